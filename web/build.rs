@@ -1,10 +1,11 @@
-//! The page is in the program: another page makes another program.
+//! The page is part of the program: the program is built again when the page
+//! changes.
 
 use std::path::Path;
 
 fn main() {
     let page = Path::new("../page/dist");
-    // What is not there would count as changed each time.
+    // Cargo would treat a missing path as changed at each build.
     let watched = if page.exists() {
         page
     } else {

@@ -1,4 +1,4 @@
-//! The routes of `/api/v1`, and what stands around them.
+//! The routes of `/api/v1` and the layers around them.
 
 use crate::desk::{Answer, Desk};
 use crate::fleet;
@@ -35,15 +35,15 @@ use tokio::sync::Semaphore;
 use tower_http::CompressionLevel;
 use tower_http::compression::CompressionLayer;
 
-/// Threads that may work for one question.
+/// Most threads per question.
 const THREADS: usize = 2;
 
 /// Longest body of a request.
 const BODY_BYTES: usize = 16 << 10;
-/// What bodies are.
+/// Media type of bodies.
 pub const FORM: &str = "application/x-www-form-urlencoded";
 
-/// What the routes share.
+/// State that the routes share.
 pub struct Api {
     desk: Desk,
     door: Door,
@@ -51,16 +51,16 @@ pub struct Api {
     scraper: Scraper,
     texts: bool,
     live: Arc<Live>,
-    /// Places for those who listen.
+    /// Places of clients of `/api/v1/live`.
     listeners: Arc<Semaphore>,
-    /// Turns of those who save reports.
+    /// Turns of requests that save reports.
     reports: Arc<Semaphore>,
-    /// Turns of the servers that fleets ask.
+    /// Turns of servers that fleet requests ask.
     fleets: Arc<Semaphore>,
 }
 
 impl Api {
-    /// What the command line says.
+    /// Creates it from the command line.
     pub fn new(options: &Options, source: Arc<dyn Source>, door: Door) -> Arc<Api> {
         let counters = Counters::default();
         let megabytes = options.memory_limit_mb;
@@ -83,37 +83,37 @@ impl Api {
         })
     }
 
-    /// Who may ask.
+    /// Decides who may ask.
     pub fn door(&self) -> &Door {
         &self.door
     }
 
-    /// What is recorded at this moment.
+    /// The live events of servers.
     pub fn live(&self) -> &Arc<Live> {
         &self.live
     }
 
-    /// Places for those who listen to it.
+    /// Places of clients of `/api/v1/live`.
     pub fn listeners(&self) -> &Arc<Semaphore> {
         &self.listeners
     }
 
-    /// Turns of those who save reports.
+    /// Turns of requests that save reports.
     pub fn reports(&self) -> &Arc<Semaphore> {
         &self.reports
     }
 
-    /// Turns of the servers that fleets ask.
+    /// Turns of servers that fleet requests ask.
     pub fn fleets(&self) -> &Arc<Semaphore> {
         &self.fleets
     }
 
-    /// Where questions are answered.
+    /// The desk, which answers questions.
     pub fn desk(&self) -> &Desk {
         &self.desk
     }
 
-    /// A question of somebody who asks here.
+    /// A question with the settings of this program.
     pub fn question(&self, function: &str, server: Option<String>, arguments: Arguments) -> Ask {
         Ask {
             server,
@@ -125,7 +125,7 @@ impl Api {
         }
     }
 
-    /// All routes, behind the door.
+    /// All routes; requests pass the door first.
     pub fn router(self: Arc<Api>) -> Router {
         Router::new()
             .route("/", get(page::index))
@@ -143,7 +143,7 @@ impl Api {
             .fallback(nothing)
             .method_not_allowed_fallback(not_so)
             .layer(DefaultBodyLimit::max(BODY_BYTES))
-            // The slowest of levels takes longer than it saves on the way.
+            // Slower levels take more time than they save in transfer.
             .layer(CompressionLayer::new().quality(CompressionLevel::Fastest))
             .layer(middleware::from_fn_with_state(
                 Arc::clone(&self),
@@ -166,7 +166,7 @@ async fn not_so() -> Problem {
     Problem::new(StatusCode::METHOD_NOT_ALLOWED, error).header(header::ALLOW, "GET, HEAD")
 }
 
-/// JSON as an answer.
+/// An answer of JSON.
 pub fn json(text: String) -> Response {
     ([(header::CONTENT_TYPE, "application/json")], text).into_response()
 }
@@ -227,7 +227,8 @@ fn argument(argument: &Argument) -> String {
         .put("type", &quote(&argument.kind.name().to_ascii_lowercase()))
         .put("about", &quote(argument.help));
     let default = match (argument.kind, argument.default) {
-        // What the command line says of it is about the one who asks there.
+        // The catalog's default names the zone of the command line's user. Here it
+        // is UTC.
         (Kind::Zone, _) => Some("UTC"),
         (Kind::Switch, _) => Some("false"),
         (_, default) => default,
@@ -248,7 +249,7 @@ fn columns(fields: &[Field]) -> String {
     }))
 }
 
-/// As SQL calls it. A `bigint` that names something is a text in JSON.
+/// SQL name of a type. A `bigint` that is an id is a string in JSON.
 fn type_name(kind: Type) -> &'static str {
     match kind {
         Type::Text => "text",
@@ -274,8 +275,8 @@ async fn answer(
     Ok(answered(body, over, &headers))
 }
 
-/// JSON; that of a window that is over has a tag, and none who knows it is sent it
-/// again.
+/// An answer of JSON. If its window is over, it has an entity tag, and a client
+/// that has the same tag gets 304.
 pub fn answered(body: String, over: bool, headers: &HeaderMap) -> Response {
     if !over {
         return json(body);
@@ -323,7 +324,7 @@ async fn mark(
     Ok(StatusCode::ACCEPTED)
 }
 
-/// A body was waited for too long.
+/// Whether the body took too long.
 fn is_late(rejection: &BytesRejection) -> bool {
     let mut cause: Option<&dyn Error> = Some(rejection);
     while let Some(error) = cause {
@@ -350,7 +351,7 @@ fn marked(body: &[u8]) -> QueryResult<(Option<String>, String)> {
     Ok((server, text))
 }
 
-/// The server and the arguments of a function, each given once.
+/// Server and arguments of a function; each may be given once.
 ///
 /// # Errors
 /// One is given twice.
@@ -367,8 +368,8 @@ pub fn given(query: &str) -> QueryResult<(Option<String>, Arguments)> {
     Ok((all.remove("server"), all))
 }
 
-/// The window asked for ends before the present. What is not understood is for
-/// the question to refuse.
+/// Whether the window ends before the present. False for arguments that make no
+/// sense: the question refuses them.
 pub fn is_over(arguments: &Arguments, now_us: i64) -> bool {
     let zone = arguments.get("tz").map_or("UTC", String::as_str);
     let end = ["until", "until_2", "at"]
@@ -380,8 +381,8 @@ pub fn is_over(arguments: &Arguments, now_us: i64) -> bool {
     time::moment(end, now_us, &zone).is_ok_and(|end| end <= now_us)
 }
 
-/// `{"columns": […], "rows": […], "notices": […]}`, and `"shortened": […]` where
-/// not all of each text is asked for
+/// `{"columns": […], "rows": […], "notices": […]}`, plus `"shortened": […]` if
+/// texts may be shortened
 fn body(answer: &Answer) -> String {
     let rows = String::from_utf8_lossy(&answer.rows);
     let mut object = Object::default();
@@ -395,7 +396,7 @@ fn body(answer: &Answer) -> String {
     object.json() + "\n"
 }
 
-/// What is to be known about an answer.
+/// The notices of an answer.
 pub fn notices(all: &[QueryError]) -> String {
     array(all.iter().map(|notice| {
         let mut object = Object::default();
@@ -405,7 +406,7 @@ pub fn notices(all: &[QueryError]) -> String {
     }))
 }
 
-/// Weak, because what is sent may be compressed.
+/// A weak tag, because the sent body may be compressed.
 fn entity_tag(body: &str) -> String {
     let mut hasher = DefaultHasher::new();
     hasher.write(body.as_bytes());

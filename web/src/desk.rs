@@ -1,5 +1,5 @@
-//! Where questions are answered: so many at once, within one budget of memory,
-//! each on a thread of its own; one that nobody waits for any more ends soon.
+//! Answers questions: a limited number at once, within one budget of memory, each on a
+//! thread of its own. If its client leaves, a question ends soon.
 
 use crate::metrics::Counters;
 use crate::problem::Problem;
@@ -16,15 +16,15 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
 
-/// How often it is looked whether the questions stay within their memory.
+/// Interval of checks that questions stay within their memory.
 const LOOK: Duration = Duration::from_millis(10);
-/// How often memory is given back, at most.
+/// Interval between two rounds of tidying.
 const TIDY: Duration = Duration::from_secs(5);
-/// What later questions may find, in bytes, once none runs; more is kept for so many
-/// rounds of tidying: whoever asks again soon has it.
+/// Bytes that may stay in use while no question runs, for later questions. If more is in
+/// use, it is kept for 12 rounds: a client that asks again soon finds it.
 const KEPT: u64 = 96 << 20;
 const ROUNDS: u32 = 12;
-/// Share of the budget that the text of one answer may take.
+/// Divisor of the budget: one answer's text may take a quarter.
 const ANSWER_SHARE: u64 = 4;
 
 /// Answers questions.
@@ -33,10 +33,10 @@ pub struct Desk {
     places: Arc<Semaphore>,
     /// Most questions at once.
     most: u64,
-    /// Bytes that all of them may take.
+    /// Most bytes in use for all questions.
     budget: u64,
     next: AtomicU64,
-    /// Numbers of those that run, the youngest last.
+    /// Numbers of running questions, the youngest last.
     running: Arc<Mutex<BTreeSet<u64>>>,
     counters: Counters,
 }
@@ -48,14 +48,14 @@ pub struct Answer {
     pub fields: Vec<Field>,
     /// Rows: a JSON array of objects.
     pub rows: Vec<u8>,
-    /// What is to be known about the answer.
+    /// Notices about the answer.
     pub notices: Vec<QueryError>,
-    /// Where texts are not told to their end, as JSON; `None` where all are.
+    /// Places of shortened texts, as JSON; `None` if texts are not shortened.
     pub shortened: Option<String>,
 }
 
 impl Desk {
-    /// A desk for so many questions at once, and megabytes for all.
+    /// `questions` may run at once, and use `megabytes` together.
     pub fn new(
         source: Arc<dyn Source>,
         questions: u16,
@@ -73,18 +73,19 @@ impl Desk {
         }
     }
 
-    /// What answers.
+    /// The source of answers.
     pub fn source(&self) -> &Arc<dyn Source> {
         &self.source
     }
 
-    /// Questions that run, those given up included until they end.
+    /// Number of running questions. Abandoned ones count until they end.
     pub fn running(&self) -> usize {
         lock(&self.running).len()
     }
 
-    /// Gives what questions have used back to the system, whenever none runs any more, and
-    /// forgets what is kept for later ones where it was large for a minute. Does not end.
+    /// Gives freed memory back to the system whenever no question runs. If much memory was
+    /// in use for a minute, also forgets what is kept for later questions. Does not
+    /// return.
     pub async fn tidy(&self) {
         let (mut tidied, mut rounds) = (0, 0);
         loop {
@@ -111,19 +112,18 @@ impl Desk {
         }
     }
 
-    /// Answers a question. A future that is dropped ends it.
+    /// Answers a question. Dropping the future ends the question.
     ///
     /// # Errors
-    /// There are too many questions (429), too little memory (503), or what
-    /// the source says.
+    /// Too many questions (429), too little memory (503), or an error of the source.
     pub async fn ask(&self, ask: Ask, texts: Texts) -> Result<Answer, Problem> {
         self.ask_into(ask, self.rows(texts)).await
     }
 
-    /// The same, with the rows going elsewhere.
+    /// Answers a question; `taking` gets the rows.
     ///
     /// # Errors
-    /// As of [`Desk::ask`].
+    /// As [`Desk::ask`].
     pub async fn ask_into<T: Taking>(&self, ask: Ask, taking: T) -> Result<T::Taken, Problem> {
         let Ok(place) = Arc::clone(&self.places).try_acquire_owned() else {
             let function = self.counters.function(&ask.function);
@@ -133,11 +133,11 @@ impl Desk {
         self.answer(ask, taking, place).await
     }
 
-    /// The same, once there is a place: for requests that bound themselves how
-    /// much they ask at once.
+    /// Answers a question once there is a place. For requests that limit the number of
+    /// their questions themselves.
     ///
     /// # Errors
-    /// As of [`Desk::ask`], but for too many questions.
+    /// As [`Desk::ask`], except for too many questions.
     pub async fn ask_in_turn<R: Row + Send + 'static>(&self, ask: Ask) -> Result<Vec<R>, Problem> {
         let place = Arc::clone(&self.places).acquire_owned().await;
         let place = place.map_err(|_| Problem::of(failed()))?;
@@ -168,7 +168,7 @@ impl Desk {
         let result = loop {
             match timeout(LOOK, &mut task).await {
                 Ok(result) => break result,
-                // The youngest gives way.
+                // The youngest question is cancelled.
                 Err(_) if self.is_over() => {
                     if lock(&self.running).last() == Some(&number) {
                         over = true;
@@ -187,7 +187,8 @@ impl Desk {
         }
     }
 
-    /// Runs a question on a thread. It has its place until it really ended.
+    /// Runs a question on a thread. The question keeps its place until it has really
+    /// ended.
     fn start<T: Taking>(
         &self,
         mut ask: Ask,
@@ -211,7 +212,7 @@ impl Desk {
         })
     }
 
-    /// The budget is exceeded, also without what is kept for later questions.
+    /// Whether the budget is exceeded even after everything kept for later is forgotten.
     fn is_over(&self) -> bool {
         if memory::used() > self.budget {
             self.source.forget();
@@ -238,12 +239,12 @@ fn failed() -> QueryError {
     QueryError::new("XX000", "the question ended without an answer")
 }
 
-/// What a panicked thread has left is as good as before.
+/// A panicked thread leaves valid data.
 pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Ends a question that nobody waits for.
+/// Cancels a question when its future is dropped.
 struct CancelOnDrop(Arc<AtomicBool>);
 
 impl Drop for CancelOnDrop {
@@ -252,7 +253,7 @@ impl Drop for CancelOnDrop {
     }
 }
 
-/// A question that runs: its number and its place, both given back at its end.
+/// A running question: its number and its place. Both are given back at its end.
 struct Presence {
     running: Arc<Mutex<BTreeSet<u64>>>,
     number: u64,
@@ -280,15 +281,15 @@ impl Drop for Presence {
     }
 }
 
-/// Takes the rows of an answer and makes something of them.
+/// Makes a result from the rows of an answer.
 pub trait Taking: Sink + Send + 'static {
-    /// What that is.
+    /// The result.
     type Taken: Send + 'static;
 
-    /// All rows are there.
+    /// Called after the last row.
     ///
     /// # Errors
-    /// It could not be made.
+    /// The result could not be made.
     fn finish(self) -> QueryResult<Self::Taken>;
 }
 
@@ -300,7 +301,7 @@ impl<R: Row + Send + 'static> Taking for Taken<R> {
     }
 }
 
-/// Takes an answer, as far as its text stays within a limit.
+/// Takes an answer whose text stays within a limit.
 struct Rows {
     fields: Vec<Field>,
     json: Json<Vec<u8>>,

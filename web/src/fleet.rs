@@ -1,7 +1,7 @@
-//! `GET /api/v1/fleet`: the load of every server of the source in a window, the
-//! one in most trouble first. One request asks them all. All such requests together
-//! ask a few at once, when there is a place for them, so they do not crowd out
-//! what others ask.
+//! `GET /api/v1/fleet`: the load of every server of the source in a window, the one
+//! in most trouble first. One request asks them all. All such requests together ask
+//! only a few servers at once, when there is a place, so that they do not crowd out
+//! other questions.
 
 use crate::api::{Api, given, json};
 use crate::problem::Problem;
@@ -15,14 +15,14 @@ use tacho_tape::query::json::{Object, array, numeric, quote};
 use tacho_tape::query::{AasRow, Numeric, QueryError, Row, TimelineRow};
 use tokio::task::JoinSet;
 
-/// Most servers that are asked; others are left out, and it is said how many.
+/// Most servers asked. A notice has the number of the others.
 pub const SERVERS: usize = 256;
-/// Most servers that are asked at once.
+/// Most servers asked at once.
 const AT_ONCE: u16 = 4;
-/// Arguments of the two functions that are asked.
+/// Arguments of the two functions, `aas` and `timeline`.
 pub const ARGUMENTS: [&str; 4] = ["since", "until", "bucket", "tz"];
 
-/// A server, and what is known of its load.
+/// A server and its load.
 struct Line {
     server: Server,
     whole: AasRow,
@@ -31,7 +31,7 @@ struct Line {
     problem: Option<QueryError>,
 }
 
-/// Servers that all requests together ask at once: half of the places for
+/// Most servers that all requests together ask at once: half of the places for
 /// questions, at least one.
 pub fn at_once(questions: u16) -> usize {
     (questions / 2).clamp(1, AT_ONCE).into()
@@ -54,7 +54,7 @@ pub async fn fleet(
     let source = Arc::clone(api.desk().source());
     let servers = tokio::task::spawn_blocking(move || source.servers()).await;
     let mut servers = servers.unwrap_or_default();
-    // Where some are left out, they are those without an answer.
+    // Servers without history are left out first.
     servers.sort_by_key(|server| server.state != Known::Recorded);
     let left_out = servers.len().saturating_sub(SERVERS);
     let mut lines = asked(&api, servers, &arguments).await?;
@@ -73,8 +73,8 @@ pub async fn fleet(
     Ok(json(object.json() + "\n"))
 }
 
-/// Asks all; who gives up ends what is still asked. An argument that makes sense
-/// to none of them is refused, and no trouble of a server.
+/// Asks all servers. If the client leaves, running questions end. Refuses arguments
+/// that make sense to no server; errors of single servers stand in their rows.
 async fn asked(
     api: &Arc<Api>,
     servers: Vec<Server>,
@@ -102,7 +102,7 @@ async fn asked(
     }
 }
 
-/// A server, and what it says of arguments that make no sense to it.
+/// Asks one server. The second value is its refusal of arguments, if any.
 async fn one(api: &Api, server: Server, arguments: Arguments) -> (Line, Option<Problem>) {
     let mut line = Line {
         server,
@@ -161,7 +161,7 @@ impl Line {
         }
     }
 
-    /// Load of each CPU; where these are not known, of one.
+    /// Load per CPU; if the CPUs are unknown, the load itself.
     fn strain(&self) -> f64 {
         let cpus = self.whole.vcpus.map(Numeric::to_f64);
         let load = self.whole.avg_aas.map_or(0.0, Numeric::to_f64);
@@ -188,7 +188,7 @@ impl Line {
     }
 }
 
-/// Those that cannot be asked first, then by load of a CPU, then by name.
+/// Servers that cannot be asked come first, then by load per CPU, then by name.
 fn worse(a: &Line, b: &Line) -> Ordering {
     let by_rank = a.rank().cmp(&b.rank());
     by_rank

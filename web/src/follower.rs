@@ -1,4 +1,4 @@
-//! Follows one server: what is new since it was looked last, as events.
+//! Follows one server and tells events about everything new.
 
 use crate::live::{REPLAY, reset};
 use crate::problem::put_error;
@@ -17,34 +17,34 @@ use tokio::sync::mpsc::Sender;
 
 /// µs.
 pub const SECOND: i64 = 1_000_000;
-/// Markers of so long before the last tick may be new: the program that writes them
-/// was down.
+/// Markers up to this long before the last tick may be new: their writer was down
+/// meanwhile.
 const MARKERS: i64 = 3600 * SECOND;
-/// Health is told so often, and when the state changes.
+/// Interval of health events; a changed state is sent at once.
 const HEALTH: Duration = Duration::from_secs(10);
-/// A tick is late after this, and two intervals.
+/// A tick is late after this and two intervals.
 const LATE: i64 = 5 * SECOND;
-/// The class of samples without a wait event, as filters call it.
+/// The wait class of samples without a wait event, as filters name it.
 const NO_WAIT: &str = "(null)";
 
-/// Follows one server.
+/// State of following one server.
 #[derive(Default)]
 pub struct Follower {
     server: String,
-    /// Those who are told.
+    /// Queues of the listeners.
     pub listeners: Vec<Sender<Bytes>>,
-    /// Somebody looks again and again.
+    /// A thread follows the server.
     pub has_begun: bool,
-    /// Nobody looks any more.
+    /// The thread has ended.
     pub has_ended: bool,
-    /// Ticks before this were told; `None` before the first one, µs.
+    /// Ticks before this time were sent, µs; `None` before the first.
     pub told_until: Option<i64>,
     /// Time and number of the newest tick.
     last: (Option<i64>, Option<String>),
     interval: i64,
     coverage: Option<String>,
     missed: u64,
-    /// Those that are known.
+    /// Hashes of the known markers.
     markers: BTreeSet<u64>,
     knows_markers: bool,
     state: &'static str,
@@ -64,7 +64,7 @@ pub struct Tick {
     failed: u64,
 }
 
-/// An event as it is sent.
+/// An event in the form that is sent.
 pub fn event(name: &str, id: Option<i64>, data: &str) -> Bytes {
     let id = id.map_or_else(String::new, |id| format!("id: {}\n", rfc3339(id)));
     format!("event: {name}\n{id}data: {data}\n\n").into()
@@ -79,8 +79,8 @@ fn quoted(us: i64) -> String {
 }
 
 impl Tick {
-    /// Its event, nothing of a second without ticks; a client that comes back
-    /// goes on behind it.
+    /// The event of this second; empty without ticks. A client that comes back
+    /// continues after it.
     pub fn told(&self) -> Bytes {
         if self.observed + self.failed == 0 {
             return Bytes::new();
@@ -111,10 +111,10 @@ impl Tick {
     }
 }
 
-/// The seconds of a window, those without ticks too.
+/// All seconds of a window, also those without ticks.
 ///
 /// # Errors
-/// What the source says.
+/// As the source.
 pub fn ticks(source: &dyn Source, server: &str, since: i64, until: i64) -> QueryResult<Vec<Tick>> {
     let rows = Timeline {
         since: Some(since),
@@ -150,7 +150,7 @@ pub fn ticks(source: &dyn Source, server: &str, since: i64, until: i64) -> Query
     Ok(ticks)
 }
 
-/// A marker, and a number that is the same whenever it is told.
+/// The event of a marker, and a hash that stays the same for this marker.
 fn marker(server: &str, row: &MarkersRow) -> (u64, Bytes) {
     let names = MarkersRow::FIELDS.iter().map(|field| field.0);
     let values = row.clone().values().into_iter().map(|v| value(&v));
@@ -168,7 +168,7 @@ fn marker(server: &str, row: &MarkersRow) -> (u64, Bytes) {
 }
 
 impl Follower {
-    /// Of a server, with nobody who listens.
+    /// Creates a follower without listeners.
     pub fn of(server: &str) -> Follower {
         Follower {
             server: server.to_string(),
@@ -176,7 +176,7 @@ impl Follower {
         }
     }
 
-    /// Tells what is new; false when nobody listens.
+    /// Tells what is new. Returns false without listeners.
     pub fn look(&mut self, source: &dyn Source) -> bool {
         self.listeners.retain(|listener| !listener.is_closed());
         if self.listeners.is_empty() {
@@ -194,7 +194,7 @@ impl Follower {
         true
     }
 
-    /// Sends events to all; those whose queue is full are sent away.
+    /// Sends events to all listeners. Drops listeners whose queue is full.
     fn tell(&mut self, events: &Bytes) {
         let is_sent = |listener: &Sender<Bytes>| listener.try_send(events.clone()).is_ok();
         self.listeners.retain(is_sent);
@@ -227,7 +227,7 @@ impl Follower {
     fn tell_ticks(&mut self, source: &dyn Source, last: i64) -> QueryResult<()> {
         let newest = last - last.rem_euclid(SECOND);
         let until = newest + SECOND;
-        // What was there before anybody listened is history.
+        // Ticks before the first listener are history and not told.
         if self.told_until.is_none() && self.health_told.is_none() {
             let ticks = ticks(source, &self.server, newest, until)?;
             let is_whole = ticks.last().is_some_and(Tick::is_whole);
@@ -248,10 +248,10 @@ impl Follower {
         if from == until {
             return Ok(());
         }
-        // Told as one: however many there are, whoever reads is not too slow.
+        // Sent as one message: any number of ticks takes one place in the queue.
         let mut told = Vec::new();
         for tick in ticks(source, &self.server, from, until)? {
-            // What is written later may belong to the last second.
+            // More ticks of the last second may still be written.
             if tick.start == newest && !tick.is_whole() {
                 break;
             }
@@ -265,10 +265,10 @@ impl Follower {
         Ok(())
     }
 
-    /// Markers that were not known.
+    /// Events of markers that are new.
     ///
     /// # Errors
-    /// What the source says.
+    /// As the source.
     pub fn new_markers(&mut self, source: &dyn Source) -> QueryResult<Vec<Bytes>> {
         let last = self
             .last
@@ -286,7 +286,7 @@ impl Follower {
         Ok(news.map(|marker| marker.1).collect())
     }
 
-    /// Whether recording goes on.
+    /// Sets the state: whether recording goes on.
     fn judge(&mut self, source: &dyn Source, is_due: bool) {
         let age = |last| Timestamp::now().as_microsecond().saturating_sub(last);
         let is_late = |last| age(last) > LATE + 2 * self.interval;
@@ -307,7 +307,7 @@ impl Follower {
         }
     }
 
-    /// Whether recording goes on, as an event.
+    /// The health event: whether recording goes on.
     pub fn event_of_health(&self) -> Bytes {
         let mut data = Object::default();
         let time = |us: Option<i64>| us.map_or("null".to_string(), quoted);
@@ -332,7 +332,7 @@ impl Follower {
     }
 }
 
-/// µs between ticks, of the last ten minutes of the history.
+/// µs between ticks, on average over the last ten minutes of the history.
 fn interval(source: &dyn Source, server: &str, last: i64) -> QueryResult<i64> {
     let until = last + SECOND;
     let window = Aas {

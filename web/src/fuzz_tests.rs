@@ -1,6 +1,6 @@
-//! Hostile requests, byte by byte as a client sends them, see `fuzz.rs` of the
-//! tape: no panic, no answer that is cut or without the headers of all answers, none
-//! without token or cookie, and every connection ends.
+//! Hostile requests, sent byte by byte as by a client, see `fuzz.rs` of the tape.
+//! Checked: no panic; no answer is cut or lacks the common headers; no answer without
+//! token or cookie; every connection ends.
 #![allow(clippy::unwrap_used)]
 
 use crate::api::Api;
@@ -22,12 +22,12 @@ use tacho_tape::testing::{Load, Sampler};
 use tokio::runtime::Runtime;
 
 const TOKEN: &str = "of-whoever-may-ask-here";
-/// Time to say what is wanted, and then for its body.
+/// Time to send the head, and then the same for the body.
 const HEAD: Duration = Duration::from_millis(10);
-/// A connection that has not ended by then does not end.
+/// A connection that lasts longer counts as endless.
 const LONG: Duration = Duration::from_secs(60);
-/// Whom the rules turn away, what no request is, and the way from the base path to
-/// its page, which everybody is told.
+/// Statuses that need no token: refusals by the rules, bytes that are not a request,
+/// and the redirection from the base path to its page.
 const TURNED_AWAY: [u16; 8] = [308, 400, 401, 403, 408, 414, 421, 431];
 
 const WORDS: [&str; 44] = [
@@ -126,8 +126,8 @@ impl Site {
         }
     }
 
-    /// All that is answered until the connection ends, or until an answer begins that
-    /// does not end.
+    /// Sends a request. Returns everything answered until the connection ends, or
+    /// until the begin of an event stream.
     fn ask(&self, request: &[u8]) -> Vec<u8> {
         let (mut ours, theirs) = UnixStream::pair().unwrap();
         theirs.set_nonblocking(true).unwrap();
@@ -137,7 +137,7 @@ impl Site {
         let place = self.runtime.block_on(self.places.take());
         let theirs = tokio::net::UnixStream::from_std(theirs).unwrap();
         serve::spawn(theirs, &self.router, &self.limits, place);
-        // One that is refused early is not read to its end.
+        // The server may refuse a request before all of it is sent.
         let _ = ours.write_all(request);
         let (mut all, mut bytes) = (Vec::new(), [0; 16 << 10]);
         loop {
@@ -166,7 +166,7 @@ struct Answer<'a> {
     body: Vec<u8>,
 }
 
-/// An answer, and what follows it.
+/// The first answer, and the bytes after it.
 fn answer<'a>(all: &'a [u8], heads: bool) -> (Answer<'a>, &'a [u8]) {
     let end = all
         .windows(4)
@@ -221,7 +221,7 @@ fn chunks(mut rest: &[u8]) -> (Vec<u8>, &[u8]) {
     }
 }
 
-/// What all answers are; names the outcome.
+/// Checks what holds for every answer; returns the outcome.
 fn checked(answer: &Answer) -> String {
     let header = |name: &str| answer.headers.get(name).copied();
     if answer.status == 100 {
@@ -230,7 +230,7 @@ fn checked(answer: &Answer) -> String {
     let guarded = HEADERS
         .iter()
         .all(|(name, value)| header(name.as_str()) == Some(value));
-    // What is no request has an answer without a word, which no rule has seen.
+    // Bytes that are not a request get an empty answer, which the rules do not see.
     let unread = matches!(answer.status, 400 | 414 | 431) && header("content-length") == Some("0");
     assert!(
         guarded || unread,
@@ -252,7 +252,7 @@ fn checked(answer: &Answer) -> String {
     if kind == "application/problem+json" {
         assert_eq!(json["status"], answer.status);
         let message = json["message"].as_str().unwrap();
-        // Not what it is about, which is always another.
+        // Without the quoted part, which differs each time.
         return format!(
             "{} {}",
             answer.status,
@@ -267,7 +267,7 @@ fn checked(answer: &Answer) -> String {
     )
 }
 
-/// All answers to a request, looked at; their statuses and the outcome.
+/// Checks all answers to a request; returns their statuses and the outcome.
 fn asked(site: &Site, request: &[u8]) -> (Vec<u16>, String) {
     let all = site.ask(request);
     let heads = request.windows(4).any(|w| w == b"HEAD");
@@ -344,7 +344,7 @@ fn seeds(cookie: &str) -> Vec<Vec<u8>> {
     all.into_iter().map(String::into_bytes).collect()
 }
 
-/// The same of somebody who knows no secret.
+/// The request without its secrets.
 fn without(request: &[u8], secrets: [&str; 2]) -> Vec<u8> {
     let mut bytes = request.to_vec();
     for secret in secrets {
@@ -363,7 +363,7 @@ fn fuzz_requests() {
     let told = std::panic::take_hook();
     let test = std::thread::current().id();
     std::panic::set_hook(Box::new(move |info| {
-        // What the checks find is no panic of the server.
+        // Failed checks of the test itself are not panics of the server.
         if std::thread::current().id() != test {
             PANICS.fetch_add(1, Ordering::SeqCst);
         }

@@ -1,13 +1,13 @@
-//! Who may ask. Every request passes here, and every answer gets its headers
-//! here.
+//! Decides who may ask. Every request passes here, and every answer gets its
+//! headers here.
 //!
-//! - `Host` must be a name that this server is known by: a page elsewhere
-//!   whose name is made to point here (DNS rebinding) sends its own.
-//! - What a browser fetches for another site or port is refused, but for a
-//!   link that somebody follows.
-//! - The token is exchanged for a cookie at `/?token=…`; one made at the start
-//!   only once, because addresses stay in histories. That of a file is taken
-//!   as `Authorization: Bearer …`, too.
+//! - `Host` must be a name of this server. A page elsewhere whose name points
+//!   here (DNS rebinding) sends its own name.
+//! - Requests that a browser makes for another site or port are refused, except
+//!   when a user follows a link.
+//! - The token is exchanged for a cookie at `/?token=…`. A token made at the
+//!   start works only once, because addresses stay in browser histories. A
+//!   token from a file also works as `Authorization: Bearer …`.
 
 use crate::api::Api;
 use crate::options::{Listen, Options};
@@ -42,28 +42,28 @@ pub const HEADERS: [(HeaderName, &str); 6] = [
         "same-origin",
     ),
 ];
-/// SQLSTATE of somebody who is not known.
+/// SQLSTATE for an unknown client.
 const NOT_KNOWN: &str = "28000";
 
 /// The rules of a server.
 pub struct Door {
     hosts: Vec<String>,
     token: Secret,
-    /// The token is that of a file; else it works once.
+    /// The token is from a file. Otherwise it works once.
     given: bool,
     spent: AtomicBool,
     cookie: String,
-    /// What stands before all paths.
+    /// Path before all others.
     base: String,
     session: Secret,
 }
 
 impl Door {
-    /// The rules that follow from the command line, the token that users were
-    /// given, and the port.
+    /// The rules by the command line, the token from a file if there is one,
+    /// and the port.
     ///
     /// # Errors
-    /// No token can be made.
+    /// The system has no random numbers for a token.
     pub fn new(
         options: &Options,
         given: Option<Secret>,
@@ -86,19 +86,20 @@ impl Door {
             given: given.is_some(),
             token: given.map_or_else(Secret::random, Ok)?,
             spent: AtomicBool::new(false),
-            // Cookies know no ports: two servers of one host have one each.
+            // Cookies do not distinguish ports: each of two servers on a host
+            // has its own name.
             cookie: port.map_or("tacho".to_string(), |port| format!("tacho_{port}")),
             base: options.base()?,
             session: Secret::random()?,
         })
     }
 
-    /// The token to print; one that was given is known already.
+    /// The token to print; `None` if users have it from a file.
     pub fn token(&self) -> Option<&Secret> {
         (!self.given).then_some(&self.token)
     }
 
-    /// The name in a request is one of ours.
+    /// Whether the host in a request is one of ours.
     fn knows_host(&self, headers: &HeaderMap, uri: &Uri) -> bool {
         let ours = |name: &str| {
             let authority = Authority::try_from(name).ok();
@@ -111,7 +112,7 @@ impl Door {
         header.is_some_and(ours) && names.next().is_none() && target
     }
 
-    /// Somebody who has the cookie, or the token of the file.
+    /// Whether the client has the cookie, or the token of the file.
     fn knows(&self, headers: &HeaderMap) -> bool {
         let texts = |name| headers.get_all(name).iter().filter_map(|v| v.to_str().ok());
         let mut cookies = texts(header::COOKIE).flat_map(|line| line.split(';'));
@@ -125,7 +126,8 @@ impl Door {
         has_cookie || (self.given && bearers.any(|(_, token)| self.token.is(token.trim())))
     }
 
-    /// The token for a cookie, and on to what else the address says.
+    /// Exchanges the token for a cookie, and redirects to the view in the
+    /// address.
     fn exchange(&self, token: &str, uri: &Uri) -> Response {
         let known = self.token.is(token);
         if !known || (!self.given && self.spent.swap(true, Ordering::Relaxed)) {
@@ -145,7 +147,7 @@ impl Door {
         (StatusCode::SEE_OTHER, found).into_response()
     }
 
-    /// The answer of whoever is not let in.
+    /// The answer to a client that is not let in; `None` lets it in.
     fn refused(&self, request: &Request) -> Option<Response> {
         let (headers, uri) = (request.headers(), request.uri());
         if !self.knows_host(headers, uri) {
@@ -165,8 +167,8 @@ impl Door {
     }
 }
 
-/// Asked by a page of another site or port, not by somebody who follows a link;
-/// a form that is sent is no link. Programs that are no browsers send no such
+/// Whether a page of another site or port makes the request. Following a link
+/// is allowed, sending a form is not. Programs other than browsers send no such
 /// headers.
 fn is_of_another_site(method: &Method, headers: &HeaderMap) -> bool {
     let value = |name| headers.get(name).map(HeaderValue::as_bytes);
@@ -195,7 +197,7 @@ fn token_of(uri: &Uri) -> Option<String> {
     token.map(|(_, token)| token.into_owned())
 }
 
-/// The page with the view of an address, which histories of browsers may keep.
+/// The address without the token: browsers may keep it in their histories.
 fn without_token(uri: &Uri) -> String {
     let pairs = form_urlencoded::parse(uri.query().unwrap_or_default().as_bytes());
     let mut view = form_urlencoded::Serializer::for_suffix("/?".to_string(), 2);
@@ -213,7 +215,7 @@ fn stranger(message: &str) -> Response {
         .into_response()
 }
 
-/// Lets a request in, or not.
+/// Lets a request in, or refuses it.
 pub async fn pass(State(api): State<Arc<Api>>, request: Request, next: Next) -> Response {
     dressed(match api.door().refused(&request) {
         Some(refused) => refused,
@@ -221,7 +223,7 @@ pub async fn pass(State(api): State<Arc<Api>>, request: Request, next: Next) -> 
     })
 }
 
-/// An answer with the headers of every answer.
+/// Adds the headers that every answer has.
 pub fn dressed(mut response: Response) -> Response {
     let headers = response.headers_mut();
     for (name, value) in HEADERS {

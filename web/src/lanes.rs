@@ -1,7 +1,7 @@
-//! `GET /api/v1/lanes`: the lives of sessions as a picture shows them. The spans of
-//! a busy day are more than anybody can see and than a browser takes in time, so
-//! that columns of a picture are told: each has what a session did in it most. Where
-//! a column is a second or less, the spans are told as they are.
+//! `GET /api/v1/lanes`: the lives of sessions, for a picture. A busy day has more
+//! spans than anyone can see, and than a browser can process in time. The picture is
+//! therefore divided into columns; each shows what a session mostly did in it. If a
+//! column is a second or less, the answer has the spans themselves.
 
 use crate::api::{Api, answered, given, is_over, notices};
 use crate::desk::Taking;
@@ -20,18 +20,19 @@ use tacho_tape::fast::FastMap;
 use tacho_tape::query::json::{Object, array, quote, value};
 use tacho_tape::query::{Field, QueryError, QueryResult, SessionsRow, Sink, Taken, Value};
 
-/// Own arguments: most of it and without it.
+/// Own argument `width`: largest value and default.
 pub const WIDTH: (i64, i64) = (4_000, 900);
-/// See [`WIDTH`].
+/// Own argument `n`: largest value and default.
 pub const N: (i64, i64) = (200, 30);
-/// Who holds up others may have done nothing for less long than those shown.
+/// `sessions` is asked for twice as many rows as are shown: a head of a queue may
+/// have been idle for longer than the sessions shown.
 const ASKED: i64 = 2;
-/// µs; columns of so much hide nothing that anybody could see.
+/// Columns of at most this length, µs, are not merged: they hide nothing visible.
 const EXACT: i64 = 1_000_000;
-/// Bytes of a text or a name that are told; `sessions` has all of it.
+/// Most bytes of a text or a name; `sessions` has all of it.
 const TEXT_BYTES: usize = 400;
 
-/// Answers with a row for each session: heads of queues, then who was busy longest.
+/// Answers with a row per session: heads of queues first, then the busiest.
 pub async fn lanes(
     State(api): State<Arc<Api>>,
     RawQuery(query): RawQuery,
@@ -46,7 +47,7 @@ pub async fn lanes(
     Ok(answered(body, over, &headers))
 }
 
-/// What a session does, as a picture tells it.
+/// What a session does, as far as the picture shows it.
 #[derive(Clone, PartialEq, Eq, Hash)]
 struct Doing {
     /// State, wait class, wait event, CPU, text.
@@ -55,13 +56,13 @@ struct Doing {
     blocked_by: Option<i64>,
 }
 
-/// Something done from when to when, µs.
+/// A doing with begin and end, µs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Piece {
     begin: i64,
     end: i64,
     doing: usize,
-    /// At work or waiting in it.
+    /// Time of work and of waits in it.
     busy: i64,
 }
 
@@ -74,13 +75,13 @@ struct Lane {
     names: [Option<Arc<str>>; 3],
     pieces: Vec<Piece>,
     busy: i64,
-    /// It waited for others.
+    /// The session waited for others.
     waits: bool,
-    /// How long others waited for it, each for itself; 0 when it waited, too.
+    /// Sum of the times that others waited for it; 0 if it waited itself.
     held: i64,
 }
 
-/// The column that is being filled: time by doing.
+/// The current column: time by doing.
 #[derive(Default)]
 struct Column {
     number: i64,
@@ -91,24 +92,24 @@ struct Column {
 struct Lanes {
     since: i64,
     until: i64,
-    /// Of a column, µs; 0 = spans as they are.
+    /// Length of a column, µs; 0 = spans are not merged.
     step: i64,
     most: usize,
-    /// The row that was given last.
+    /// The current row of `sessions`.
     taken: Taken<SessionsRow>,
     lanes: Vec<Lane>,
-    /// How long others waited, by the process that they waited for.
+    /// Time that others waited, by the PID that they waited for.
     held: HashMap<i64, i64>,
     column: Column,
     doings: Vec<Doing>,
     numbers: FastMap<Doing, usize>,
-    /// Of each doing the number of its colour.
+    /// For each doing the number of its colour.
     kinds: Vec<usize>,
     names_of_kinds: Vec<String>,
     notices: Vec<QueryError>,
 }
 
-/// Takes a number out of the arguments.
+/// Removes a number from the arguments.
 fn number(arguments: &mut Arguments, name: &str, (most, default): (i64, i64)) -> QueryResult<i64> {
     let Some(text) = arguments.remove(name) else {
         return Ok(default);
@@ -119,7 +120,8 @@ fn number(arguments: &mut Arguments, name: &str, (most, default): (i64, i64)) ->
 }
 
 impl Lanes {
-    /// Of the arguments; what is left of them is for `sessions`.
+    /// Creates it from its own arguments and removes these; `sessions` gets the
+    /// rest.
     fn of(arguments: &mut Arguments, now: i64) -> QueryResult<Lanes> {
         let width = number(arguments, "width", WIDTH)?;
         let most = number(arguments, "n", N)?;
@@ -135,7 +137,7 @@ impl Lanes {
     }
 
     fn new(since: i64, until: i64, width: i64, most: i64) -> Lanes {
-        // Whole ms, as times of spans are.
+        // Whole ms, as the times of spans.
         let length = until.saturating_sub(since).max(0) / 1_000;
         let step = (length.saturating_add(width - 1) / width) * 1_000;
         Lanes {
@@ -155,7 +157,7 @@ impl Lanes {
         }
     }
 
-    /// The lane of a row; rows of a session come one after the other.
+    /// The lane of a row. Rows of a session follow each other.
     fn lane(&mut self, pid: i64, row: &mut SessionsRow) {
         let is_same = |lane: &Lane| lane.pid == pid && lane.backend_start == row.backend_start;
         if self.lanes.last().is_some_and(is_same) {
@@ -226,7 +228,7 @@ impl Lanes {
         }
     }
 
-    /// What was done most in the column becomes a piece.
+    /// The main doing of the column becomes a piece.
     fn end_column(&mut self) {
         let all = take(&mut self.column.by_doing);
         let mut by_kind: Vec<(usize, i64)> = Vec::new();
@@ -249,7 +251,7 @@ impl Lanes {
         });
     }
 
-    /// Adds a piece to the lane; one that continues the last is part of it.
+    /// Adds a piece to the lane, or extends the last piece if it continues that.
     fn push(&mut self, piece: Piece) {
         let continues = self.step > 0;
         let Some(lane) = self.lanes.last_mut() else {
@@ -264,8 +266,8 @@ impl Lanes {
         }
     }
 
-    /// Numbers what lanes have in the order in which it is first there; nothing else
-    /// is told.
+    /// Numbers the doings of the lanes in order of appearance; only these are in the
+    /// answer.
     fn number_shown(&self, lanes: &mut [Lane]) -> Vec<String> {
         let (mut shown, mut numbers) = (Vec::new(), HashMap::new());
         for piece in lanes.iter_mut().flat_map(|lane| &mut lane.pieces) {
@@ -307,7 +309,7 @@ impl Lanes {
     }
 }
 
-/// Ends a text where it is longer than is told, with a mark.
+/// Cuts the text at `TEXT_BYTES` and appends "…".
 fn shorten(text: &mut Option<Arc<str>>) {
     if let Some(text) = text
         && let Some(end) = end_of(text, TEXT_BYTES)
@@ -316,7 +318,7 @@ fn shorten(text: &mut Option<Arc<str>>) {
     }
 }
 
-/// What a doing is drawn as.
+/// The name of a doing's colour.
 fn kind(doing: &Doing) -> &str {
     let [state, class, ..] = &doing.names;
     match state.as_deref() {
@@ -332,12 +334,12 @@ fn add_to(sums: &mut Vec<(usize, i64)>, key: usize, time: i64) {
     }
 }
 
-/// The first of those with most time.
+/// The first of the largest sums.
 fn largest<'a>(sums: impl Iterator<Item = &'a (usize, i64)>) -> Option<(usize, i64)> {
     sums.copied().min_by_key(|sum| Reverse(sum.1))
 }
 
-/// Texts by the names of their columns.
+/// Puts texts under the names of their columns.
 fn put_texts<const N: usize>(object: &mut Object, names: [&str; N], texts: &[Option<Arc<str>>; N]) {
     for (name, text) in names.iter().zip(texts) {
         object.put(name, &text.as_deref().map_or("null".into(), quote));
@@ -434,7 +436,7 @@ mod tests {
 
     const SECOND: i64 = 1_000_000;
 
-    /// What [`row`] has, in its order.
+    /// Columns of [`row`], in its order.
     const COLUMNS: [&str; 15] = [
         "pid",
         "backend_start",
@@ -453,8 +455,7 @@ mod tests {
         "query_text",
     ];
 
-    /// A session from when to when, in seconds, with a state, a wait class and who
-    /// it waits for.
+    /// PID, begin and end in seconds, state, wait class, blocker.
     type Span = (i64, i64, i64, &'static str, Option<&'static str>, i64);
 
     fn row((pid, since, until, state, class, blocker): &Span) -> Vec<Value> {
@@ -478,7 +479,7 @@ mod tests {
         ]
     }
 
-    /// The lanes of a window from 0, in seconds.
+    /// The lanes of a window from 0 to `until` seconds.
     fn lanes(until: i64, width: i64, most: i64, spans: &[Span]) -> Json {
         let mut lanes = Lanes::new(0, until * SECOND, width, most);
         let fields = COLUMNS.map(|name| (name, tacho_tape::query::Type::Text));

@@ -1,7 +1,7 @@
-//! What is recorded at this moment, as server-sent events. One follower a
-//! server asks for what is new and tells it to all who listen; it ends with the
-//! last of them. Whoever reads too slowly is sent away, and goes on behind the
-//! last event it has when it comes back.
+//! Live events, as server-sent events. Each server has one follower, which tells
+//! all listeners what is new and ends with the last of them. A listener that
+//! reads too slowly is dropped. When it comes back, it continues after the last
+//! event it has.
 
 use crate::desk::lock;
 use crate::follower::{Follower, SECOND, event, ticks};
@@ -15,10 +15,9 @@ use tacho_tape::query::json::{Object, quote};
 use tacho_tape::query::{QueryError, QueryResult};
 use tokio::sync::mpsc::{Receiver, channel};
 
-/// What is told at once waits for a slow reader so often; beyond that it is sent
-/// away.
+/// Most messages that wait for a slow reader. Beyond that it is dropped.
 const QUEUE: usize = 64;
-/// How much of what was recorded while a client was away it is told.
+/// Longest absence of a client for which it gets the missed ticks.
 pub const REPLAY: i64 = 600 * SECOND;
 
 type Followers = BTreeMap<String, Arc<Mutex<Follower>>>;
@@ -29,22 +28,22 @@ pub struct Live {
     followers: Arc<Mutex<Followers>>,
 }
 
-/// What a listener gets: first what it missed, then what comes.
+/// Events for a listener: first those it missed, then new ones.
 pub struct Listener {
-    /// Events that are there already.
+    /// Missed events.
     pub before: Bytes,
-    /// Those that come; the end means that the reader was too slow.
+    /// New events. The channel ends if the reader was too slow.
     pub events: Receiver<Bytes>,
 }
 
 impl Live {
-    /// Nobody listens yet.
+    /// Creates it without listeners.
     pub fn new(source: Arc<dyn Source>) -> Live {
         let followers = Arc::default();
         Live { source, followers }
     }
 
-    /// Those who listen, to all servers.
+    /// Number of listeners of all servers.
     pub fn listeners(&self) -> usize {
         let followers: Vec<_> = lock(&self.followers).values().cloned().collect();
         let open = |entry: &Arc<Mutex<Follower>>| {
@@ -54,7 +53,7 @@ impl Live {
         followers.iter().map(open).sum()
     }
 
-    /// Listens to a server, on this thread; `since` is where a client goes on.
+    /// Listens to a server, on this thread. `since` is where a client continues.
     ///
     /// # Errors
     /// There is no such server, or no thread.
@@ -74,7 +73,7 @@ impl Live {
             if !follower.has_begun {
                 follower.look(&*self.source);
                 self.start(&entry, &server)?;
-                // Not before: who comes next tries again what went wrong.
+                // Set last: after an error the next listener tries again.
                 follower.has_begun = true;
             }
             break (follower.told_until, follower.event_of_health());
@@ -90,7 +89,7 @@ impl Live {
         })
     }
 
-    /// The name of the server that is meant.
+    /// The name of the server: as given, or the only one.
     fn server(&self, server: Option<&str>) -> QueryResult<String> {
         let all = self.source.servers();
         let name = match (server, &all[..]) {
@@ -101,13 +100,13 @@ impl Live {
         if all.iter().any(|server| server.name == name) {
             return Ok(name.to_string());
         }
-        // Who answers says it best.
+        // The server's own error is the best message.
         let asked = Status::ask(&*self.source, name);
         let unknown = || QueryError::undefined(format!("server \"{name}\" does not exist"));
         Err(asked.err().unwrap_or_else(unknown))
     }
 
-    /// Looks again and again, as long as somebody listens.
+    /// Starts a thread that looks for news as long as somebody listens.
     fn start(&self, entry: &Arc<Mutex<Follower>>, server: &str) -> QueryResult<()> {
         let (source, followers) = (Arc::clone(&self.source), Arc::clone(&self.followers));
         let (entry, server) = (Arc::clone(entry), server.to_string());
@@ -119,7 +118,7 @@ impl Live {
                 if last {
                     let mut followers = lock(&followers);
                     let mut follower = lock(&entry);
-                    // Somebody may have come meanwhile.
+                    // Another listener may have come meanwhile.
                     last = follower.listeners.is_empty();
                     follower.has_ended = last;
                     if last {
@@ -132,8 +131,8 @@ impl Live {
         started.map_err(|e| QueryError::new("53000", format!("could not start a thread: {e}")))
     }
 
-    /// Tells the ticks from `since` until the follower tells them, as far as
-    /// they are told; else that there were more.
+    /// Adds the ticks from `since` up to those that the follower tells. If they
+    /// are too many, adds a `reset` instead.
     fn replay(&self, server: &str, since: i64, until: Option<i64>, out: &mut Vec<u8>) {
         let until = until.unwrap_or(since);
         let is_long = until - since > REPLAY || since > until + REPLAY;
@@ -153,8 +152,8 @@ impl Live {
     }
 }
 
-/// Tells what is new; false when nobody listens. After a panic nobody knows how
-/// far it came: those who listen are sent away, and come again.
+/// Tells what is new; false without listeners. After a panic it is unknown how
+/// far the look came: all listeners are dropped and come again.
 fn look(entry: &Mutex<Follower>, source: &dyn Source) -> bool {
     let mut follower = lock(entry);
     let looked = catch_unwind(AssertUnwindSafe(|| follower.look(source)));
@@ -164,7 +163,7 @@ fn look(entry: &Mutex<Follower>, source: &dyn Source) -> bool {
     })
 }
 
-/// A client is told that it does not get everything.
+/// The event that tells a client that it has missed something.
 pub fn reset(server: &str) -> Bytes {
     let mut data = Object::default();
     data.put("server", &quote(server));
@@ -202,7 +201,7 @@ mod tests {
         fn ask(&self, _: &Ask, _: &AtomicBool, _: &mut dyn Sink) -> QueryResult<()> {
             let number = self.asked.fetch_add(1, Ordering::SeqCst) + 1;
             if self.at.contains(&number) {
-                // Nobody is told: others count panics.
+                // Without the hook: other tests count panics.
                 resume_unwind(Box::new("a planted panic"));
             }
             Err(QueryError::undefined("nothing"))

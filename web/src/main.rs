@@ -1,6 +1,6 @@
-//! `tacho-web`: answers by HTTP, for the page and for other programs. It
-//! stands on `tacho-source` and reads only. Exit codes: 0 ended by a signal, or
-//! metrics are printed, 1 failure, 2 usage.
+//! `tacho-web`: answers over HTTP, for the page and for other programs. It builds on
+//! `tacho-source` and only reads. Exit codes: 0 ended by a signal, or metrics are
+//! printed, 1 failure, 2 usage.
 
 mod api;
 mod desk;
@@ -89,7 +89,8 @@ fn run(options: &Options) -> Result<(), Failure> {
     })
 }
 
-/// Starts as many threads as the runtime does, at once; it panics where it gets none.
+/// Starts as many threads at once as the runtime does, because the runtime panics if
+/// it gets none.
 fn try_threads() -> std::io::Result<()> {
     let count = std::thread::available_parallelism().map_or(1, usize::from);
     let gate = std::sync::Mutex::new(());
@@ -103,7 +104,8 @@ fn try_threads() -> std::io::Result<()> {
     })
 }
 
-/// What a textfile collector takes, of all servers, also where a directory is wrong.
+/// Prints the metrics of all servers for a textfile collector, even if a directory is
+/// wrong.
 fn print_metrics(options: &Options) -> Result<(), Failure> {
     let source = options.source()?;
     let checked = source.check();
@@ -116,7 +118,7 @@ fn print_metrics(options: &Options) -> Result<(), Failure> {
     }
 }
 
-/// Says where to look.
+/// Prints the address to open.
 fn announce(address: &str) -> Result<(), Failure> {
     say(&format!("{address}\n"))
 }

@@ -1,8 +1,8 @@
-//! `/metrics` in the format of OpenMetrics or the older text format of
-//! Prometheus. Labels have a bound: servers are named by whoever starts this
-//! program; functions, classes of wait events, states and kinds of markers by the
-//! code; of databases, replicas, slots and kinds of I/O there are so many at most (`scrape.rs`);
-//! never a process, a query or a text.
+//! `/metrics` in the format of OpenMetrics, or in the older text format of Prometheus. All
+//! labels have a limited number of values. The user who starts this program names servers. The
+//! code names functions, wait classes, states and kinds of markers. `scrape.rs` limits
+//! databases, replicas, slots and kinds of I/O. Labels never contain a process, a query or a
+//! text.
 
 use crate::scrape::Tally;
 use axum::http::{HeaderMap, header};
@@ -26,12 +26,12 @@ pub enum Format {
     Text,
 }
 
-/// Units of the catalog that are stored in parts of a second, and the parts.
+/// Units of the catalog that become seconds, and their number per second.
 const TIMES: [(&str, f64); 2] = [("ms", 1e3), ("us", 1e6)];
-/// Parts of a unit in which increases are counted.
+/// Increases are counted in ten-thousandths of a unit.
 const PARTS: f64 = 1e4;
 
-/// A function that does not exist, whatever it was called.
+/// Label for functions that do not exist, whatever their name.
 const UNKNOWN: &str = "unknown";
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -58,13 +58,13 @@ struct Kind {
     kind: String,
 }
 
-/// A server, and an object of it.
+/// Labels of a server and an object of it.
 type Labels = Vec<(&'static str, String)>;
 
 type Seconds = Counter<f64, AtomicU64>;
 type Level = Gauge<f64, AtomicU64>;
 
-/// What this program counts of itself.
+/// Counters of this program itself.
 #[derive(Clone, Default)]
 pub struct Counters {
     questions: Family<Question, Counter>,
@@ -76,8 +76,7 @@ impl Counters {
         query::find(name).map_or(UNKNOWN, |function| function.name)
     }
 
-    /// A question of a function ended: `answered`, `failed`, `canceled` or
-    /// `refused`.
+    /// Counts the end of a question: `answered`, `failed`, `canceled` or `refused`.
     pub fn ended(&self, function: &'static str, outcome: &'static str) {
         let labels = Question { function, outcome };
         self.questions.get_or_create(&labels).inc();
@@ -96,7 +95,7 @@ impl Page {
         self.0.register_with_unit(name, help, unit, metric);
     }
 
-    /// A gauge of every server of which it is known.
+    /// Adds a gauge with all servers whose value is known.
     fn levels(
         &mut self,
         (name, help, unit): (&str, &str, Option<Unit>),
@@ -115,7 +114,7 @@ impl Page {
         }
     }
 
-    /// A counter of every server.
+    /// Adds a counter with all servers.
     fn counts(&mut self, name: &str, help: &str, servers: &[Tally], of: fn(&Tally) -> u64) {
         let family = Family::<Of, Counter>::default();
         for tally in servers.iter().filter(|tally| tally.is_counted) {
@@ -134,7 +133,7 @@ impl From<&Tally> for Of {
 }
 
 impl Format {
-    /// The one that a client would rather have: OpenMetrics where it says so.
+    /// The format a client prefers: OpenMetrics if its `Accept` says so.
     pub fn wanted(headers: &HeaderMap) -> Format {
         let all = headers.get_all(header::ACCEPT).iter();
         let mut open = 0.0;
@@ -160,7 +159,7 @@ impl Format {
         }
     }
 
-    /// What a client is told it gets.
+    /// Media type of the format.
     pub fn content_type(self) -> &'static str {
         match self {
             Format::Open => "application/openmetrics-text; version=1.0.0; charset=utf-8",
@@ -168,7 +167,7 @@ impl Format {
         }
     }
 
-    /// OpenMetrics in this format.
+    /// Converts OpenMetrics to this format.
     fn of(self, open: String) -> String {
         match self {
             Format::Open => open,
@@ -177,8 +176,8 @@ impl Format {
     }
 }
 
-/// OpenMetrics in the text format: a counter is called as its samples, units
-/// stand in names alone, and nothing marks the end.
+/// Converts OpenMetrics to the text format. There, a counter has the name of its samples, units
+/// appear in names only, and no line marks the end.
 fn older(open: &str) -> String {
     let mut text = String::with_capacity(open.len());
     let mut help = "";
@@ -198,15 +197,15 @@ fn older(open: &str) -> String {
     text
 }
 
-/// What is known of servers.
+/// Metrics of servers.
 ///
 /// # Errors
-/// Never: a text takes everything.
+/// Never: writing to a text does not fail.
 pub fn of_servers(servers: &[Tally], format: Format) -> Result<String, fmt::Error> {
     written(&page_of(servers), format)
 }
 
-/// The same, and what this program knows of itself.
+/// Metrics of servers, and of this program itself.
 ///
 /// # Errors
 /// As [`of_servers`].
@@ -352,7 +351,7 @@ fn add_markers(page: &mut Page, servers: &[Tally]) {
     page.add("markers", "Events in the history, such as gaps", family);
 }
 
-/// Something that is measured, where somebody has measured it.
+/// Adds a measurement of those servers that have it.
 fn add_measured(page: &mut Page, measurement: &Measurement, servers: &[Tally]) {
     let (name, object, unit, parts) = shown(measurement);
     let labels = |tally: &Tally, of: &str| -> Labels {
@@ -389,8 +388,7 @@ fn add_measured(page: &mut Page, measurement: &Measurement, servers: &[Tally]) {
     }
 }
 
-/// Name of a measurement without its unit, label of the object it is of, unit,
-/// and parts of that in which it is stored.
+/// Shown name (without unit), label of the object, unit, and the stored parts per unit.
 fn shown(measurement: &Measurement) -> (String, Option<&'static str>, Option<Unit>, f64) {
     let object = measurement.table.strip_prefix("server_");
     let kind = object.unwrap_or(measurement.table);

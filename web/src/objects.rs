@@ -1,15 +1,14 @@
 //! Chooses the objects (databases, replicas, slots, kinds of I/O) that get series of
-//! their own.
-//! A measurement has a limited number of series. The busiest objects get one and keep
-//! it for a day: a counter that moved to `(other)` and back would look to Prometheus
-//! as if it had been reset.
+//! their own. A measurement has a limited number of series. The busiest objects get
+//! one and keep it for a day: a counter that moved to `(other)` and back would look
+//! to Prometheus as if it had been reset.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The name that all objects without a series share.
+/// Shared name of all objects without a series.
 const OTHERS: &str = "(other)";
-/// Series of a measurement.
+/// Most series of a measurement.
 pub const MOST_OBJECTS: usize = 50;
 
 /// Values by measurement and object.
@@ -23,7 +22,7 @@ pub struct Series {
 }
 
 impl Series {
-    /// On another day all series are free.
+    /// Frees all series on another day.
     pub fn begin(&mut self, day: i64) {
         if self.day != day {
             *self = Series {
@@ -33,7 +32,7 @@ impl Series {
         }
     }
 
-    /// Gives the free series to the objects with the largest values; among equals the
+    /// Gives free series to the objects with the largest values; among equals the
     /// first by name.
     pub fn fill<V: Ord + Copy>(&mut self, values: &Values<V>) {
         let mut by_size: Vec<_> = values.iter().collect();
@@ -46,7 +45,7 @@ impl Series {
         }
     }
 
-    /// Joins the values of all objects without series to one.
+    /// Joins the values of all objects without series into one.
     pub fn bounded<V>(&self, values: Values<V>, join: impl Fn(V, V) -> V) -> Values<V> {
         let mut all = Values::new();
         for ((name, object), value) in values {
@@ -62,7 +61,7 @@ impl Series {
     }
 }
 
-/// Adds a value, joined to the one that is there.
+/// Adds a value; `join` combines it with a value of the same key.
 pub fn add<V>(
     values: &mut Values<V>,
     key: (&'static str, String),

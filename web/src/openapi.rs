@@ -1,4 +1,4 @@
-//! `GET /api/v1/openapi.json`: what can be asked, as OpenAPI 3.1, made from the
+//! `GET /api/v1/openapi.json`: describes the questions as OpenAPI 3.1, from the
 //! registry of functions.
 
 use crate::texts::{ARGUMENT, BYTES};
@@ -14,8 +14,8 @@ const TEXT: &str = "text/plain";
 const HTML: &str = "text/html";
 const OPEN_METRICS: &str = "application/openmetrics-text";
 
-/// Something that can be asked for beside functions: path, what it answers, its
-/// media types, whether it takes `server`.
+/// Paths that are not functions: path, description, media types, and whether it
+/// takes `server`.
 const OTHERS: &[(&str, &str, &[&str], bool)] = &[
     (
         "/api/v1/servers",
@@ -44,7 +44,7 @@ const OTHERS: &[(&str, &str, &[&str], bool)] = &[
     ),
 ];
 
-/// Errors that any of them may answer.
+/// Errors that any path may answer.
 const ERRORS: [(&str, &str); 12] = [
     ("400", "An argument makes no sense"),
     ("401", "Who asks is not known"),
@@ -63,7 +63,7 @@ const ERRORS: [(&str, &str); 12] = [
     ("503", "It takes too much memory, or was cancelled"),
 ];
 
-/// The description of what a source can be asked.
+/// The description of a source's functions.
 pub fn describe(functions: &[Function]) -> String {
     let mut paths = Object::default();
     for (path, about, kinds, takes_server) in OTHERS {
@@ -109,7 +109,7 @@ fn object(members: &[(&str, &str)]) -> String {
     object.json()
 }
 
-/// Something that can be done, and what it answers.
+/// An operation and its answers.
 fn operation(about: &str, parameters: Vec<String>, content: &str) -> String {
     let answered = object(&[("description", &quote(about)), ("content", content)]);
     object(&[
@@ -139,7 +139,7 @@ fn content(kinds: &[&str], schema: &str) -> String {
     content.json()
 }
 
-/// The load of all servers.
+/// The path with the load of all servers.
 fn fleet(functions: &[Function]) -> String {
     let about = "The load of all servers, the one in most trouble first";
     let timeline = functions
@@ -154,7 +154,7 @@ fn fleet(functions: &[Function]) -> String {
     object(&[("get", &get)])
 }
 
-/// Sessions as a picture shows them.
+/// The path with sessions as a picture.
 fn lanes(functions: &[Function]) -> String {
     let about = "The lives of sessions as a picture shows them: heads of queues first";
     let sessions = functions
@@ -173,14 +173,14 @@ fn lanes(functions: &[Function]) -> String {
     object(&[("get", &get)])
 }
 
-/// What a function takes.
+/// Parameters of a function.
 fn parameters(function: &Function) -> Vec<String> {
     let all = arguments(function, true);
     let parameters = std::iter::once(server()).chain(all.iter().map(parameter));
     parameters.collect()
 }
 
-/// A question to a function.
+/// The path of a function.
 fn asked(function: &Function) -> String {
     let columns = function.columns(catalog::schema());
     let rows = object(&[("type", "\"array\""), ("items", &row(&columns))]);
@@ -203,7 +203,7 @@ fn asked(function: &Function) -> String {
     operation(function.about, parameters, &content(&[JSON], &schema))
 }
 
-/// Writing a marker.
+/// The operation that writes a marker.
 fn marked() -> String {
     let text = object(&[
         ("type", "\"string\""),
@@ -247,7 +247,7 @@ fn server() -> String {
     ])
 }
 
-/// How much of each text is told.
+/// The parameter that limits texts.
 fn texts() -> String {
     let (least, most) = (BYTES.start(), BYTES.end());
     let about = format!(
@@ -290,7 +290,7 @@ fn parameter(argument: &Argument) -> String {
     ])
 }
 
-/// The members of a row, each of which may be null.
+/// The members of a row. Each may be null.
 fn row(fields: &[Field]) -> String {
     let mut properties = Object::default();
     for (name, kind) in fields {
@@ -303,7 +303,7 @@ fn value(kind: Type) -> &'static str {
     match kind {
         Type::Text | Type::Interval => "{\"type\": [\"string\", \"null\"]}",
         Type::Time => "{\"type\": [\"string\", \"null\"], \"format\": \"date-time\"}",
-        // Readers of JSON keep 53 bits of a number.
+        // JSON readers keep 53 bits of a number.
         Type::Id => "{\"type\": [\"string\", \"null\"]}",
         Type::Int => "{\"type\": [\"integer\", \"null\"]}",
         Type::Numeric => "{\"type\": [\"number\", \"null\"]}",

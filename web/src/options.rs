@@ -1,4 +1,4 @@
-//! The command line, and what of it is refused.
+//! The command line, and its refusals.
 
 use crate::secret::Secret;
 use clap::{ArgAction, Parser, ValueHint};
@@ -9,7 +9,7 @@ use std::time::Duration;
 use tacho_remote::{Places, Sources};
 use tacho_source::Failure;
 
-/// Share of the memory limit that columns are kept in, and most bytes of them.
+/// Cached columns may use a quarter of the memory limit, and at most 64 MiB.
 const CACHE_SHARE: u64 = 4;
 const CACHE_BYTES: u64 = 64 << 20;
 
@@ -79,7 +79,7 @@ pub struct Options {
     pub metrics: bool,
 }
 
-/// Where to listen.
+/// The address to listen on.
 pub enum Listen {
     /// An address and port.
     Tcp(SocketAddr),
@@ -88,11 +88,10 @@ pub enum Listen {
 }
 
 impl Options {
-    /// Where to listen; an address beyond this host needs a token that its
-    /// users were given.
+    /// The address to listen on. Outside this host it needs a token from a file.
     ///
     /// # Errors
-    /// It is none, or there is no such token.
+    /// The address makes no sense, or a token is missing.
     pub fn listen(&self) -> Result<Listen, Failure> {
         if self.listen.contains('/') {
             return Ok(Listen::Unix(PathBuf::from(&self.listen)));
@@ -110,20 +109,20 @@ impl Options {
         Ok(Listen::Tcp(address))
     }
 
-    /// How long a client has to say what it wants.
+    /// Time for a client to send the head of a request.
     pub fn head_timeout(&self) -> Duration {
         Duration::from_secs(self.head_timeout.into())
     }
 
-    /// How long a client may take nothing of what it asked for.
+    /// Longest time in which a client takes nothing of an answer.
     pub fn read_timeout(&self) -> Duration {
         Duration::from_secs(self.read_timeout.into())
     }
 
-    /// What stands before all paths, without a slash at its end.
+    /// Path before all others, without a slash at its end.
     ///
     /// # Errors
-    /// It is no path.
+    /// It is not a path.
     pub fn base(&self) -> Result<String, Failure> {
         let base = self.base_path.trim_end_matches('/');
         let plain = |c: char| c.is_ascii_alphanumeric() || "._~-".contains(c);
@@ -139,27 +138,27 @@ impl Options {
         }
     }
 
-    /// What answers.
+    /// The source of answers.
     ///
     /// # Errors
-    /// As of [`Places::source`].
+    /// As [`Places::source`].
     pub fn source(&self) -> Result<Arc<Sources>, Failure> {
         let sources = self.places.source(self.cache_bytes(), APPLICATION)?;
         Ok(Arc::new(sources))
     }
 
-    /// Most of those who listen to what is recorded: others have connections too.
+    /// Most clients of live events. The other connections are for questions.
     pub fn listeners(&self) -> usize {
         usize::from(self.connections.div_ceil(2))
     }
 
-    /// What of the memory keeps columns for later questions.
+    /// Bytes of columns that are kept for later questions.
     fn cache_bytes(&self) -> u64 {
         let share = (u64::from(self.memory_limit_mb) << 20) / CACHE_SHARE;
         share.min(CACHE_BYTES)
     }
 
-    /// The token that users were given.
+    /// The token from the file.
     ///
     /// # Errors
     /// The file could not be read, others may read it, or it holds no token.

@@ -1,5 +1,5 @@
-//! The page: what Vite made of `page/`, in the program. A program that was
-//! built without Node has none, and says so in its place.
+//! The page, which Vite builds from `page/`, embedded in the program. A program
+//! built without Node has no page and says so in its place.
 
 use axum::extract::Path;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
@@ -11,7 +11,7 @@ use rust_embed::{EmbeddedFile, RustEmbed};
 #[allow_missing = true]
 struct Files;
 
-/// What stands at `/` without a page.
+/// Text at `/` without a page.
 const WITHOUT: &str = "\
 tacho web
 
@@ -24,9 +24,9 @@ GET /api/v1/FUNCTION?server=…  an answer, such as /api/v1/top?since=1h
 GET /metrics                   for Prometheus
 ";
 
-/// Names of files with a hash in them: another content has another name.
+/// For files with a hash in their names: other content gets another name.
 const FOR_EVER: &str = "private, max-age=31536000, immutable";
-/// Asked for each time, answered by 304 when it is still the same.
+/// Requested each time, and answered with 304 if unchanged.
 const EACH_TIME: &str = "private, no-cache";
 
 /// `/`
@@ -45,7 +45,8 @@ pub async fn asset(Path(name): Path<String>, headers: HeaderMap) -> Response {
     found.unwrap_or_else(|| StatusCode::NOT_FOUND.into_response())
 }
 
-/// A file, compressed for whoever takes that; without a body for whoever has it.
+/// A file, compressed if the client accepts that. Without a body if the client
+/// has it.
 fn file(name: &str, headers: &HeaderMap) -> Option<Response> {
     let plain = Files::get(name)?;
     let packed = Files::get(&format!("{name}.gz")).filter(|_| takes_gzip(headers));
@@ -88,7 +89,7 @@ fn takes_gzip(headers: &HeaderMap) -> bool {
     })
 }
 
-/// Of what is in the file, compressed or not.
+/// Tag of the content, compressed or not.
 fn entity_tag(file: &EmbeddedFile) -> String {
     let hash = file.metadata.sha256_hash();
     let digits: Vec<String> = hash

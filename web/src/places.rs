@@ -1,12 +1,13 @@
-//! Places of connections, so many at once. When all are taken and somebody comes,
-//! the connection that has been idle longest ends: nothing was asked on it, or not
-//! yet in full (a body is not there), and all that was answered has been taken. One
-//! ends for one who comes, who does not wait until it has ended. Where none is idle, one
-//! whose client has been behind for too long ends: ever since, something was
-//! answered that it had not taken. All others are busy, and whoever comes waits.
+//! A limited number of places for connections. If all are taken and another client
+//! connects, the connection that has been idle longest ends. A connection is idle if it
+//! has no complete request (the body may be missing), and all its answers were taken.
+//! One connection ends for each new client; the new client does not wait for that end.
+//! If no connection is idle, one ends whose client has been behind for too long: since
+//! then there was always something that it had not taken. Otherwise all are busy, and
+//! the new client waits.
 //!
-//! A connection is not idle before it was looked at once: who says at once what it
-//! wants is answered, however many come after it.
+//! A connection becomes idle only after it was polled once. A client that asks at once
+//! is answered, however many connect after it.
 
 use crate::desk::lock;
 use axum::BoxError;
@@ -23,29 +24,29 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::{Instant, Sleep, sleep, sleep_until};
 
-/// One in so many may be about to end while somebody else has its place already: who
-/// come in numbers do not wait for each of them.
+/// For each 16 places, one connection more than there are places may exist: its predecessor is
+/// about to end. Otherwise many new clients would wait for one end after the other.
 const ABOUT_TO_END: usize = 16;
 
 /// All places.
 pub struct Places {
     limit: usize,
-    /// Time that a client may be behind.
+    /// Longest time for a client to be behind.
     patience: Duration,
     taken: Mutex<Taken>,
-    /// A place is free, or somebody on one may have become idle or behind.
+    /// A place became free, or a connection may have become idle or behind.
     changed: Arc<Notify>,
 }
 
 #[derive(Default)]
 struct Taken {
     seats: Vec<Arc<Seat>>,
-    /// Somebody waits for a place.
+    /// A new client waits for a place.
     wanted: bool,
 }
 
 impl Taken {
-    /// Tells one more that it has to end, else when to look again.
+    /// Asks one more connection to end. The error is the time of the next look.
     fn tell(&self, patience: Duration) -> Result<(), Option<Instant>> {
         let leaves = |seat: &Arc<Seat>| Some((seat.leaves(patience)?, Arc::clone(seat)));
         let others = self.seats.iter().filter_map(leaves);
@@ -59,7 +60,7 @@ impl Taken {
 }
 
 impl Places {
-    /// So many, all of them free.
+    /// Creates `limit` free places.
     pub fn new(limit: usize, patience: Duration) -> Arc<Places> {
         Arc::new(Places {
             limit,
@@ -69,7 +70,7 @@ impl Places {
         })
     }
 
-    /// A place, as soon as there is one. Only one may wait for it.
+    /// Waits for a place. Only one task may wait.
     pub async fn take(self: &Arc<Places>) -> Place {
         loop {
             match self.seat() {
@@ -83,7 +84,8 @@ impl Places {
         }
     }
 
-    /// A free place, else who has to leave is told so, and when to look again.
+    /// A free place. Otherwise asks a connection to end; the error is the time of the
+    /// next look.
     fn seat(self: &Arc<Places>) -> Result<Place, Option<Instant>> {
         let mut taken = lock(&self.taken);
         let over = taken.seats.len().checked_sub(self.limit);
@@ -104,31 +106,31 @@ impl Places {
         Ok(Place { places, seat })
     }
 
-    /// More have a place than there are, or somebody waits for one.
+    /// Whether more places are taken than exist, or a client waits for one.
     fn is_full(&self) -> bool {
         let taken = lock(&self.taken);
         taken.seats.len() >= self.limit + usize::from(!taken.wanted)
     }
 }
 
-/// The place of a connection, free again when it is dropped.
+/// The place of a connection; dropping it frees the place.
 pub struct Place {
     places: Arc<Places>,
     seat: Arc<Seat>,
 }
 
 impl Place {
-    /// What is known of its connection.
+    /// State of the connection.
     pub fn seat(&self) -> &Arc<Seat> {
         &self.seat
     }
 
-    /// Serves a connection until it ends, or until somebody else needs the place and
-    /// it does not.
+    /// Serves a connection until it ends, or until another client needs the place of an
+    /// idle one.
     pub async fn serve(self, connection: impl Future) {
         let (mut connection, mut needed) = (pin!(connection), pin!(self.needed()));
         poll_fn(|context| {
-            // What it was asked meanwhile is looked at first.
+            // A request that came meanwhile is handled first.
             if connection.as_mut().poll(context).is_ready() {
                 return Poll::Ready(());
             }
@@ -167,21 +169,21 @@ pub struct Seat {
 }
 
 struct State {
-    /// Questions whose answers are made or sent.
+    /// Number of open turns: requests whose answers are not completely made.
     open: usize,
-    /// An answer does not end: whoever has all of it that there is has it all.
+    /// The answer is endless: a client with everything sent so far is not behind.
     endless: bool,
-    /// It is about to end for another.
+    /// It was asked to end for another client.
     told: bool,
-    /// Since when the rest of a question is not there.
+    /// Since when the rest of a request is missing.
     half: Option<Instant>,
-    /// When the last answer was made, or the connection.
+    /// When the last answer was made, or else the connection.
     last: Instant,
-    /// All that was there was taken.
+    /// The client has taken everything that was written.
     flushed: bool,
-    /// Nothing is on its way.
+    /// No request and no answer is in progress.
     idle: bool,
-    /// Since when the client has not had all that was there for it.
+    /// Since when there has always been something that the client had not taken.
     behind: Option<Instant>,
 }
 
@@ -204,7 +206,7 @@ impl Seat {
         }
     }
 
-    /// Something is asked.
+    /// A request has begun.
     pub fn asked(self: &Arc<Seat>) -> Turn {
         let mut state = lock(&self.state);
         state.open += 1;
@@ -212,7 +214,7 @@ impl Seat {
         Turn(Arc::clone(self))
     }
 
-    /// The client takes no more at this moment.
+    /// The client takes nothing at this moment.
     pub fn stuck(&self) {
         let mut state = lock(&self.state);
         state.flushed = false;
@@ -222,7 +224,7 @@ impl Seat {
         }
     }
 
-    /// The client has taken all that was there; more may be asked already.
+    /// The client has taken everything; it may have asked for more already.
     pub fn flushed(&self) {
         let mut state = lock(&self.state);
         state.flushed = true;
@@ -231,7 +233,7 @@ impl Seat {
         }
     }
 
-    /// More of a question is waited for, or not any more.
+    /// Notes whether the rest of a request is awaited.
     fn waits(&self, waits: bool) {
         let mut state = lock(&self.state);
         if waits == state.half.is_none() {
@@ -240,7 +242,7 @@ impl Seat {
         }
     }
 
-    /// Everything that was there to do on the connection was done.
+    /// The connection's task has nothing left to do.
     fn rests(&self) {
         let mut state = lock(&self.state);
         if state.open == 0 && state.flushed && !state.idle {
@@ -254,19 +256,19 @@ impl Seat {
         lock(&self.state).told
     }
 
-    /// It has to end, unless something comes in between.
+    /// Asks it to end, unless something happens first.
     fn tell(&self) {
         lock(&self.state).told = true;
         self.leave.notify_one();
     }
 
-    /// Nothing came in between.
+    /// Whether it may still end, because nothing has happened.
     fn may_end(&self, patience: Duration) -> bool {
         let when = lock(&self.state).leaves(patience);
         when.is_some_and(|(_, when)| when <= Instant::now())
     }
 
-    /// When it may be ended for another, unless it was told already.
+    /// When it may end for another client; `None` if it was asked already.
     fn leaves(&self, patience: Duration) -> Option<(bool, Instant)> {
         let state = lock(&self.state);
         (!state.told).then(|| state.leaves(patience)).flatten()
@@ -274,13 +276,13 @@ impl Seat {
 }
 
 impl State {
-    /// When it may be ended for another, those who are idle before those who are
-    /// behind; never while it is busy.
+    /// When it may end for another client: idle ones before those behind, and busy ones
+    /// never.
     fn leaves(&self, patience: Duration) -> Option<(bool, Instant)> {
         match (self.open, self.behind, self.half) {
             (_, None, Some(since)) => Some((false, since)),
-            // Its own task knows whether all is done: who was answered before another
-            // is also chosen before it.
+            // `idle` does not matter here: only the connection's task knows whether
+            // everything is done. The order is the order of the last answers.
             (0, None, None) => Some((false, self.last)),
             (_, Some(since), _) => Some((true, since + patience)),
             (_, None, None) => None,
@@ -288,7 +290,7 @@ impl State {
     }
 }
 
-/// A question that is open, until its answer is made.
+/// An open request, until its answer is made.
 pub struct Turn(Arc<Seat>);
 
 impl Drop for Turn {
@@ -300,18 +302,18 @@ impl Drop for Turn {
     }
 }
 
-/// The body of a request, for all of which there is so much time. Until it is there,
-/// nothing was asked in full.
+/// The body of a request, which must arrive within `patience`. Until then the request is
+/// not complete.
 pub struct Awaited {
     body: Incoming,
     seat: Arc<Seat>,
     patience: Duration,
-    /// Since the first wait.
+    /// Timer since the first wait.
     waiting: Option<Pin<Box<Sleep>>>,
 }
 
 impl Awaited {
-    /// A body that comes to a seat.
+    /// The body of a request on a seat.
     pub fn new(body: Incoming, patience: Duration, seat: Arc<Seat>) -> Awaited {
         Awaited {
             body,
@@ -365,14 +367,14 @@ pub struct Held {
 }
 
 impl Held {
-    /// The turn ends with the body.
+    /// Ties a turn to the body of an answer.
     pub fn answer(answer: Response, turn: Turn) -> Response<Held> {
         lock(&turn.0.state).endless = is_endless(answer.headers());
         answer.map(|body| Held { body, _turn: turn })
     }
 }
 
-/// Events are told as long as somebody listens.
+/// An event stream lasts as long as the client listens.
 fn is_endless(headers: &HeaderMap) -> bool {
     let kind = headers.get(CONTENT_TYPE);
     kind.is_some_and(|kind| kind == "text/event-stream")

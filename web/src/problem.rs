@@ -1,5 +1,5 @@
-//! Errors as `application/problem+json` (RFC 9457), with what PostgreSQL says
-//! of an error: message, detail, hint, SQLSTATE.
+//! Errors as `application/problem+json` (RFC 9457), with the fields of a
+//! PostgreSQL error: message, detail, hint, SQLSTATE.
 
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -15,7 +15,7 @@ pub struct Problem {
 }
 
 impl Problem {
-    /// An error with the status of HTTP that its SQLSTATE stands for.
+    /// An error, with the HTTP status that belongs to its SQLSTATE.
     pub fn of(error: QueryError) -> Problem {
         Problem::new(status(error.sqlstate), error)
     }
@@ -29,14 +29,14 @@ impl Problem {
         }
     }
 
-    /// The same with a header.
+    /// Adds a header.
     #[must_use]
     pub fn header(mut self, name: header::HeaderName, value: &'static str) -> Problem {
         self.headers.push((name, value));
         self
     }
 
-    /// What of HTTP it is.
+    /// The HTTP status.
     pub fn status(&self) -> StatusCode {
         self.status
     }
@@ -60,7 +60,7 @@ impl Problem {
     }
 }
 
-/// Adds message, detail, hint and SQLSTATE; what is not known is left out.
+/// Adds message, detail, hint and SQLSTATE; leaves out missing ones.
 pub fn put_error(object: &mut Object, error: &QueryError) {
     object.put("message", &quote(&error.message));
     for (name, text) in [("detail", &error.detail), ("hint", &error.hint)] {
@@ -80,7 +80,7 @@ fn status(sqlstate: &str) -> StatusCode {
         "0A000" => StatusCode::NOT_IMPLEMENTED,
         CANCELED => StatusCode::SERVICE_UNAVAILABLE,
         state if state.starts_with("53") => StatusCode::SERVICE_UNAVAILABLE,
-        // The server that is asked is gone.
+        // The asked server is gone.
         state if state.starts_with("08") || state.starts_with("57P") => StatusCode::BAD_GATEWAY,
         state if state.starts_with("22") => StatusCode::BAD_REQUEST,
         _ => StatusCode::INTERNAL_SERVER_ERROR,

@@ -1,6 +1,6 @@
-//! `GET /api/v1/report.html`: a window as the one file that `tacho report`
-//! writes, to be saved. Its texts are escaped by the writer of the page; a
-//! browser saves it and does not show it, so nothing of it runs here.
+//! `GET /api/v1/report.html`: a window as one file, the same that `tacho
+//! report` writes. The writer of the page escapes all texts. A browser saves
+//! the file and does not show it, so nothing in it runs here.
 
 use crate::api::{Api, given};
 use crate::problem::Problem;
@@ -13,11 +13,11 @@ use tacho_source::report::{Report, page};
 use tacho_source::time;
 use tacho_tape::query::{QueryError, QueryResult, ReportRow, Taken};
 
-/// Reports that are made at once; others wait for their turn.
+/// Most reports made at once; others wait for a turn.
 pub const AT_ONCE: usize = 2;
-/// Longest document that becomes a page; those of busy servers have 100 kB.
+/// Longest document that becomes a page; a busy server's has 100 kB.
 const DOCUMENT_BYTES: usize = 8 << 20;
-/// Longest part of a file name that is a name of others.
+/// Most characters of a server's name in a file name.
 const NAME_CHARS: usize = 60;
 
 /// Answers with the arguments of `report`.
@@ -29,13 +29,13 @@ pub async fn report(
     let zone = arguments.get("tz").map_or("UTC", String::as_str);
     let zone = time::zone(zone).map_err(Problem::of)?;
     let name = server.clone().unwrap_or_default();
-    // The turn is taken first: what waits for it has no answer to keep.
+    // The turn comes first: a waiting request has no answer to keep.
     let turn = Arc::clone(api.reports()).acquire_owned().await;
     let ask = api.question("report", server, arguments);
     let rows = Taken::<ReportRow>::default();
     let rows = api.desk().ask_into(ask, rows).await?;
     let made = tokio::task::spawn_blocking(move || {
-        // It lasts as long as the work does, also for a client that has gone.
+        // Held as long as the work lasts, even if the client has gone.
         let _turn = turn;
         let row = rows.into_iter().next().unwrap_or_default();
         let report = saved(&row, zone)?;
@@ -53,7 +53,7 @@ pub async fn report(
     Ok((headers, text).into_response())
 }
 
-/// The report of the only row.
+/// The report in the only row.
 fn saved(row: &ReportRow, zone: TimeZone) -> QueryResult<Report> {
     let text = row.report.as_deref().unwrap_or("{}");
     if text.len() > DOCUMENT_BYTES {
@@ -66,8 +66,8 @@ fn saved(row: &ReportRow, zone: TimeZone) -> QueryResult<Report> {
     Report::new(text, zone)
 }
 
-/// `tacho-shop-20260301T105500Z.html`: what else is in the name of a server
-/// becomes `-`, so that it is one word wherever it is written to.
+/// `tacho-shop-20260301T105500Z.html`. Other characters of the server's name
+/// become `-`, so that the file name is one word everywhere.
 fn file_name(server: &str, start: Option<i64>) -> String {
     let start = start.map_or_else(String::new, |us| time::timestamp(us).to_string());
     let start: String = start.chars().filter(|c| !":-".contains(*c)).collect();

@@ -1,11 +1,11 @@
-//! Figures of servers for `/metrics`. A counter covers the day (UTC) of the history's
-//! last tick, up to the second in which that tick began. Closed hours are read once, the
-//! current hour at each scrape. So each tick counts once, and a restarted program
-//! continues with the same values.
+//! Figures of servers for `/metrics`. A counter covers the day (UTC) of the history's last
+//! tick, up to the second in which that tick began. Closed hours are read once, the current
+//! hour at each scrape. So each tick counts once, and a restarted program continues with
+//! the same values.
 //!
-//! A day begins with a turn ([`Turn`]): who asks every half minute sees the end of the
-//! day before, then zeros, then the new day. Nothing is lost between two scrapes, and
-//! every counter falls, by which Prometheus knows that it was reset.
+//! A day begins with a turn ([`Turn`]). A scraper that asks every half minute sees the end
+//! of the previous day, then zeros, then the new day. Nothing is lost between two scrapes.
+//! Every counter falls once, which tells Prometheus that it was reset.
 
 use crate::desk::lock;
 use crate::objects::{self, Series, Values};
@@ -18,17 +18,17 @@ use tacho_tape::query::{
     TimelineRow, Top,
 };
 
-/// A sample without a value of a dimension, as filters call it.
+/// A sample without a value of a dimension, as filters name it.
 const NULL: &str = "(null)";
-/// How long each step of a turn takes, µs.
+/// Duration of each step of a turn, µs.
 const TURN: i64 = 30 * SECOND;
 /// µs.
 const SECOND: i64 = 1_000_000;
 const HOUR: i64 = 3600 * SECOND;
 const DAY: i64 = 24 * HOUR;
-/// Gauges are the mean of the readings of so long before the last tick.
+/// Gauges are means of the readings of the last 60 s before the last tick.
 const READINGS: i64 = 60 * SECOND;
-/// Gauges of a server without a tick for so long are not told.
+/// Gauges of a server are left out if its last tick is older than this.
 const STALE: i64 = 300 * SECOND;
 
 /// The figures of a server.
@@ -36,13 +36,13 @@ const STALE: i64 = 300 * SECOND;
 pub struct Tally {
     /// Its name.
     pub server: String,
-    /// It answered.
+    /// It answered this time.
     pub readable: bool,
     /// It has answered once. Until then its counters are unknown.
     pub is_counted: bool,
-    /// Counters; only objects that have series stand alone.
+    /// Counters; objects without series are joined.
     pub sums: Sums,
-    /// Means of the last readings; only objects that have series stand alone.
+    /// Means of the last readings; objects without series are joined.
     pub gauges: Values<f64>,
     /// Seconds since 1970 of the last tick.
     pub last_tick: Option<f64>,
@@ -59,14 +59,13 @@ pub struct Tally {
     /// Counters of all objects.
     counted: Sums,
     series: Series,
-    /// The closed hours of the day: their end, and their counters.
+    /// End and counters of the closed hours of the day.
     closed: (i64, Sums),
-    /// The next count begins here.
+    /// Begin of the next count.
     counted_to: i64,
     /// The turn of the day at the last count.
     turn: Turn,
-    /// The day that follows, its turn, and the counters of the day before (or of its last
-    /// hour).
+    /// The next day, its turn, and the counters of the day before (or of its last hour).
     before: (i64, Turn, Sums),
 }
 
@@ -82,11 +81,11 @@ enum Turn {
     Day,
 }
 
-/// Counters, as whole numbers: sums are the same in any order.
+/// Counters as whole numbers: their sums are the same in any order.
 #[derive(Clone, Debug, Default)]
 pub struct Sums {
-    /// Time of sessions in the load by class of wait event and state, in
-    /// ten-thousandths of a second.
+    /// Time of sessions in the load by wait class and state, in ten-thousandths of a
+    /// second.
     pub sessions: BTreeMap<(String, String), i128>,
     /// Time observed, ms.
     pub observed_ms: i64,
@@ -98,14 +97,14 @@ pub struct Sums {
     pub ticks_missed: u64,
     /// Markers by kind.
     pub markers: BTreeMap<String, u64>,
-    /// Increases by measurement and object, in ten-thousandths of its unit.
+    /// Increases by measurement and object, in ten-thousandths of the unit.
     pub server: Values<i128>,
 }
 
-/// Asks for what is scraped.
+/// Reads the figures of all servers.
 pub struct Scraper {
     source: Arc<dyn Source>,
-    /// By server. Held while somebody scrapes: another one waits.
+    /// By server. Locked during a scrape, so that another one waits.
     tallies: Arc<Mutex<BTreeMap<String, Tally>>>,
 }
 
@@ -116,13 +115,13 @@ struct Asked<'a> {
 }
 
 impl Scraper {
-    /// Nothing is counted before the first scrape.
+    /// Counts nothing before the first scrape.
     pub fn new(source: Arc<dyn Source>) -> Scraper {
         let tallies = Arc::default();
         Scraper { source, tallies }
     }
 
-    /// Counts on, and says what is known of each server. Waits for files.
+    /// Counts everything new, and returns the figures of each server. Waits for files.
     pub fn scrape(&self) -> Vec<Tally> {
         let mut tallies = lock(&self.tallies);
         let servers = self.source.servers();
@@ -185,7 +184,7 @@ impl Tally {
         match turn {
             Turn::Before => sums = self.before.2.clone(),
             Turn::Zero => sums = Sums::default(),
-            // A part that is damaged now has been counted before.
+            // A part that is damaged now was counted before.
             Turn::Day if self.turn == turn && self.counted_to > day => sums.at_least(&self.counted),
             Turn::Day => (),
         }
@@ -212,7 +211,7 @@ impl Tally {
         };
     }
 
-    /// How far a day has come. The first day of a history has no turn.
+    /// Progress of a day. The first day of a history has no turn.
     fn turn_of(&self, asked: &Asked, day: i64, until: i64) -> QueryResult<Turn> {
         let is_first = self
             .first_tick
@@ -230,7 +229,7 @@ impl Tally {
 }
 
 impl Sums {
-    /// Adds each counter that may come, as 0: the words of tacho, and the objects of the
+    /// Adds all counters that may come, with 0: by tacho's words, and by the objects of the
     /// day before.
     fn begin(&mut self, before: &Sums) {
         for class in query::wait_classes() {
@@ -278,7 +277,7 @@ impl Sums {
     fn add_load(&mut self, row: &TimelineRow, (since, until): (i64, i64)) {
         let start = row.bucket_start.unwrap_or(since);
         let length_us = until.min(start + HOUR) - since.max(start);
-        // To 10 ms, in which intervals are set: what is printed is rounded.
+        // Rounded to 10 ms, the unit of intervals: printed values are rounded, too.
         let observed = i128::from(length_us) * row.coverage_pct.unwrap_or_default().0;
         let hundredths = (observed + 5_000_000_000) / 10_000_000_000;
         self.observed_ms += 10 * i64::try_from(hundredths).unwrap_or(0);
@@ -290,7 +289,7 @@ impl Sums {
     }
 }
 
-/// No value falls, none is lost.
+/// Keeps values from falling or disappearing.
 fn raise<K: Ord + Clone, V: Ord + Copy>(values: &mut BTreeMap<K, V>, before: &BTreeMap<K, V>) {
     for (key, value) in before {
         let now = values.entry(key.clone()).or_insert(*value);
@@ -303,7 +302,7 @@ impl Asked<'_> {
         rows::ask(self.source, self.server, request)
     }
 
-    /// Everything that was measured in a window.
+    /// All measurements of a window.
     fn readings(&self, since: i64, until: i64) -> QueryResult<Vec<ServerHistoryRow>> {
         self.ask(&ServerHistory {
             since: Some(since),
@@ -366,7 +365,8 @@ impl Asked<'_> {
         Ok((sums, vcpus))
     }
 
-    /// The mean of what was measured before a moment; the largest of objects with one name.
+    /// Means of the measurements before a moment. Among objects with the same name the largest
+    /// counts.
     fn gauges(&self, until: i64) -> QueryResult<Values<f64>> {
         let readings = self.readings(until - READINGS, until)?;
         let mean = |row: &ServerHistoryRow| row.avg.map(Numeric::to_f64);
@@ -391,14 +391,14 @@ impl Asked<'_> {
     }
 }
 
-/// Gauges as whole numbers, by which they can be compared.
+/// Gauges as whole numbers, which can be ordered.
 fn rounded(gauges: &Values<f64>) -> Values<i64> {
     let round = |(key, value): (&(_, _), &f64)| (Clone::clone(key), value.round() as i64);
     gauges.iter().map(round).collect()
 }
 
-/// Values of rows that are counters, or gauges, by measurement and object. Objects of one
-/// name are joined.
+/// Rows that are counters, or those that are gauges, by measurement and object. Objects
+/// with the same name are joined.
 fn measured<V>(
     rows: &[ServerHistoryRow],
     counts: bool,
@@ -419,8 +419,8 @@ fn measured<V>(
     values
 }
 
-/// The name of an object. Programs of PostgreSQL name those that are theirs for
-/// a while by processes and ids (`pg_basebackup_4711`, `pg_16394_sync_16385_7`).
+/// The name of an object. PostgreSQL's programs put processes and ids into the names of
+/// objects that they use for a while (`pg_basebackup_4711`, `pg_16394_sync_16385_7`).
 fn named(object: &str) -> String {
     let rest = object.strip_prefix("pg_").unwrap_or_default();
     let numbered = |text: &str| text.starts_with(|c: char| c.is_ascii_digit());

@@ -1,5 +1,5 @@
-//! Secrets: made by the system's random numbers or read from a file, compared
-//! in a time that says nothing about them.
+//! Secrets, made from the system's random numbers or read from a file.
+//! Comparing one takes the same time for every wrong text.
 
 use rustix::rand::{GetRandomFlags, getrandom};
 use std::fs::File;
@@ -9,17 +9,17 @@ use std::path::Path;
 use subtle::ConstantTimeEq;
 use tacho_source::Failure;
 
-/// Random bytes of a secret that is made.
+/// Random bytes of a generated secret.
 const BYTES: usize = 32;
-/// Shortest and longest token of a file.
+/// Shortest and longest token in a file.
 const LENGTH: std::ops::RangeInclusive<usize> = 16..=1024;
 
-/// Something that only those know who may ask.
+/// A text that only those know who may ask.
 #[derive(Clone)]
 pub struct Secret(String);
 
 impl Secret {
-    /// A new one of 256 bits, in hexadecimal.
+    /// Makes a secret of 256 bits, in hexadecimal.
     ///
     /// # Errors
     /// The system has no random numbers.
@@ -34,7 +34,7 @@ impl Secret {
         Ok(Secret(digits.concat()))
     }
 
-    /// The only line of a file that no other user may read.
+    /// Reads the only line of a file that no other user may read.
     ///
     /// # Errors
     /// It cannot be read, others can read it, or it holds no token.
@@ -67,7 +67,7 @@ impl Secret {
         &self.0
     }
 
-    /// Whether somebody knows it.
+    /// Whether the text is the secret.
     pub fn is(&self, text: &str) -> bool {
         self.0.as_bytes().ct_eq(text.as_bytes()).into()
     }

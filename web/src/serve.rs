@@ -1,4 +1,5 @@
-//! Connections: so many at once, each with a time to say what it wants.
+//! Connections: a limited number at once. Each has a time limit for sending a
+//! request.
 
 use crate::guard;
 use crate::options::{Listen, Options};
@@ -29,25 +30,25 @@ use tokio::time::sleep;
 
 /// Longest head of a request, in bytes.
 const HEAD_BYTES: usize = 64 << 10;
-/// Connections that the system keeps until they are taken in.
+/// Most connections in the system's queue before they are accepted.
 const AT_THE_DOOR: u32 = 4096;
-/// When the system has no more descriptors, some end meanwhile.
+/// Pause when the system has no more descriptors; some become free meanwhile.
 const PATIENCE: Duration = Duration::from_millis(100);
 
-/// Bounds of connections, and where they are answered.
+/// Limits of connections, and their base path.
 pub struct Limits {
-    /// So many at once.
+    /// Most connections at once.
     pub connections: usize,
-    /// Time to say what is wanted.
+    /// Time to send the head of a request.
     pub head: Duration,
-    /// Time without taking anything of an answer.
+    /// Longest time without taking anything of an answer.
     pub read: Duration,
-    /// What stands before all paths.
+    /// Path before all others.
     pub base: Arc<str>,
 }
 
 impl Limits {
-    /// What the command line says.
+    /// The limits from the command line.
     pub fn new(options: &Options, base: String) -> Limits {
         Limits {
             connections: options.connections.into(),
@@ -58,7 +59,7 @@ impl Limits {
     }
 }
 
-/// Where to look, with the token if there is one to show.
+/// The address to open, with the token if it is to be shown.
 pub fn address(listen: &Listen, base: &str, token: Option<&Secret>) -> String {
     let query = token.map(|token| format!("?token={}", token.reveal()));
     let query = query.unwrap_or_default();
@@ -68,7 +69,7 @@ pub fn address(listen: &Listen, base: &str, token: Option<&Secret>) -> String {
     }
 }
 
-/// Where connections come from.
+/// The socket that accepts connections.
 pub enum Listener {
     /// A port.
     Tcp(TcpListener),
@@ -77,7 +78,7 @@ pub enum Listener {
 }
 
 impl Listener {
-    /// Listens.
+    /// Binds the address.
     ///
     /// # Errors
     /// The address is taken or not ours.
@@ -107,7 +108,7 @@ impl Listener {
         }
     }
 
-    /// Where it listens: a port that was left to the system is known now.
+    /// The actual address: the system may have chosen the port.
     pub fn listens(&self, wanted: Listen) -> Listen {
         match self {
             Listener::Tcp(listener) => listener.local_addr().map_or(wanted, Listen::Tcp),
@@ -127,8 +128,8 @@ impl Listener {
         }
     }
 
-    /// Who comes is taken in before a place is looked for: only then is it known
-    /// that one is needed.
+    /// Accepts a connection before it waits for a place: only then is a place
+    /// needed.
     async fn accept(&self, places: &Arc<Places>, router: &Router, limits: &Limits) {
         loop {
             match self {
@@ -145,8 +146,8 @@ impl Listener {
     }
 }
 
-/// Who comes while nobody is looking waits here: beyond the 128 that are usual, the
-/// system leaves them out for a second.
+/// The system's queue must be long enough for many clients at once. Beyond the
+/// usual 128 the system drops new connections for a second.
 fn bind(address: SocketAddr) -> io::Result<TcpListener> {
     let socket = match address {
         SocketAddr::V4(_) => TcpSocket::new_v4(),
@@ -157,8 +158,8 @@ fn bind(address: SocketAddr) -> io::Result<TcpListener> {
     socket.listen(AT_THE_DOOR)
 }
 
-/// Serves a connection until it ends or its place is needed. When its client is
-/// gone, what it waits for is dropped.
+/// Serves a connection until it ends or its place is needed. If the client leaves,
+/// its running request is dropped.
 pub fn spawn(
     stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
     router: &Router,
@@ -181,13 +182,14 @@ pub fn spawn(
             .header_read_timeout(head)
             .max_buf_size(HEAD_BYTES)
             .serve_connection(TokioIo::new(stream), service);
-        // Whoever breaks off knows why.
+        // The error is ignored: a client that breaks off knows why.
         place.serve(connection).await;
     });
 }
 
-/// Answers what is asked under the base path, or where a proxy has left it out.
-/// The base path itself leads to its page, whose addresses are relative.
+/// Answers requests below the base path, and requests from which a proxy has
+/// removed the base path. The base path itself redirects to its page, whose
+/// addresses are relative.
 async fn under(
     base: Arc<str>,
     mut request: Request<Awaited>,
@@ -216,7 +218,7 @@ async fn under(
     service.call(request).await
 }
 
-/// A socket that nobody listens on any more is in the way.
+/// Removes a socket that no process listens on: it would block the path.
 async fn remove_dead(path: &Path) -> io::Result<()> {
     let is_socket = std::fs::symlink_metadata(path).is_ok_and(|m| m.file_type().is_socket());
     match is_socket && UnixStream::connect(path).await.is_err() {
@@ -225,7 +227,7 @@ async fn remove_dead(path: &Path) -> io::Result<()> {
     }
 }
 
-/// The program is asked to end.
+/// Waits for a signal to end the program.
 async fn stop() {
     let (Ok(mut interrupt), Ok(mut terminate)) = (
         signal(SignalKind::interrupt()),

@@ -1,5 +1,5 @@
-//! Readers that do not read: a connection whose client takes nothing of what is
-//! written for so long ends, and what was kept for it is given back.
+//! Slow readers: a connection ends if its client takes nothing for too long.
+//! Its buffers are freed.
 
 use crate::places::Seat;
 use std::future::Future;
@@ -16,13 +16,13 @@ pub struct Impatient<S> {
     stream: S,
     patience: Duration,
     seat: Arc<Seat>,
-    /// Since a write waits.
+    /// Timer since a write began to wait.
     waiting: Option<Pin<Box<Sleep>>>,
 }
 
 impl<S> Impatient<S> {
-    /// A stream whose writes may wait so long for their reader, and who is told
-    /// whether they do.
+    /// A stream whose writes wait at most `patience` for the reader. `seat`
+    /// learns whether they do.
     pub fn new(stream: S, patience: Duration, seat: Arc<Seat>) -> Impatient<S> {
         Impatient {
             stream,
@@ -89,7 +89,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Impatient<S> {
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let flushed = Pin::new(&mut self.stream).poll_flush(context);
         if flushed.is_ready() {
-            // It is called when nothing is left to write.
+            // Called when nothing is left to write.
             self.seat.flushed();
         }
         self.watched(context, flushed)

@@ -1,4 +1,4 @@
-//! Events as the body of an answer that does not end.
+//! Events, as the body of an endless answer.
 
 use crate::api::{Api, given};
 use crate::live::Listener;
@@ -18,10 +18,10 @@ use tacho_tape::query::{QueryError, QueryResult};
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::sync::mpsc::Receiver;
 
-/// How a browser tells the last event it has.
+/// The header with the last event that a browser has.
 const LAST_EVENT: HeaderName = HeaderName::from_static("last-event-id");
 
-/// Events, and a place among those who listen.
+/// Events, and the listener's place.
 struct Events {
     before: Option<Bytes>,
     events: Receiver<Bytes>,
@@ -73,7 +73,7 @@ pub async fn live(
     Ok((kind, body).into_response())
 }
 
-/// The server, and where a client goes on, µs since 1970.
+/// The server, and where a client continues, µs since 1970.
 fn asked(query: &str, headers: &HeaderMap) -> QueryResult<(Option<String>, Option<i64>)> {
     let (server, mut arguments) = given(query)?;
     let given = arguments.remove("since");

@@ -1,5 +1,5 @@
-//! Texts of an answer: all of each, or so many bytes. Names and texts of queries are
-//! the input of others, and may be longer than anybody reads on a page.
+//! Limits the texts of an answer. Names and texts of queries come from others, and may
+//! be longer than anyone reads on a page.
 
 use std::hash::{DefaultHasher, Hasher};
 use std::ops::RangeInclusive;
@@ -8,25 +8,25 @@ use tacho_source::Arguments;
 use tacho_tape::query::json::{Object, array, quote};
 use tacho_tape::query::{Field, QueryError, QueryResult, Value};
 
-/// The argument that says how much of each text is told.
+/// The argument that limits texts.
 pub const ARGUMENT: &str = "texts";
-/// All of it.
+/// Value for whole texts.
 const FULL: &str = "full";
-/// Bytes that may be asked for.
+/// Range of the limit, in bytes.
 pub const BYTES: RangeInclusive<usize> = 16..=1_000_000;
 
-/// How much of each text is told, and where it was not all.
+/// The limit of texts, and the texts that were shortened.
 #[derive(Debug, Default)]
 pub struct Texts {
-    /// Bytes; `None` is all.
+    /// Most bytes; `None` = whole texts.
     most: Option<usize>,
     rows: usize,
-    /// Row, number of the column, and how long the text is.
+    /// Row, index of the column, and length of the whole text in bytes.
     shortened: Vec<(usize, usize, usize)>,
 }
 
 impl Texts {
-    /// Takes the argument out of those of a function.
+    /// Takes the argument out of a function's arguments.
     ///
     /// # Errors
     /// It makes no sense.
@@ -41,7 +41,7 @@ impl Texts {
         })
     }
 
-    /// Shortens what is too long in a row, the next one of the answer.
+    /// Shortens the texts in the next row of the answer.
     pub fn shorten(&mut self, row: &mut [Value]) {
         let (Some(most), number) = (self.most, self.rows) else {
             return;
@@ -56,7 +56,7 @@ impl Texts {
         }
     }
 
-    /// Where texts were shortened, as JSON; `None` where all of each was asked for.
+    /// The shortened texts as JSON; `None` without a limit.
     pub fn told(&self, fields: &[Field]) -> Option<String> {
         self.most?;
         Some(array(self.shortened.iter().map(|(row, column, bytes)| {
@@ -82,8 +82,9 @@ fn bytes(text: &str) -> QueryResult<usize> {
     })
 }
 
-/// Leaves so many bytes of a text that has more, never a part of a character, and
-/// a mark that says so: texts that differ still do. Returns how long it was.
+/// Cuts a text after `most` bytes, never inside a character, and appends a mark with
+/// length and hash: different texts stay different. Returns the length of the whole
+/// text.
 pub fn shorten(text: &mut Arc<str>, most: usize) -> Option<usize> {
     let (length, end) = (text.len(), end_of(text, most)?);
     let mut hasher = DefaultHasher::new();
@@ -93,8 +94,7 @@ pub fn shorten(text: &mut Arc<str>, most: usize) -> Option<usize> {
     Some(length)
 }
 
-/// Where a text of more than so many bytes ends, before the character that has one too
-/// many.
+/// End of a text that has more than `most` bytes: before the character that goes beyond.
 pub fn end_of(text: &str, most: usize) -> Option<usize> {
     let ends = |end: &usize| text.is_char_boundary(*end);
     (text.len() > most).then(|| (0..=most).rev().find(ends).unwrap_or(0))
@@ -105,7 +105,7 @@ mod tests {
     use super::*;
     use tacho_tape::query::Type;
 
-    /// A text without what tells it from others.
+    /// A shortened text without its hash.
     fn shortened(text: &str, most: usize) -> (String, Option<usize>) {
         let mut text = text.into();
         let length = shorten(&mut text, most);
@@ -120,7 +120,7 @@ mod tests {
             shortened("selected", 6),
             ("select… (8 bytes".into(), Some(8))
         );
-        // two, three and four bytes a character
+        // Two, three and four bytes per character.
         for (text, most, left) in [
             ("aé", 2, "a"),
             ("a€b", 3, "a"),

@@ -1,4 +1,4 @@
-//! Answers of a real server, against the source asked directly.
+//! Compares answers of a real server with the source asked directly.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 mod common;
@@ -35,7 +35,7 @@ fn rows(tape: &Path, function: &str, query: &str) -> String {
     String::from_utf8(rows).unwrap().trim_end().to_string()
 }
 
-/// A history of so many days with the same hour in each.
+/// A history of some days with the same hour in each.
 fn days(scratch: &Scratch, days: u64) {
     let load = Load {
         sessions: 40,

@@ -1,5 +1,5 @@
-//! More connections than there are places: whoever says or takes nothing keeps
-//! nobody waiting, and whoever is answered is not disturbed.
+//! More connections than places: silent and stuck clients do not keep others
+//! waiting, and clients that are being answered are not disturbed.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 mod common;
@@ -12,15 +12,15 @@ use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// Those who connect and say nothing.
+/// Number of clients that connect and stay silent.
 const SILENT: usize = 10_000;
-/// What has not happened by then does not happen.
+/// An event that has not happened by then counts as missing.
 const LONG: Duration = Duration::from_secs(60);
-/// Between two bytes of a body that comes by drops.
+/// Pause between two bytes of a slow body.
 const DROP: Duration = Duration::from_millis(50);
-/// Answers that a client asks for and takes by drops.
+/// Number of answers that a client asks for and takes slowly.
 const TIMES: usize = 40;
-/// Nobody's time is up in a test.
+/// No time limit ends during a test.
 const HOURS: [&str; 4] = ["--head-timeout", "36000", "--read-timeout", "36000"];
 
 fn connect(server: &Server) -> TcpStream {
@@ -40,7 +40,8 @@ fn status(server: &Server) -> u16 {
     Answer::parse(&bytes).status
 }
 
-/// Asks on a connection that stays, and reads the answer; false when it has ended.
+/// Asks on an existing connection and reads the answer; false if the connection has
+/// ended.
 fn stays(server: &Server, stream: &mut TcpStream) -> bool {
     let head = server.head("/api/v1/servers", "");
     let head = head.replace("Connection: close\r\n", "");
@@ -56,7 +57,7 @@ fn stays(server: &Server, stream: &mut TcpStream) -> bool {
     true
 }
 
-/// As many connections as a test of this system may have, 10,000 of them.
+/// 10,000 connections, or as many as this system allows a test.
 fn crowd() -> usize {
     let limit = getrlimit(Resource::Nofile);
     let raised = Rlimit {
@@ -90,14 +91,14 @@ fn ten_thousand_who_say_nothing_keep_nobody_waiting() {
             assert_eq!(status(&server), 200, "beside {n}");
         }
     }
-    // The oldest have gone, the newest have a place.
+    // The oldest connections have ended, the newest have a place.
     let oldest = silent[0].read(&mut [0]).map_err(|e| e.kind());
     assert!(matches!(oldest, Ok(0) | Err(ErrorKind::ConnectionReset)));
     let newest = silent.last_mut().unwrap();
     newest.set_nonblocking(true).unwrap();
     let waits = newest.read(&mut [0]).map_err(|e| e.kind());
     assert_eq!(waits, Err(ErrorKind::WouldBlock));
-    // Who listens is busy all the time.
+    // A listener is always busy.
     assert_eq!(server.metric("tacho_web_listeners"), 1.0);
 }
 
@@ -106,7 +107,7 @@ fn the_connection_that_has_been_idle_longest_ends_for_another() {
     let scratch = Scratch::shop("idle");
     let args = [&HOURS[..], &["--connections", "3"]].concat();
     let server = Server::known(&scratch.tape(), &args);
-    // One of the server's own beginning may still have a place.
+    // A connection from the server's start may still have a place.
     let [mut first, mut second, mut third] = loop {
         let mut all = [(); 3].map(|()| connect(&server));
         let mut stay = || all.iter_mut().all(|stream| stays(&server, stream));
@@ -115,7 +116,7 @@ fn the_connection_that_has_been_idle_longest_ends_for_another() {
         }
     };
     assert!(stays(&server, &mut first));
-    // One comes and stays: in the order of their last answers, the second has to go.
+    // A new client stays: by the order of last answers, the second has to go.
     let mut fourth = connect(&server);
     assert!(stays(&server, &mut fourth));
     assert!(!stays(&server, &mut second));
@@ -142,7 +143,7 @@ fn no_more_connections_end_than_somebody_needs_places() {
     assert_eq!(ended.filter(|ended| *ended).count(), 1);
 }
 
-/// Says that a marker comes, and not which.
+/// Announces a marker and sends nothing of it.
 fn half(server: &Server, bytes: usize) -> TcpStream {
     let mut stream = connect(server);
     let form = "Content-Type: application/x-www-form-urlencoded";
@@ -160,12 +161,12 @@ fn whoever_says_half_of_a_question_keeps_nobody_waiting() {
     let server = Server::known(&scratch.tape(), &args);
     let mut halves: Vec<_> = (0..3).map(|_| half(&server, 9)).collect();
     assert_eq!(status(&server), 200);
-    // It is a question once it is there in full.
+    // With its whole body it is a request.
     let newest = halves.last_mut().unwrap();
     newest.write_all(b"text=mark").unwrap();
     let mut bytes = Vec::new();
     newest.read_to_end(&mut bytes).unwrap();
-    // Nobody records here.
+    // No recorder runs here.
     assert_eq!(Answer::parse(&bytes).problem().0, 409);
 }
 
@@ -194,7 +195,7 @@ fn there_is_as_much_time_for_a_body_as_for_a_head() {
 fn clients_that_take_their_answers_by_drops_keep_nobody_waiting() {
     let scratch = Scratch::shop("drops");
     let token = scratch.token_file("of-a-file-that-stays-the-same", 0o600);
-    // A socket of which the system keeps little that is not read.
+    // A Unix socket, for which the system buffers few unread bytes.
     let path = scratch.0.join("web.sock");
     let listen = ["--listen", path.to_str().unwrap(), "--token-file", &token];
     let few = ["--connections", "4", "--read-timeout", "2"];

@@ -8,7 +8,7 @@ use serde_json::Value;
 use std::sync::atomic::{AtomicBool, Ordering};
 use tacho_tape::testing::{Load, Sampler};
 
-/// Histories `quiet` and `busy`, and one that is not there.
+/// Histories `quiet` and `busy`, and a missing one.
 fn three(name: &str) -> (Scratch, Server) {
     let scratch = Scratch::new(name);
     for (number, (server, sessions)) in [("quiet", 1), ("busy", 9)].into_iter().enumerate() {
@@ -113,7 +113,7 @@ fn it_waits_for_places_and_takes_none_from_others() {
             }
         });
     }
-    // With two places fleets leave one to others, at each moment.
+    // With two places, fleet requests always leave one for others.
     let two = Server::known(&scratch.0.join("busy"), &["--questions", "2"]);
     let ended = AtomicBool::new(false);
     std::thread::scope(|scope| {

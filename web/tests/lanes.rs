@@ -1,4 +1,4 @@
-//! Sessions as a picture shows them have the times of `sessions`.
+//! The lanes of sessions have the times of `sessions`.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 mod common;
@@ -7,7 +7,7 @@ use common::{Scratch, Server, WINDOW};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// By session what `sessions` says it did, in ms, and how many spans that is.
+/// By session: its time in `sessions`, ms, and its number of spans.
 fn told(server: &Server) -> BTreeMap<String, (f64, usize)> {
     let answer = server.get(&format!("/api/v1/sessions?{WINDOW}&scope=foreground&n=all"));
     let mut told: BTreeMap<String, (f64, usize)> = BTreeMap::new();

@@ -1,4 +1,5 @@
-//! Events of a real server while its history is written, against answers.
+//! Compares events of a real server with its answers, while the history is
+//! written.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 mod common;
@@ -39,7 +40,8 @@ impl Client {
         }
     }
 
-    /// The next event; lines between are of the transfer. `None` is the end.
+    /// The next event; skips the lines of the chunked transfer. `None` is the
+    /// end.
     fn event(&mut self) -> Option<Event> {
         let mut fields = BTreeMap::new();
         while let Some(line) = self.line() {
@@ -74,7 +76,7 @@ fn write(scratch: &Scratch, sampler: &mut Sampler, frames: usize) {
     }
 }
 
-/// Sums by class of a second, as the timeline has them.
+/// Sums by wait class of a second, from the timeline.
 fn asked(server: &Server, tick: &Value) -> BTreeMap<String, String> {
     let of = |name: &str| tick[name].as_str().unwrap();
     let window = format!("since={}&until={}", of("period_start"), of("period_end"));
@@ -137,7 +139,7 @@ fn each_tick_is_told_once_to_all_who_listen_and_to_whoever_comes_back() {
     }
     let ids: Vec<&String> = first.iter().map(|tick| &tick.0).collect();
     assert!(ids.windows(2).all(|pair| pair[0] < pair[1]), "{ids:?}");
-    // Whoever comes back behind any of them gets the rest, once.
+    // A client that comes back after any of them gets the rest, once.
     for from in [0, 7, 28] {
         let last = &first[from].0;
         let mut back = Client::new(&server, "", Some(last));
@@ -146,13 +148,13 @@ fn each_tick_is_told_once_to_all_who_listen_and_to_whoever_comes_back() {
         let mut asks = Client::new(&server, &format!("?since={last}"), None);
         assert_eq!(asks.named("tick").data, first[from + 1].1);
     }
-    // Nobody follows when nobody listens.
+    // Without listeners nothing is followed.
     drop(clients);
     server.wait_for("tacho_web_listeners", 0.0);
     write(&scratch, &mut sampler, 5);
     let mut late = Client::new(&server, "", Some(&first[29].0));
     assert!(late.named("tick").id.unwrap() > first[29].0);
-    // From so long ago nothing is told; the page is to ask.
+    // An old event gets a `reset`: the page has to ask.
     let mut old = Client::new(&server, "", Some("2026-09-01T00:00:00Z"));
     assert_eq!(old.named("reset").data["server"], "shop");
 }
@@ -229,7 +231,7 @@ fn health_says_why_nothing_comes() {
     assert_eq!(health["sqlstate"], "58P01");
     let mut sampler = sampler();
     sampler.write_tape(&tape, 60, &[]).unwrap();
-    // The first tick of a history is told, too.
+    // The first tick of a history is sent as well.
     client.named("tick");
     assert_eq!(client.named("health").data["state"], "late");
     std::fs::write(tape.join("paused-1790000000000"), "").unwrap();

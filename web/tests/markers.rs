@@ -1,4 +1,4 @@
-//! Markers by HTTP: who may write one, and what becomes of it.
+//! Markers over HTTP: who may write one, and the file that results.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 mod common;
@@ -18,7 +18,7 @@ fn post(server: &Server, path: &str, lines: &str, body: &str) -> Answer {
     server.send(&(head + body))
 }
 
-/// What was left for the writer.
+/// Texts of the markers left for the writer.
 fn left(scratch: &Scratch) -> Vec<String> {
     let files = std::fs::read_dir(scratch.tape()).unwrap().flatten();
     let marks = files.filter(|f| f.file_name().to_string_lossy().starts_with("marker-"));
@@ -30,7 +30,7 @@ fn left(scratch: &Scratch) -> Vec<String> {
     marks.map(text).collect()
 }
 
-/// Somebody who records.
+/// Holds the lock of a recorder.
 fn recorder(scratch: &Scratch) -> File {
     let lock = File::create(scratch.tape().join("lock")).unwrap();
     lock.try_lock().unwrap();

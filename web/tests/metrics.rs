@@ -1,4 +1,4 @@
-//! What `/metrics` says, against what the functions answer.
+//! Compares `/metrics` with the answers of functions.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod common;
@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::io::Write;
 use tacho_tape::testing::Sampler;
 
-/// Where a day begins: the sampler begins at 14:13:20.
+/// Begin of a day; the sampler begins at 14:13:20.
 const DAY: i64 = 1_789_948_800_000;
 const HOUR: i64 = 3_600_000;
 
@@ -20,7 +20,7 @@ fn append(scratch: &Scratch, sampler: &mut Sampler, frames: usize) {
     }
 }
 
-/// Samples by name with labels, but those of the program itself.
+/// Samples by name with labels, without the program's own.
 fn values(text: &str) -> BTreeMap<String, f64> {
     let samples = text.lines().filter(|line| !line.starts_with('#'));
     let samples = samples.filter(|line| !line.starts_with("tacho_web_"));
@@ -40,7 +40,7 @@ fn sum(values: &BTreeMap<String, f64>, metric: &str) -> f64 {
     named.map(|(_, value)| value).sum()
 }
 
-/// The counters are what `aas` answers for the day up to the second of the last
+/// The counters equal the answer of `aas` for the day up to the second of the last
 /// tick.
 fn agrees(server: &Server, since_ms: i64) {
     let values = scraped(server);
@@ -86,12 +86,12 @@ fn counters_are_the_load_of_the_day_whoever_scrapes_and_since_when() {
             assert!(now[name] >= *value, "{name} fell to {}", now[name]);
         }
         assert!(sum(&now, "tacho_observed") > sum(&before, "tacho_observed"));
-        // Nothing new is nothing counted, and a program that starts now says the same.
+        // Without new ticks nothing is counted, and a new program shows the same.
         assert_eq!(scraped(&server), now);
         assert_eq!(scraped(&Server::known(&scratch.tape(), &[])), now);
         before = now;
     }
-    // Counters begin anew with a day.
+    // Counters start at 0 with each day.
     sampler.slot_ms = DAY + 24 * HOUR;
     append(&scratch, &mut sampler, 100);
     agrees(&server, DAY + 24 * HOUR);
@@ -126,7 +126,7 @@ fn a_day_begins_with_the_end_of_the_one_before_and_with_zeros() {
         append(&scratch, &mut sampler, frames);
     };
     record(0, 5);
-    // With the last tick, of which nothing was known yet.
+    // The last tick is counted, too, which no scrape had seen before.
     let turned = counters();
     assert!(turned[observed] > before[observed], "{turned:?}");
     assert!(before.iter().all(|(name, value)| turned[name] >= *value));
@@ -136,7 +136,7 @@ fn a_day_begins_with_the_end_of_the_one_before_and_with_zeros() {
     agrees(&server, DAY + 24 * HOUR);
 }
 
-/// What a program says that starts now.
+/// Counters of a program that starts now.
 fn scraped_by(scratch: &Scratch) -> BTreeMap<String, f64> {
     let mut values = scraped(&Server::known(&scratch.tape(), &[]));
     values.retain(|name, _| name.contains("_total{"));
@@ -206,6 +206,6 @@ fn metrics_are_printed_once() {
         missing.contains("tacho_readable{server=\"none\"} 0"),
         "{missing}"
     );
-    // What its counters are nobody knows.
+    // Its counters are unknown.
     assert!(!missing.contains("_total{"), "{missing}");
 }

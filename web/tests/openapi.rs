@@ -1,4 +1,4 @@
-//! The description of the interface, against its routes.
+//! Compares the description of the interface with its routes.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 mod common;
@@ -8,7 +8,7 @@ use serde_json::Value;
 use std::collections::BTreeSet;
 use std::io::{Read, Write};
 
-/// Routes that are the page.
+/// Routes of the page.
 const PAGE: [&str; 3] = ["/", "/tacho.svg", "/assets/{name}"];
 
 fn described(server: &Server) -> Value {
@@ -17,7 +17,7 @@ fn described(server: &Server) -> Value {
     answer.json()
 }
 
-/// Where a reference of the description leads.
+/// The target of a reference in the description.
 fn resolved<'a>(all: &'a Value, schema: &'a Value) -> &'a Value {
     let reference = schema["$ref"].as_str();
     reference.map_or(schema, |path| {
@@ -25,7 +25,7 @@ fn resolved<'a>(all: &'a Value, schema: &'a Value) -> &'a Value {
     })
 }
 
-/// A value is of the type that is described.
+/// Checks that a value has the described type.
 fn fits(all: &Value, schema: &Value, value: &Value, at: &str) {
     let schema = resolved(all, schema);
     let kind = match value {
@@ -98,7 +98,7 @@ fn each_path_that_is_described_answers_as_described() {
         if !schema["type"].is_null() {
             fits(&all, schema, &answer.json(), path);
         }
-        // What is not described is refused.
+        // Arguments that are not described are refused.
         if names.contains("server") {
             let problem = server.get(&format!("{path}?{window}&nothing=1"));
             assert_eq!(problem.status, 400, "{path}");
@@ -147,7 +147,7 @@ fn each_route_function_and_argument_is_described() {
         let properties = rows["items"]["properties"].as_object().unwrap();
         assert_eq!(properties.keys().cloned().collect::<BTreeSet<_>>(), columns);
     }
-    // What else is written, and by what.
+    // Nothing else is written.
     let written = paths
         .iter()
         .filter(|(_, methods)| !methods["post"].is_null());

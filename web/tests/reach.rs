@@ -1,5 +1,5 @@
-//! How it is reached: under a path, by an address that it prints, and by clients
-//! that do not read.
+//! Ways to reach the server: under a path, by the printed address, and by clients that
+//! do not read.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 mod common;
@@ -11,7 +11,7 @@ use std::path::Path;
 use std::process::Stdio;
 
 const TOKEN: &str = "of-a-file-that-stays-the-same";
-/// Answers that a client asks for and does not read.
+/// Number of answers that a client asks for and does not read.
 const TIMES: usize = 40;
 
 #[test]
@@ -33,7 +33,7 @@ fn under_a_path_all_of_it_is_there_and_its_cookie_goes_nowhere_else() {
     server.cookie = format!("Cookie: {}\r\n", cookie.split(';').next().unwrap());
     let all = server.get("/tools/tacho/api/v1/servers");
     assert_eq!(all.status, 200);
-    // A proxy may leave the path out.
+    // A proxy may remove the path.
     assert_eq!(server.get("/api/v1/servers").body, all.body);
     let asked = server.get(&format!("/tools/tacho/api/v1/aas?{WINDOW}"));
     assert_eq!(
@@ -71,7 +71,7 @@ fn a_path_that_is_none_is_refused() {
 fn a_system_without_threads_is_told_of_in_words() {
     let scratch = Scratch::shop("threads");
     let mut command = command(&scratch.tape(), &["--listen", "127.0.0.1:0"]);
-    // No system has memory for the stack of such a thread.
+    // No system has memory for such a stack.
     let output = command
         .env("RUST_MIN_STACK", (1_u64 << 50).to_string())
         .output();
@@ -104,7 +104,7 @@ fn the_address_is_printed_with_the_token_of_a_file() {
 fn clients_that_do_not_read_are_sent_away() {
     let scratch = Scratch::shop("unread");
     let token = scratch.token_file(TOKEN, 0o600);
-    // A socket of which the system keeps little that is not read.
+    // A Unix socket, for which the system buffers few unread bytes.
     let path = scratch.0.join("web.sock");
     let listen = ["--listen", path.to_str().unwrap(), "--token-file", &token];
     let few = ["--connections", "4", "--read-timeout", "1"];
@@ -124,16 +124,16 @@ fn clients_that_do_not_read_are_sent_away() {
         said.len()
     };
     let samples = format!("/api/v1/samples?{WINDOW}&n=all");
-    // More than the system keeps.
+    // More bytes than the system buffers.
     let whole = TIMES * read(ask(&samples, 1));
     let slow: Vec<_> = (0..4).map(|_| ask(&samples, TIMES)).collect();
-    // All places are taken by them, until one has had its time.
+    // They take all places, until one exceeds its time.
     let mut answer = String::new();
     ask("/api/v1/servers", 1)
         .read_to_string(&mut answer)
         .unwrap();
     assert!(answer.starts_with("HTTP/1.1 200 OK"), "{answer}");
-    // The one whose place that was did not get all; others may still have time.
+    // The client that lost its place did not get everything; others may still have time.
     let cut = slow.into_iter().map(read).filter(|got| *got < whole / 2);
     assert!(cut.count() > 0);
 }
@@ -159,7 +159,8 @@ fn a_directory_that_is_not_there_is_an_error_or_told() {
     let root = none.to_str().unwrap();
     let both = said(&none, &["--root", root]);
     assert_eq!(both.0, Some(1));
-    // Of several the others are answered for, and of one without history its first tick.
+    // With several tapes the others are answered for; a tape without history is answered
+    // for from its first tick on.
     std::fs::create_dir(scratch.0.join("empty")).unwrap();
     let empty = scratch.0.join("empty");
     let mut command = command(

@@ -1,4 +1,4 @@
-//! A window saved as a file: what it is called, what it shows, what it does not.
+//! A window saved as a file: its name, what it shows, and what it hides.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 mod common;

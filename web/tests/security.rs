@@ -1,4 +1,4 @@
-//! Each rule of who may ask, attacked over a connection.
+//! Attacks on each rule about who may ask, over a connection.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 mod common;
@@ -94,7 +94,7 @@ fn nobody_asks_without_the_cookie() {
         assert_eq!(plain(&answer.problem()), expected, "{token}");
         assert_eq!(answer.header("set-cookie"), None);
     }
-    // Only there.
+    // The token works only at `/`.
     let answer = server.get(&format!("/api/v1/servers?token={}", server.token));
     assert_eq!(plain(&answer.problem()), STRANGER);
     let login = format!("/?token={}", server.token);
@@ -218,7 +218,7 @@ fn a_socket_is_for_its_user_and_asks_for_the_token_too() {
     let scratch = Scratch::shop("socket");
     let path = scratch.0.join("web.sock");
     let listen = ["--listen", path.to_str().unwrap()];
-    // The one of a server that was killed is in nobody's way.
+    // The socket of a killed server is replaced.
     drop(Server::start(&scratch.tape(), &listen));
     assert!(path.exists());
     let server = Server::start(&scratch.tape(), &listen);
@@ -382,7 +382,7 @@ fn clients_that_say_nothing_are_sent_away() {
     for stream in &mut idle[..20] {
         let _ = stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: loc");
     }
-    // All places are taken by them, until each has had its time.
+    // They take all places, until each exceeds its time.
     assert_eq!(server.get("/api/v1/servers").status, 200);
     for mut stream in idle {
         let mut said = Vec::new();

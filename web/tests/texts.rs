@@ -1,4 +1,4 @@
-//! Texts of any length, told to their end or not.
+//! Texts of any length, whole or shortened.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 mod common;
@@ -6,7 +6,7 @@ mod common;
 use common::{QUERY, Scratch, Server, WINDOW, sampler};
 use serde_json::{Value, json};
 
-/// One that is told to no end by accident: a million bytes, three a character.
+/// A text that nothing else cuts: a million bytes, three per character.
 fn long() -> String {
     format!("{}/* end */", "€".repeat(333_330))
 }
@@ -44,7 +44,7 @@ fn a_long_text_is_told_to_its_end_unless_bytes_are_asked_for() {
         server.get(&path("&texts=1000000")).json()["shortened"],
         json!([])
     );
-    // 100 is within the 34th character.
+    // Byte 100 is inside the 34th character.
     let answer = server.get(&path("&texts=100"));
     assert!(answer.body.len() < 20_000);
     let answer = answer.json();
@@ -56,7 +56,7 @@ fn a_long_text_is_told_to_its_end_unless_bytes_are_asked_for() {
         answer["shortened"],
         json!([{"row": number, "column": "query_text", "bytes": long().len()}])
     );
-    // Whoever knows the one does not know the other.
+    // Different limits have different tags.
     let tag = |more: &str| server.get(&path(more)).header("etag").unwrap().to_string();
     assert_ne!(tag("&texts=100"), tag("&texts=102"));
 }

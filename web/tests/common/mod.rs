@@ -1,5 +1,5 @@
-//! A real server on a port of its own, and a plain client: what is sent is
-//! written byte by byte.
+//! A real server on a port of its own, and a plain client, which sends given
+//! bytes.
 #![allow(clippy::unwrap_used, missing_docs, dead_code)]
 
 use serde_json::Value;
@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Output, Stdio};
 use tacho_tape::testing::{Load, Sampler};
 
-/// 2026-09-21 14:13:20 UTC is where the sampler begins; it takes 300 ticks.
+/// The sampler begins at 2026-09-21 14:13:20 UTC and takes 300 ticks.
 pub const WINDOW: &str = "since=2026-09-21T14:13:20Z&until=2026-09-21T14:23:20Z";
 /// A query of the sampler, and its text.
 pub const QUERY: i64 = 7_919 * 1_000_003 - 50_000;
@@ -67,8 +67,8 @@ pub fn command(tape: &Path, args: &[&str]) -> Command {
     command
 }
 
-/// What the program says that does not start. It takes any port where none is
-/// named: others use its own.
+/// Output of a program that refuses to start. Without `--listen` it takes any
+/// free port.
 pub fn refused(tape: &Path, args: &[&str]) -> Output {
     let mut command = command(tape, args);
     if !args.contains(&"--listen") {
@@ -85,12 +85,12 @@ pub struct Server {
     /// `127.0.0.1:PORT`
     pub address: String,
     pub token: String,
-    /// `Cookie: …`, once it is exchanged.
+    /// `Cookie: …`, after the exchange of the token.
     pub cookie: String,
 }
 
 impl Server {
-    /// Starts, without a cookie.
+    /// Starts a server, without a cookie.
     pub fn start(tape: &Path, args: &[&str]) -> Server {
         let mut command = command(tape, args);
         if !args.contains(&"--listen") {
@@ -113,7 +113,7 @@ impl Server {
         }
     }
 
-    /// Starts, and exchanges the token.
+    /// Starts a server, and exchanges the token.
     pub fn known(tape: &Path, args: &[&str]) -> Server {
         let mut server = Server::start(tape, args);
         let answer = server.get(&format!("/?token={}", server.token));
@@ -132,7 +132,7 @@ impl Server {
         self.get_with(path, "")
     }
 
-    /// With more lines in the head.
+    /// Gets a path, with more lines in the head.
     pub fn get_with(&self, path: &str, lines: &str) -> Answer {
         self.send(&self.head(path, lines))
     }
@@ -142,10 +142,10 @@ impl Server {
         format!("GET {path} HTTP/1.1\r\nHost: {host}\r\n{cookie}Connection: close\r\n{lines}\r\n")
     }
 
-    /// Exactly these bytes.
+    /// Sends exactly these bytes.
     pub fn send(&self, request: &str) -> Answer {
         let mut stream = self.connect();
-        // One that is refused early is not read to its end.
+        // The server may refuse a request before all of it is sent.
         let _ = stream.write_all(request.as_bytes());
         let mut bytes = Vec::new();
         let _ = stream.read_to_end(&mut bytes);
@@ -159,7 +159,7 @@ impl Server {
         text.lines().find_map(line).unwrap_or(0.0)
     }
 
-    /// Waits until a metric has a value.
+    /// Polls until a metric has a value.
     pub fn wait_for(&self, name: &str, value: f64) {
         while self.metric(name) != value {
             std::thread::sleep(std::time::Duration::from_millis(5));
