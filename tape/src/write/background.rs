@@ -1,6 +1,6 @@
-//! What the writer has done in a thread of its own: sealing and merging. A
-//! panic there is an error of the one job: the log stays as it is, readers
-//! still read it, and the thread goes on with the next.
+//! Jobs that the writer runs in a thread of its own: sealing and merging. A panic there is an error
+//! of this job only: the log stays as it is, readers can still read it, and the thread continues
+//! with the next job.
 
 use crate::error::{Result, supervised};
 use crate::files::directory::{Kind, file_name};
@@ -10,7 +10,8 @@ use crate::write::recover::SealJob;
 use crate::write::seal::{Sealed, seal_log};
 use std::sync::atomic::AtomicBool;
 
-/// A failed attempt to seal is repeated after so many ms, then twice as many.
+/// First pause before a failed sealing is tried again; each further pause is twice as long, up to
+/// [`LAST_RETRY_MS`].
 const FIRST_RETRY_MS: i64 = 60_000;
 const LAST_RETRY_MS: i64 = 3_600_000;
 
@@ -22,15 +23,15 @@ pub enum Work {
     Merge(MergeJob),
 }
 
-/// What became of it, for [`crate::write::writer::Writer::done`].
+/// Result of a job, for [`crate::write::writer::Writer::done`].
 pub enum Done {
-    /// A log was sealed or could not be.
+    /// A log and the result of sealing it.
     Seal(SealJob, Result<Sealed>),
-    /// Files were merged or could not be.
+    /// Files and the result of merging them.
     Merge(MergeJob, Result<Option<Merged>>),
 }
 
-/// Does a job; returns whatever happens.
+/// Runs a job. It returns even if the job panics.
 pub fn work(storage: &dyn Storage, work: Work, stop: &AtomicBool) -> Done {
     match work {
         Work::Seal(job) => {
@@ -46,20 +47,20 @@ pub fn work(storage: &dyn Storage, work: Work, stop: &AtomicBool) -> Done {
     }
 }
 
-/// Logs that could not be sealed and are tried again.
+/// Logs that could not be sealed and will be tried again.
 #[derive(Default)]
 pub(crate) struct Retries(Vec<Retry>);
 
 struct Retry {
     job: SealJob,
     wait_ms: i64,
-    /// Not yet known after a failure.
+    /// When to try again; `None` until the first look after a failure.
     due: Option<i64>,
     given: bool,
 }
 
 impl Retries {
-    /// An attempt has failed.
+    /// Notes a failed attempt.
     pub(crate) fn failed(&mut self, job: SealJob) {
         match self.0.iter_mut().find(|r| r.job == job) {
             Some(retry) => {
@@ -75,12 +76,12 @@ impl Retries {
         }
     }
 
-    /// The log is sealed, gone, or not to be tried again.
+    /// Forgets a log that is sealed, gone, or not to be tried again.
     pub(crate) fn forget(&mut self, number: u64) {
         self.0.retain(|r| r.job.number != number);
     }
 
-    /// Those whose time has come; each is given once.
+    /// Logs to try again now. Each is returned once.
     pub(crate) fn due(&mut self, mono_ms: i64) -> Vec<SealJob> {
         let mut jobs = Vec::new();
         for retry in self.0.iter_mut().filter(|r| !r.given) {
@@ -113,7 +114,7 @@ mod tests {
                 retries.failed(job);
             }
         }
-        // Each wait begins with the first look after the failure.
+        // Each pause begins with the first look after the failure.
         assert_eq!(given, [1, 4, 9, 18, 35, 68, 129, 190, 251]);
         retries.forget(7);
         assert_eq!(retries.due(i64::MAX), []);

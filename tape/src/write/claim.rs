@@ -1,6 +1,5 @@
-//! How a writer takes a directory over: as the node it was, or as another one.
-//! A directory that was copied begins a node of its own; `files/node.rs` says how
-//! copies are told.
+//! A writer takes over a directory, as the same node or as a new one. A copied directory becomes a
+//! new node; `files/node.rs` explains how a copy is recognized.
 
 use crate::error::{self, Error, Result};
 use crate::files::directory::NODE;
@@ -10,21 +9,21 @@ use crate::write::writer::Message;
 
 const NODE_TEMPORARY: &str = "node.tmp";
 
-/// How a writer found its directory.
+/// Relation of a directory to the one that its file `node` describes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Relation {
-    /// It is what it was.
+    /// The same directory.
     Same,
-    /// It is what it was, at another place.
+    /// The same directory at another place.
     Elsewhere,
-    /// It took the place of its original, which is gone.
+    /// It replaced its original, which is gone.
     Restored,
-    /// It is a copy; the original goes on.
+    /// It is a copy; the original still exists.
     Copied,
 }
 
-/// The original goes on for itself as long as it is where it was, and one on
-/// another machine may.
+/// Finds the relation. The original still exists if its path still has this node, and it may exist
+/// if it was on another machine.
 fn found(storage: &dyn Storage, known: &Recorded, here: &Place) -> Relation {
     let was = &known.place;
     let born = |place: &Place| Some(place.born_ns).filter(|ns| *ns != 0);
@@ -51,16 +50,16 @@ fn found(storage: &dyn Storage, known: &Recorded, here: &Place) -> Relation {
 #[derive(Debug, Default)]
 pub(crate) struct Claim {
     pub(crate) node: u64,
-    /// The node whose history this one goes on with.
+    /// The node whose history the new node continues.
     pub(crate) before: Option<u64>,
-    /// Why this is a new node although there was one; for a marker.
+    /// Reason for a new node in place of the recorded one, for a marker.
     pub(crate) new_node: Option<String>,
-    /// For the server's log.
+    /// Messages for the server's log.
     pub(crate) messages: Vec<Message>,
 }
 
-/// The node of a directory that a writer takes over: the recorded one while
-/// the directory is still the same, else `random`, which is recorded.
+/// The node of a directory that a writer takes over. It is the recorded node if the directory is
+/// the same; otherwise it is `random`, and the file `node` is written.
 ///
 /// # Errors
 /// The file `node` could not be read or written.
@@ -112,8 +111,8 @@ pub(crate) fn claim_node(storage: &dyn Storage, random: u64) -> Result<Claim> {
 }
 
 impl Claim {
-    /// The directory is what it was. That it is elsewhere is told; to fail to
-    /// note it does no harm.
+    /// Keeps the node of a directory at another place, with a message. If the new place cannot be
+    /// recorded, that does no harm.
     fn keep(&mut self, storage: &dyn Storage, known: &Recorded, place: Place) {
         self.node = known.node;
         let noted = Recorded {
@@ -176,8 +175,8 @@ mod tests {
         }
     }
 
-    /// The node that a directory of node 0xAB gets at another place, the one
-    /// before it, and the nodes apart; the original still is at `originals`.
+    /// Moves a directory of node 0xAB to another place while the original is still at `originals`.
+    /// Returns its node, the node before it, and the nodes apart.
     fn moved(to: Place, originals: &[&str]) -> (u64, Option<u64>, Vec<u64>) {
         let storage = MemoryStorage::new();
         storage.set_place(place(1, 2, 3, "a", "/pg/tacho"), &[]);
@@ -199,7 +198,7 @@ mod tests {
         assert_eq!(moved(place(9, 2, 3, "a", "/pg/tacho"), &[]), same);
         assert_eq!(moved(place(9, 2, 3, "b", "/mnt/tacho"), &[]), same);
         assert_eq!(moved(place(1, 2, 3, "a", "/pg/old"), &["/pg/tacho"]), same);
-        // A file system that does not say when an inode was made.
+        // A file system that does not record when an inode was made.
         assert_eq!(moved(place(9, 2, 0, "a", "/pg/tacho"), &[]), same);
     }
 
@@ -208,7 +207,7 @@ mod tests {
         let goes_on = (0xCD, Some(0xAB), vec![]);
         assert_eq!(moved(place(1, 7, 8, "a", "/pg/tacho"), &[]), goes_on);
         assert_eq!(moved(place(5, 7, 8, "a", "/data/tacho"), &[]), goes_on);
-        // A new file system may give the same inode.
+        // A new file system may use the same inode number.
         assert_eq!(moved(place(5, 2, 8, "a", "/pg/tacho"), &[]), goes_on);
     }
 
@@ -217,7 +216,7 @@ mod tests {
         let apart = (0xCD, None, vec![0xAB]);
         let original = ["/pg/tacho"];
         assert_eq!(moved(place(1, 7, 8, "a", "/copy/tacho"), &original), apart);
-        // A snapshot of the volume mounted beside it has the same inode.
+        // A snapshot of the volume, mounted next to it, has the same inode number.
         assert_eq!(moved(place(9, 2, 3, "a", "/snap/tacho"), &original), apart);
         assert_eq!(moved(place(1, 7, 8, "b", "/pg/tacho"), &[]), apart);
     }
@@ -234,7 +233,7 @@ mod tests {
         assert_eq!(claim(&storage, 0xCD), (0xCD, None));
     }
 
-    /// The node, and what kind of damage was told.
+    /// The node, and the kind of reported damage.
     fn claim(storage: &MemoryStorage, random: u64) -> (u64, Option<error::Kind>) {
         let claim = claim_node(storage, random).unwrap();
         let damaged = |m: &Message| matches!(m, Message::Error(_));

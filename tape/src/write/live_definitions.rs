@@ -1,22 +1,21 @@
-//! The dictionary entries that are in use, as the sampler sent them: a new log
-//! begins with them, because the sampler does not know that it is new. An
-//! entry is in use for a while after it was defined or referred to; the sampler
-//! repeats what it believes to be known far more often.
+//! The dictionary entries in use, as the sampler sent them. A new log begins with them, because the
+//! sampler does not know that the log is new. An entry counts as in use for a while after it was
+//! last defined or referred to. The sampler repeats its definitions far more often.
 
 use crate::format::frame::{DEFINE, FrameBuilder, Header, Values};
 use crate::format::schema::{ColumnType, Schema};
 use crate::format::section::{Section, from_stored, to_stored};
 use std::collections::{BTreeMap, HashMap};
 
-/// For how many frames an entry stays in use. The sampler repeats definitions
-/// once a minute and sends at most a frame a second.
+/// An entry stays in use for this many frames. The sampler repeats definitions once a minute and
+/// sends at most one frame a second.
 const FRAMES_IN_USE: u64 = 600;
-/// Most entries in one frame.
+/// Maximum number of entries in one frame.
 const ENTRIES_PER_FRAME: usize = 20_000;
-/// Most bytes of strings in one frame, beyond the first of them.
+/// Maximum length of the strings in one frame, in bytes. A single string may be longer.
 const BYTES_PER_FRAME: usize = 4 << 20;
 
-/// Entries by table and id.
+/// The entries in use, by table and id.
 #[derive(Default)]
 pub struct Carry {
     tables: HashMap<usize, BTreeMap<u64, Entry>>,
@@ -25,10 +24,10 @@ pub struct Carry {
 }
 
 struct Entry {
-    /// Stored numbers by column; TIMEs relative to 1970.
+    /// Stored numbers by column. TIMEs are relative to 1970.
     ints: Vec<u64>,
     bytes: Vec<u8>,
-    /// Sequence of the last frame that defined it or referred to it.
+    /// Sequence of the last frame that defined the entry or referred to it.
     used: u64,
 }
 
@@ -109,12 +108,11 @@ impl Carry {
         }
     }
 
-    /// Forgets what is no longer in use and returns define frames for the
-    /// rest.
+    /// Forgets entries that are no longer in use; returns define frames for the others.
     pub fn next_log(&mut self, schema: &Schema, incarnation: u64, sequence: u64) -> Vec<u8> {
         self.forget(schema);
         let mut tables: Vec<usize> = self.tables.keys().copied().collect();
-        // Names first.
+        // Names come first.
         tables.sort_by_key(|&t| schema.tables[t].id);
         let mut frames = Vec::new();
         for t in tables {
@@ -128,7 +126,7 @@ impl Carry {
         frames
     }
 
-    /// Entries that are not in use go; those that kept ones refer to stay.
+    /// Forgets entries that are not in use. Entries that kept ones refer to stay.
     fn forget(&mut self, schema: &Schema) {
         let now = self.sequence;
         let in_use = |entry: &Entry| entry.used + FRAMES_IN_USE >= now;
@@ -153,7 +151,7 @@ impl Carry {
         }
     }
 
-    /// Forgets everything: another life of the sampler has other ids.
+    /// Forgets all entries, because another life of the sampler has other ids.
     pub fn clear(&mut self) {
         self.tables.clear();
     }
@@ -163,7 +161,7 @@ impl Carry {
         self.tables.values().map(BTreeMap::len).sum()
     }
 
-    /// No entries.
+    /// True if there are no entries.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -181,7 +179,7 @@ fn target_of(schema: &Schema, t: usize, ty: ColumnType, target: &str) -> Option<
     }
 }
 
-/// Splits entries so that each part fits into a frame.
+/// Splits entries into parts that each fit into a frame.
 fn in_frames<'a, 'b>(entries: &'a [&'b Entry]) -> Vec<&'a [&'b Entry]> {
     let mut parts = Vec::new();
     let mut begin = 0;
@@ -247,7 +245,7 @@ mod tests {
         let mut ingest = Ingest::new(schema(), 0).unwrap();
         let mut seen = Vec::new();
         let mut bytes = define;
-        // Frame 60 begins to define everything again.
+        // Frame 60 begins to repeat all definitions.
         for _ in 50..59 {
             let (frame, _, rows) = sampler.frame();
             bytes.extend(frame);

@@ -1,4 +1,4 @@
-//! Markers the writer itself puts into the history, in define frames.
+//! Markers that the writer itself puts into the history, in define frames.
 
 use crate::format::frame::{DEFINE, FrameBuilder, Header, Values};
 use crate::format::schema::{ColumnType, Schema};
@@ -6,7 +6,7 @@ use crate::format::section::to_stored;
 use crate::query::REMOVED;
 use crate::write::marks::MARK;
 
-/// Names the writer gives itself have ids from here on.
+/// First id of names that the writer defines itself.
 const OWN_IDS: u64 = 1 << 63;
 /// PostgreSQL's id of UTF-8.
 const UTF8: u64 = 6;
@@ -54,7 +54,7 @@ impl Marker {
         }
     }
 
-    /// History of these times is gone.
+    /// The history of this time was removed.
     pub(crate) fn removed(time_ms: i64, (since_ms, until_ms): (i64, i64), detail: String) -> Self {
         Marker {
             kind: REMOVED,
@@ -65,7 +65,7 @@ impl Marker {
         }
     }
 
-    /// What somebody wrote.
+    /// A marker that a user wrote.
     pub(crate) fn mark(time_ms: i64, text: String) -> Self {
         Marker {
             kind: MARK,
@@ -91,8 +91,8 @@ impl Marker {
     }
 }
 
-/// The define frame that holds markers; nothing when there are none or the
-/// schema does not know them.
+/// A define frame with these markers. It is empty without markers, or if the schema lacks their
+/// kind.
 pub(crate) fn define_markers(schema: &Schema, markers: &[Marker], before: &Header) -> Vec<u8> {
     let known = |m: &&Marker| schema.value("marker", m.kind).is_some();
     let markers: Vec<&Marker> = markers.iter().filter(known).collect();
@@ -102,7 +102,7 @@ pub(crate) fn define_markers(schema: &Schema, markers: &[Marker], before: &Heade
     if markers.is_empty() {
         return Vec::new();
     }
-    // Details differ, so each gets an id of its own that no other log reuses.
+    // Details differ, so each has an id of its own that no other log uses.
     let id = |index: usize| OWN_IDS | (before.sequence << 8) | index as u64;
     let mut frame = FrameBuilder::new(DEFINE, before.incarnation, before.sequence, before.base_ms);
     let columns = names.columns.iter().map(|column| {

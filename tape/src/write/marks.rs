@@ -1,7 +1,6 @@
-//! Markers that people write. Whoever wants one leaves a file in the directory,
-//! complete or not at all ([`leave`]); the writer puts it in front of the next
-//! frame and removes the file once the log is on disk. A writer that finds files
-//! at its start looks first which of them the history has told already.
+//! Markers that users write. The user's process leaves a complete file in the directory
+//! ([`leave`]). The writer puts the marker before the next frame and removes the file once the log
+//! is on disk. A writer that starts skips files whose markers are already in the history.
 
 use crate::files::directory::{LOCK, NODE};
 use crate::files::lock::is_held;
@@ -18,36 +17,36 @@ use std::io::{self, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, fchown};
 use std::path::Path;
 
-/// Kind of these markers.
+/// Kind of the users' markers.
 pub const MARK: &str = "mark";
-/// Longest text of one, in bytes.
+/// Maximum length of a text in bytes.
 pub const TEXT_BYTES: usize = 1_000;
 
-/// Begin of the name of a file; 16 hexadecimal digits follow.
+/// Prefix of a file name; 16 hexadecimal digits follow.
 const PREFIX: &str = "marker-";
-/// End of the name of one that is not complete.
+/// Suffix of the name of an incomplete file.
 const INCOMPLETE: &str = ".tmp";
-/// First word of a file, and its version; the time in ms since 1970 and a line
-/// feed follow, then the text.
+/// First word of a file, with its version. It is followed by the time in ms since 1970, a line
+/// feed, and the text.
 const HEAD: &str = "tacho-marker-1 ";
-/// Longest file.
+/// Maximum length of a file in bytes.
 const FILE_BYTES: u64 = 1_100;
-/// Most markers in front of one frame.
+/// Maximum number of markers before one frame.
 const AT_ONCE: usize = 100;
-/// Most files that wait.
+/// Maximum number of waiting files.
 const WAITING: usize = 1_000;
-/// The directory is looked at so often.
+/// Pause between two looks into the directory.
 const LOOK_MS: i64 = 1_000;
-/// A time that is further away than this from the writer's is not believed.
+/// Maximum distance from the writer's time. Beyond it the marker gets the writer's time.
 const DAY_MS: i64 = 86_400_000;
 
-/// Leaves a marker of this moment for whoever records into a directory. It is
-/// on disk when this returns; the history has it with the next tick.
+/// Leaves a marker with the present time for the recorder of a directory. When this returns, the
+/// marker is on disk; it enters the history with the next tick.
 ///
 /// # Errors
-/// The text is empty, too long, or has control characters (`22023`); nobody
-/// records into the directory (`55000`), too many markers wait (`53400`), or it
-/// may not be written (`42501`).
+/// The text is empty, too long, or has control characters (`22023`); nothing is recorded into the
+/// directory (`55000`); too many markers wait (`53400`); or the process may not write to the
+/// directory (`42501`).
 pub fn leave(directory: &Path, text: &str) -> QueryResult<()> {
     let text = checked(text)?;
     check_recorded(directory)?;
@@ -84,7 +83,7 @@ fn checked(text: &str) -> QueryResult<&str> {
     }
 }
 
-/// Somebody holds the lock of the directory.
+/// Fails unless a process holds the lock of the directory.
 fn check_recorded(directory: &Path) -> QueryResult<()> {
     let shown = directory.display();
     let not_recorded = || {
@@ -118,7 +117,7 @@ fn write_error(directory: &Path, error: &io::Error) -> QueryError {
     }
 }
 
-/// A file of the directory's owner that only they read, on disk.
+/// Writes and syncs a file that belongs to the directory's owner and that only the owner may read.
 fn write(directory: &Path, name: &str, text: &str) -> io::Result<()> {
     let mut options = OpenOptions::new();
     options.write(true).create_new(true).mode(0o600);
@@ -131,14 +130,14 @@ fn write(directory: &Path, name: &str, text: &str) -> io::Result<()> {
     file.sync_all()
 }
 
-/// The name is one of a complete file.
+/// True for the name of a complete file.
 fn is_mark(name: &str) -> bool {
     let digits = name.strip_prefix(PREFIX).unwrap_or_default();
     let plain = |b: u8| b.is_ascii_digit() || (b'a'..=b'f').contains(&b);
     digits.len() == 16 && digits.bytes().all(plain)
 }
 
-/// A file that was found.
+/// The contents of a marker's file.
 struct Mark {
     name: String,
     time_ms: i64,
@@ -146,8 +145,10 @@ struct Mark {
 }
 
 impl Mark {
+    /// Reads a file.
+    ///
     /// # Errors
-    /// It cannot be read, or was written by nobody of ours.
+    /// It could not be read, or is not a marker's file.
     fn read(storage: &dyn Storage, name: &str) -> io::Result<Mark> {
         let file = storage.open(name)?;
         let invalid = || io::Error::new(io::ErrorKind::InvalidData, "it is no marker");
@@ -170,20 +171,21 @@ impl Mark {
     }
 }
 
-/// The files that the writer knows.
+/// The files that the writer has found.
 #[derive(Default)]
 pub(crate) struct Marks {
-    /// Those that the next frame tells.
+    /// Markers for the next frame.
     waiting: Vec<Mark>,
-    /// Those that the log has, before it is on disk.
+    /// Files whose markers are in the log, which may not be on disk yet.
     written: Vec<String>,
-    /// Those that were looked at.
+    /// Names of all files that were found.
     known: BTreeSet<String>,
     looked: Option<(i64, Option<Stamp>)>,
 }
 
 impl Marks {
-    /// What was left before the writer began, without what the history has told.
+    /// The files that earlier writers left. Files whose markers are in the history are only to be
+    /// removed.
     pub(crate) fn found(storage: &dyn Storage) -> Marks {
         let names = storage.names().unwrap_or_default();
         let left = names.iter().map(|found| found.name.as_str());
@@ -205,8 +207,8 @@ impl Marks {
         marks
     }
 
-    /// Looks what is new; what is no marker goes, and is told.
-    /// A library that does not know this kind of markers lets them wait.
+    /// Finds new files. Removes a file that is not a marker, with a message. If the schema does not
+    /// know this kind of markers, files wait.
     pub(crate) fn look(
         &mut self,
         storage: &dyn Storage,
@@ -228,7 +230,7 @@ impl Marks {
         let news: Vec<String> = names.into_iter().map(|n| n.name).filter(is_new).collect();
         let free = AT_ONCE.saturating_sub(self.waiting.len());
         if news.len() > free {
-            // The others are looked for again.
+            // The next call finds the others.
             self.looked = Some((now.mono_ms, None));
         }
         let mut messages = Vec::new();
@@ -253,13 +255,14 @@ impl Marks {
         self.waiting.iter().map(marker)
     }
 
-    /// The frame is in the log.
+    /// Notes that the markers are in the log.
     pub(crate) fn written(&mut self) {
         self.written
             .extend(self.waiting.drain(..).map(|mark| mark.name));
     }
 
-    /// The log is on disk. What cannot be removed is tried again with the next one.
+    /// Removes the files of markers that are on disk. If that fails, it is tried again after the
+    /// next sync.
     pub(crate) fn synced(&mut self, storage: &dyn Storage) {
         let known = &mut self.known;
         self.written.retain(|name| match storage.remove(name) {
@@ -273,7 +276,7 @@ impl Marks {
 }
 
 impl Mark {
-    /// With the writer's time, if its own is of another day.
+    /// The marker, with the writer's time if its own is more than a day away.
     fn believed(mut self, now: Now) -> Mark {
         let is_near = self.time_ms.abs_diff(now.wall_ms) < DAY_MS as u64;
         self.time_ms = if is_near { self.time_ms } else { now.wall_ms };
@@ -281,14 +284,14 @@ impl Mark {
     }
 }
 
-/// Times and texts of the markers of people that the history has.
+/// Times and texts of the users' markers in the history.
 fn told(storage: &dyn Storage) -> crate::Result<BTreeSet<(i64, String)>> {
     let store = Snapshot::open_storage(storage)?;
     let mut told = BTreeSet::new();
     for node in store.nodes() {
         for part in store.parts(node.id).filter(|p| p.rows("marker") > 0) {
             let kind = part.schema().value("marker", MARK).unwrap_or(0);
-            // Of what is damaged nothing is known.
+            // Damaged parts are skipped.
             let markers = removals(part, kind, decode).unwrap_or_default();
             let text = |marker: Removal| Some((marker.time_ms, marker.detail?));
             told.extend(markers.into_iter().filter_map(text));

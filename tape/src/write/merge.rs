@@ -1,15 +1,15 @@
-//! Merging: the sealed files of a finished day become one file with a group
-//! an hour and dictionaries of its own, which takes their place. Order:
-//! create, write, fdatasync, rename, sync the directory, remove the parents; a
-//! crash between any two leaves a directory that reads the same, because a
-//! valid file of several numbers replaces every file of numbers among them.
+//! Merging: the sealed files of a finished day become one file, with a group for each hour and
+//! dictionaries of its own. The merged file replaces them. Order of operations: create, write,
+//! fdatasync, rename, sync the directory, remove the parents. A crash between any two of them
+//! leaves a directory with the same contents, because a valid file of several numbers replaces
+//! every file whose numbers are among them.
 //!
-//! Only files of one recorder and one start of the server are merged, and
-//! only undamaged ones; tables and columns may be more in some than in others.
-//! One source group is in memory at a time, and one hour. Of the dictionaries
-//! there is one copy, that of the merged file; of a file's own one table at a
-//! time. To find a row in the copy takes up to 32 bytes, to go on with a
-//! session's starts 27.
+//! Only undamaged files of one recorder and one start of the server are merged. Their tables and
+//! columns may differ.
+//!
+//! Memory holds one source group, one hour, the dictionaries of the merged file, and one table of a
+//! source file's dictionaries. Finding a row in the merged dictionaries takes up to 32 bytes for
+//! each row. Continuing the starts of sessions takes 27 bytes for each session.
 
 use crate::error::{self, Error, Result};
 use crate::files::directory::{self, Kind, Numbers};
@@ -30,17 +30,17 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 const HOUR_MS: i64 = 3_600_000;
 const DAY_MS: i64 = 86_400_000;
-/// Most rows of table `run` in a group.
+/// Maximum number of rows of table `run` in a group.
 const MAX_RUNS: usize = 1_000_000;
 
 /// Files to merge.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MergeJob {
-    /// The sealed files, ascending; one alone is written anew.
+    /// The sealed files in ascending order. A single file is rewritten.
     pub files: Vec<Numbers>,
-    /// Its statistics of statements are summed up in intervals of so many ms.
+    /// Interval in ms for thinning the statistics of statements.
     pub thin_ms: Option<u64>,
-    /// Most bytes of texts in the merged file.
+    /// Maximum length of all texts in the merged file, in bytes.
     pub text_limit: u64,
 }
 
@@ -53,25 +53,24 @@ impl MergeJob {
     }
 }
 
-/// A file that was merged.
+/// A merged file.
 #[derive(Debug)]
 pub struct Merged {
-    /// Its length.
+    /// Its length in bytes.
     pub bytes: u64,
-    /// Least and greatest slot time; `None` without ticks.
+    /// First and last slot time; `None` without ticks.
     pub times: Option<(i64, i64)>,
-    /// Who wrote it.
+    /// The node and server that wrote it.
     pub identity: Identity,
-    /// The interval its statistics of statements are summed up in; `None`
-    /// without any.
+    /// Interval of its statistics of statements in ms; `None` if it has none.
     pub statements_ms: Option<u64>,
-    /// Parents that could not be removed; the next writer does it.
+    /// Errors about parents that could not be removed. The next writer removes them.
     pub left: Vec<Error>,
 }
 
-/// The next files of a node to merge: those of one day, one server and one
-/// start of it, which together are not larger than `most_bytes`, once another
-/// file follows them. `waiting` are the numbers of logs that will be sealed.
+/// The next files of a node to merge: files of one day and one start of one server, at most
+/// `most_bytes` together, followed by another file. `waiting` are the numbers of logs that will be
+/// sealed.
 pub fn plan(stored: &[Stored], node: u64, most_bytes: u64, waiting: &[u64]) -> Option<MergeJob> {
     let mut run = Run::default();
     for file in stored {
@@ -95,9 +94,9 @@ pub fn plan(stored: &[Stored], node: u64, most_bytes: u64, waiting: &[u64]) -> O
     None
 }
 
-/// The next file of a node whose statistics of statements are older than a
-/// tier's age, to be written anew in its intervals. `tiers` are intervals and
-/// ages in ms, ascending; ages count from `now_ms`.
+/// The next file of a node to rewrite with longer intervals: its statistics of statements are older
+/// than the age of a tier. `tiers` are intervals and ages in ms, in ascending order; ages count
+/// back from `now_ms`.
 pub fn plan_thin(
     stored: &[Stored],
     node: u64,
@@ -149,8 +148,8 @@ impl Run {
     }
 }
 
-/// Merges files. `None` when it was stopped; then, and after an error, all is
-/// as it was.
+/// Merges files. `None` if it was stopped. After that, or after an error, the directory is
+/// unchanged.
 ///
 /// # Errors
 /// A file is damaged, missing or of another recorder, or the merged one could
@@ -179,7 +178,7 @@ pub fn merge(storage: &dyn Storage, job: &MergeJob, stop: &AtomicBool) -> Result
     Ok(Some(merged))
 }
 
-/// The merged file would hide any other file with numbers among its own.
+/// Fails if there are other files with numbers among the job's: the merged file would hide them.
 fn check_alone(storage: &dyn Storage, job: &MergeJob) -> Result<()> {
     let all = job.numbers();
     for file in directory::list(storage)? {
@@ -245,8 +244,8 @@ fn open(
     Ok((BlockFile::open_whole(file, &path, schemas)?, path))
 }
 
-/// All that the files have: a program that was replaced while the server ran
-/// writes tables that the one before did not know. `None` when it was stopped.
+/// The schema with all tables and columns of the files. They differ if the program was replaced
+/// while the server ran. `None` if it was stopped.
 fn common_schema(
     storage: &dyn Storage,
     job: &MergeJob,
@@ -274,10 +273,10 @@ fn common_schema(
         .map(Some)
 }
 
-/// Writes groups as one file, each reference as it is needed there.
+/// Writes groups as one file and adapts their references.
 ///
 /// # Errors
-/// It could not be written; nothing is left of it.
+/// The file could not be written; no temporary file is left.
 pub(crate) fn rewrite(
     storage: &dyn Storage,
     numbers: Numbers,
@@ -309,27 +308,26 @@ struct Merger {
     builder: PartBuilder,
     schema: Arc<Schema>,
     identity: Identity,
-    /// Where the rows of the dictionaries of the file at hand are, by table.
+    /// For each table: where the rows of the current file's dictionary are in the merged one.
     places: HashMap<usize, Places>,
-    /// What has a text.
+    /// Uses of the texts.
     usage: Usage,
     /// By session reference.
     newest: Vec<Newest>,
-    /// Hour of the group at hand and the frames it was made of.
+    /// Hour of the current group, and the frames it was made of.
     hour: Option<i64>,
     frames: Option<FrameRange>,
     times: Option<(i64, i64)>,
-    /// The interval statistics of statements are summed up in, once there are
-    /// some.
+    /// Interval of the statistics of statements in ms, once there are some.
     statements_ms: Option<u64>,
     thin_ms: Option<u64>,
 }
 
-/// The newest run of a session.
+/// End and start of the newest run of a session.
 #[derive(Clone, Copy, Default)]
 struct Newest {
     end: i64,
-    /// Start of the query as it was read, and as it is kept.
+    /// Start of its query as it was read; `kept` is the start as it was written.
     was: i64,
     kept: i64,
 }
@@ -359,7 +357,7 @@ impl Merger {
         })
     }
 
-    /// The parts to come have other dictionaries.
+    /// The following parts have other dictionaries.
     fn begin_file(&mut self) {
         self.places.clear();
     }
@@ -404,7 +402,7 @@ impl Merger {
         Ok(())
     }
 
-    /// Leaves texts out, those used least, and says so.
+    /// Drops the least used texts above the limit, and adds a marker about them.
     fn limit_texts(&mut self, most_bytes: u64) -> Result<()> {
         let left_out = texts::limit(&mut self.builder, &self.usage, most_bytes);
         let kind = self.schema.value("marker", "texts left out");
@@ -427,7 +425,7 @@ impl Merger {
 
     fn finish(mut self, storage: &dyn Storage) -> Result<Merged> {
         self.group()?;
-        // The dictionaries are written now: nothing else is to be in memory.
+        // The dictionaries are written now; nothing else should be in memory.
         self.newest = Vec::new();
         self.usage = Usage::default();
         self.begin_file();
@@ -441,17 +439,17 @@ impl Merger {
         })
     }
 
-    /// Adds the rows of a part to the group at hand.
+    /// Adds the rows of a part to the current group.
     fn copy(&mut self, part: &Part) -> Result<()> {
         self.builder.lost_definitions += part.info().lost_definitions;
         self.builder.dropped_rows += part.info().dropped_rows;
         let schema = self.schema.clone();
         let mut order: Vec<usize> = (0..schema.tables.len()).collect();
-        // Names first: the other dictionaries refer to them.
+        // Names first, because other dictionaries refer to them.
         order.sort_by_key(|&t| (!schema.is_dictionary(t), schema.tables[t].name != "name"));
         for t in order {
             let name = schema.tables[t].name.as_str();
-            // Totals are made anew; groups of a file share its dictionaries.
+            // Totals are computed again. All groups of a file share its dictionaries.
             let done = schema.is_totals(t) || self.places.contains_key(&t);
             if part.rows(name) == 0 || done {
                 continue;
@@ -517,8 +515,8 @@ impl Merger {
         &mut self.newest[slot]
     }
 
-    /// Two files know the start of one execution only nearly
-    /// (`starts.rs`): what to add to a start to get the one kept before.
+    /// The difference to add to a start, so that it equals the start written before. Two files may
+    /// have slightly different starts of one execution (`starts.rs`).
     fn shift(&mut self, session: i64, first: i64, start: i64, clock: &Clock) -> i64 {
         let newest = self.newest_mut(session);
         let adjacent = newest.kept != 0 && first == newest.end;
@@ -531,7 +529,7 @@ impl Merger {
     }
 }
 
-/// When the ticks of a part were taken.
+/// The times at which the ticks of a part were taken.
 struct Clock {
     numbers: Vec<i64>,
     taken: Vec<i64>,
@@ -548,8 +546,8 @@ impl Clock {
         })
     }
 
-    /// Was the query that runs at a tick and at the one before it begun
-    /// before both, and do the starts differ by rounding only?
+    /// True if two starts belong to one query: it began before this tick and the tick before, and
+    /// the starts differ only by rounding.
     fn is_near(&self, tick: i64, kept: i64, start: i64) -> bool {
         let at = |values| at_ticks(&[tick], &self.numbers, values)[0];
         let interval = at(&self.interval);
@@ -558,8 +556,8 @@ impl Clock {
     }
 }
 
-/// A part's table with the references of the merged file; columns that are 0
-/// throughout are empty. What the part has decoded of it is given back.
+/// A table of a part with the references of the merged file. Columns of zeros become empty. Frees
+/// the part's decoded columns.
 fn stored(
     part: &Part,
     schema: &Schema,
@@ -606,7 +604,7 @@ enum Read {
     Bytes(BytesColumn),
 }
 
-/// Replaces references by those of the merged file.
+/// Replaces references by references to rows of the merged file.
 fn replace(references: &mut [i64], places: Option<&Places>) -> Result<()> {
     let places = places.unwrap_or(&Places::Same(0));
     for reference in references {

@@ -29,7 +29,7 @@ fn identity() -> Identity {
     }
 }
 
-/// Sealed files of some frames each, and what must be seen of them.
+/// Sealed files with some frames each, and the contents that readers must see.
 pub(crate) fn sealed_files(seed: u64, files: u64, frames: usize) -> (MemoryStorage, Rows) {
     let storage = MemoryStorage::new();
     let load = Load {
@@ -348,7 +348,7 @@ fn two_files(schemas: [&Schema; 2]) -> MemoryStorage {
         let tick = [tick, [("interval_ms", 1_000), ("status", 1)]].concat();
         b.row("tick", &tick).unwrap();
         let mut values = vec![("state", 1), ("statement", statement)];
-        // What an older schema does not have is not given either.
+        // Leaves out a column that an older schema does not have.
         if schema.column("run", "xid").is_some() {
             values.push(("xid", 9));
         }

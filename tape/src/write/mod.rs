@@ -1,5 +1,5 @@
-//! What changes a directory: the writer, sealing, merging, thinning, retention,
-//! recovery, repair. Uses `store` and below; only programs call it.
+//! Changes to a directory: the writer, sealing, merging, thinning, retention, recovery, repair.
+//! Uses `store/` and below; only programs call it.
 
 pub mod background;
 pub(crate) mod claim;

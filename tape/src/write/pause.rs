@@ -1,16 +1,16 @@
-//! That recording is paused for lack of space, known to the next writer too.
+//! Pauses of recording for lack of space. The next writer also learns of them.
 //!
-//! An empty file whose name says since when: that needs no block on a full
-//! disk. It goes when recording resumes.
+//! The note of a pause is an empty file whose name has the time of its begin, because an empty file
+//! needs no block on a full disk. It is removed when recording resumes.
 
 use crate::files::directory::file_mark;
 use crate::files::storage::Storage;
 use crate::write::markers::Marker;
 
-/// What recording waits for.
+/// Cause of a pause.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Cause {
-    /// The file system has not so many bytes free; the setting that says so.
+    /// The file system has fewer bytes free than this limit; name of its setting.
     Limit(u64, &'static str),
     /// A write failed.
     Full,
@@ -35,15 +35,15 @@ impl Cause {
 /// The state of recording.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Pause {
-    /// Wall clock when it began; `None` = not paused.
+    /// Wall clock in ms when the pause began; `None` if recording is not paused.
     since_ms: Option<i64>,
-    /// `None` when a writer before this one knew.
+    /// `None` if the pause began with an earlier writer.
     cause: Option<Cause>,
 }
 
 impl Pause {
-    /// What the writer before has left. `end_ms`, where the history ends,
-    /// tells whether it could resume.
+    /// The pause that the previous writer left. History that ends (`end_ms`) after the begin of the
+    /// pause shows that recording resumed.
     pub(crate) fn found(storage: &dyn Storage, end_ms: Option<i64>) -> Self {
         let noted = noted(storage);
         let since_ms = noted.iter().copied().min();
@@ -61,7 +61,7 @@ impl Pause {
         self.since_ms.is_some()
     }
 
-    /// Recording is paused; why, when that is new.
+    /// Begins a pause. Returns its reason if the pause is new.
     pub(crate) fn begin(
         &mut self,
         storage: &dyn Storage,
@@ -70,7 +70,7 @@ impl Pause {
     ) -> Option<String> {
         if self.since_ms.is_none() {
             self.since_ms = Some(wall_ms);
-            // Where even this fails the next writer does not know.
+            // If even this fails, the next writer does not learn of the pause.
             let _ = storage.create(&file_mark(wall_ms));
         }
         let is_new = self.cause.is_none();
@@ -78,7 +78,7 @@ impl Pause {
         is_new.then(|| cause.text())
     }
 
-    /// The markers of the first frame after it.
+    /// The markers for the first frame after the pause.
     pub(crate) fn markers(&self, wall_ms: i64) -> Vec<Marker> {
         let unknown = || "not enough space for history".to_string();
         let detail = self.cause.map_or_else(unknown, Cause::detail);
@@ -88,7 +88,7 @@ impl Pause {
         pause.into_iter().flatten().collect()
     }
 
-    /// A frame was written.
+    /// Ends the pause because a frame was written.
     pub(crate) fn end(&mut self, storage: &dyn Storage) {
         if std::mem::take(self).is_on() {
             forget(storage, &noted(storage));
@@ -96,7 +96,7 @@ impl Pause {
     }
 }
 
-/// The times in the names of such files.
+/// The times in the names of all notes.
 fn noted(storage: &dyn Storage) -> Vec<i64> {
     let names = storage.names().unwrap_or_default();
     names

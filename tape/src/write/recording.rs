@@ -1,6 +1,6 @@
-//! A directory that is being recorded into: its lock, its writer, and the
-//! thread that seals and merges. Whoever makes frames drives it: `tacho
-//! tape-writer` with those of a pipe, `tacho-record` with its own.
+//! A directory that is being recorded into: its lock, its writer, and the thread that seals and
+//! merges. The source of frames drives it: `tacho tape-writer` reads frames from a pipe,
+//! `tacho-record` makes its own.
 
 use crate::error::{Error, Kind, Result};
 use crate::files::directory::LOCK;
@@ -18,7 +18,7 @@ use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime};
 
-/// How often the lock is tried: the writer before may still be ending.
+/// Pause between two attempts to take the lock. The previous writer may still be ending.
 const LOCK_STEP: Duration = Duration::from_millis(50);
 
 /// A directory that is being recorded into.
@@ -26,13 +26,13 @@ pub struct Recording {
     writer: Writer,
     sealer: Sealer,
     lock: Lock,
-    /// Said at the next chance.
+    /// A message for the next call of [`Recording::housekeeping`].
     trouble: Option<Message>,
 }
 
 impl Recording {
-    /// Takes a directory, which is made when it is not there; another writer of
-    /// it has so long to end.
+    /// Takes a directory and creates it if it is missing. If another writer has it, waits up to
+    /// `wait` for that writer to end.
     ///
     /// # Errors
     /// Another writer holds it ([`Kind::Locked`]), or it could not be made,
@@ -52,19 +52,19 @@ impl Recording {
         })
     }
 
-    /// The directory was removed, or another one has its name: what goes there
-    /// is in no directory, or in one whose lock another writer can take.
+    /// True if the directory was removed or replaced by another one of this name. Frames would go
+    /// to no directory, or to one whose lock another writer can take.
     pub fn is_lost(&self) -> bool {
         self.lock.is_lost()
     }
 
-    /// Takes a frame. Anything but [`Code::Written`] means that the frame is to
-    /// be given again, after a while.
+    /// Takes a frame. After any code except [`Code::Written`], the caller must send the frame again
+    /// later.
     pub fn push(&mut self, frame: &Frame<'_>) -> Code {
         self.writer.push(frame, now())
     }
 
-    /// Synchronises what is due, or all when `force`.
+    /// Syncs the log if that is due, or if `force`.
     pub fn flush(&mut self, force: bool) {
         self.writer.flush(now(), force);
     }
@@ -74,8 +74,8 @@ impl Recording {
         self.writer.flush_in_ms(now())
     }
 
-    /// Hands over what is to seal and to merge, takes the results; lines for
-    /// the log since the last call.
+    /// Hands out jobs for sealing and merging and takes their results. Returns messages for the log
+    /// since the last call.
     pub fn housekeeping(&mut self) -> Vec<Message> {
         for done in self.sealer.done.try_iter() {
             self.writer.done(done);
@@ -88,7 +88,7 @@ impl Recording {
         messages
     }
 
-    /// Writes all to disk and ends the thread; lines for the log.
+    /// Writes everything to disk and ends the thread. Returns messages for the log.
     pub fn finish(&mut self) -> Vec<Message> {
         self.flush(true);
         let mut messages = self.housekeeping();
@@ -114,7 +114,7 @@ pub fn now() -> Now {
     }
 }
 
-/// A number that nobody else has.
+/// A random number, for ids that no other process has.
 pub fn random() -> u64 {
     let mut bytes = [0; 8];
     let filled = rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty());
@@ -124,14 +124,14 @@ pub fn random() -> u64 {
     }
 }
 
-/// A lock that is held.
+/// A held lock.
 struct Lock {
     path: PathBuf,
     file: File,
 }
 
 impl Lock {
-    /// What the system does not tell is no reason to think so.
+    /// An error other than "not found" does not mean that the lock is lost.
     fn is_lost(&self) -> bool {
         let Ok(own) = self.file.metadata() else {
             return false;
@@ -155,7 +155,7 @@ fn lock(directory: &Path, wait: Duration) -> Result<Lock> {
     }
 }
 
-/// `None` when another process keeps holding it.
+/// `None` if another process still holds the lock after `wait`.
 fn try_lock(path: &Path, wait: Duration) -> io::Result<Option<File>> {
     let mut options = OpenOptions::new();
     options.create(true).truncate(false).write(true).mode(0o600);
@@ -175,7 +175,7 @@ fn try_lock(path: &Path, wait: Duration) -> io::Result<Option<File>> {
 struct Sealer {
     work: Option<Sender<Work>>,
     done: Receiver<Done>,
-    /// Merging can wait for the next writer.
+    /// Stops merging, which the next writer can do as well.
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
@@ -215,7 +215,7 @@ impl Sealer {
         }
     }
 
-    /// Ends the thread when its logs are sealed.
+    /// Ends the thread after its logs are sealed.
     fn finish(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
         self.work = None;

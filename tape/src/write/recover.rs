@@ -1,5 +1,5 @@
-//! What a writer finds when it starts: the sealed files, the logs to seal, and
-//! where the history of its node ends.
+//! The state that a writer finds when it starts: sealed files, logs to seal, and the end of its
+//! node's history.
 
 use crate::error::supervised;
 use crate::error::{self, Error, Result};
@@ -18,20 +18,20 @@ use crate::write::seal::read_log_file;
 pub struct Stored {
     /// Its numbers.
     pub numbers: Numbers,
-    /// What it is.
+    /// Kind of the file.
     pub kind: Kind,
-    /// Its length.
+    /// Its length in bytes.
     pub bytes: u64,
-    /// Least and greatest slot time; `None` without ticks.
+    /// First and last slot time; `None` without ticks.
     pub times: Option<(i64, i64)>,
-    /// Who wrote it; `None` when it cannot be merged with others.
+    /// The node and server that wrote it; `None` if it cannot be merged with others.
     pub identity: Option<Identity>,
-    /// The shortest interval its statistics of statements are summed up in
-    /// (0 = as recorded); `None` without any.
+    /// Shortest interval of its statistics of statements in ms (0 = as recorded); `None` if it has
+    /// none.
     pub statements_ms: Option<u64>,
 }
 
-/// A log that must be sealed.
+/// A log to seal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SealJob {
     /// Its number.
@@ -40,28 +40,28 @@ pub struct SealJob {
     pub until_sequence: u64,
 }
 
-/// Where the history of a node ends.
+/// The end of a node's history.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct End {
     /// Last tick number.
     pub tick: u64,
-    /// End of the last slot, ms.
+    /// End of the last slot in ms.
     pub end_ms: Option<i64>,
-    /// The last life of the sampler said that it stops.
+    /// The last life of the sampler wrote that it stops.
     pub stopped: bool,
     /// The server.
     pub identity: Identity,
-    /// Last life of the sampler, 0 = none.
+    /// Last life of the sampler; 0 = none.
     pub incarnation: u64,
-    /// Last sequence of it.
+    /// Last sequence of that life.
     pub sequence: u64,
-    /// Tick base of it.
+    /// Tick base of that life.
     pub tick_base: u64,
 }
 
 impl End {
-    /// For the node that goes on with this one's history: its ticks are its
-    /// own, the time in between is a gap.
+    /// The end for a node that continues this node's history. It counts its own ticks; the time in
+    /// between is a gap.
     pub(crate) fn of_node_before(self) -> End {
         End {
             end_ms: self.end_ms,
@@ -72,29 +72,29 @@ impl End {
     }
 }
 
-/// More ticks than one file holds: a day of a hundred a second.
+/// More ticks than a file can have: a day with a hundred a second.
 const FILE_TICKS: u64 = 10_000_000;
 
-/// What a directory holds.
+/// The contents of a directory.
 #[derive(Default)]
 pub struct Remains {
     /// Sealed files, and logs that cannot be sealed, oldest first.
     pub stored: Vec<Stored>,
     /// Logs to seal, oldest first.
     pub jobs: Vec<SealJob>,
-    /// Where the history of the node ends.
+    /// The end of the node's history.
     pub end: End,
-    /// Entries in use at the end of the newest log.
+    /// Dictionary entries in use at the end of the newest log.
     pub carry: Carry,
     /// Number for the next log.
     pub next_number: u64,
-    /// Files that could not be read, now or ever.
+    /// Number of files that could not be read.
     unreadable: u64,
-    /// What went wrong, for the server's log.
+    /// Errors for the server's log.
     pub errors: Vec<Error>,
 }
 
-/// Looks through a directory and removes what a crash has left over.
+/// Looks through a directory and removes files left by a crash.
 ///
 /// # Errors
 /// The directory could not be read.
@@ -107,7 +107,7 @@ pub fn look(storage: &dyn Storage, node: u64) -> Result<Remains> {
     let mut later = Repeats::default();
     let mut sealed = Vec::new();
     let files = directory::list(storage)?;
-    // A merged file before what it replaces.
+    // Merged files come before the files that they replace.
     let merged = |f: &&directory::HistoryFile| f.numbers.is_merged();
     let (merged, single): (Vec<&directory::HistoryFile>, Vec<_>) = files.iter().partition(merged);
     let mut valid: Vec<Numbers> = Vec::new();
@@ -116,7 +116,7 @@ pub fn look(storage: &dyn Storage, node: u64) -> Result<Remains> {
         let replaced = valid.iter().any(|v| v.replaces(file.numbers));
         match file.kind {
             Kind::Temporary => drop(storage.remove(&file.name())),
-            // The crash came between the rename of the merged file and this.
+            // The writer crashed between the rename of the merged file and this removal.
             _ if replaced => drop(storage.remove(&file.name())),
             Kind::Sealed => {
                 if found.sealed(storage, node, file, &mut schemas, &mut later) {
@@ -132,13 +132,13 @@ pub fn look(storage: &dyn Storage, node: u64) -> Result<Remains> {
     let logs = files.iter().filter(|f| f.kind == Kind::Log && !replaced(f));
     for file in logs.rev() {
         if sealed.contains(&file.numbers.first) {
-            // The crash came between rename and removal.
+            // The writer crashed between rename and removal.
             let _ = storage.remove(&file.name());
             continue;
         }
         found.log(storage, node, file, &mut later);
     }
-    // What cannot be read now may be readable later: no tick may come twice.
+    // An unreadable file may become readable later, and no tick number may be used twice.
     let unread = found.unreadable.saturating_mul(FILE_TICKS);
     found.end.tick = found.end.tick.saturating_add(unread);
     found.jobs.reverse();
@@ -147,7 +147,7 @@ pub fn look(storage: &dyn Storage, node: u64) -> Result<Remains> {
 }
 
 impl Remains {
-    /// False when the file cannot be read at all.
+    /// Reads a sealed file; returns false if it is unreadable.
     fn sealed(
         &mut self,
         storage: &dyn Storage,
@@ -223,7 +223,7 @@ impl Remains {
         let read = header.and_then(|_| supervised("read a log", read).map_err(|e| e.at(&path)));
         let (header, last_sequence, part) = match read {
             Ok(read) => read,
-            // Its header was not written any more: nothing is in it.
+            // The header is incomplete, so the log has no frames.
             Err(_) if file.bytes < crate::format::log::FRAMES_AT as u64 => {
                 let _ = storage.remove(&name);
                 return;
@@ -258,7 +258,7 @@ impl Remains {
         }
     }
 
-    /// Moves the end when a part reaches further; true if it does.
+    /// Moves the end if the part goes further; returns true then.
     fn extend_end(
         &mut self,
         part: &Part,
@@ -300,7 +300,7 @@ fn last_slot(part: &Part) -> Result<(i64, i64)> {
     Ok((last("slot_time")?, last("interval_ms")?))
 }
 
-/// Is there a stop marker at or after this time?
+/// True if there is a stop marker at or after this time.
 fn has_stop(part: &Part, since_ms: i64) -> Result<bool> {
     let stop = part.schema().value("marker", "stop");
     let kinds = part.ints("marker", "kind")?;
@@ -320,7 +320,7 @@ fn read_header(storage: &dyn Storage, name: &str) -> Result<LogHeader> {
     LogHeader::parse(&head[..read]).map_err(|e| e.at(&path))
 }
 
-/// The entries in use at the end of a log.
+/// The dictionary entries in use at the end of a log.
 fn read_carry(storage: &dyn Storage, name: &str) -> Option<Carry> {
     let bytes = read_all(&*storage.open(name).ok()?).ok()?;
     let mut schema: Option<Schema> = None;
@@ -340,7 +340,7 @@ fn read_carry(storage: &dyn Storage, name: &str) -> Option<Carry> {
     Some(carry)
 }
 
-/// True for an error that more space would cure.
+/// True if more free space would cure the error.
 pub fn is_space(error: &Error) -> bool {
     error.kind == error::Kind::NoSpace
 }

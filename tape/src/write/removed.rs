@@ -1,30 +1,29 @@
-//! History that was removed, until a marker has told of it: how much, of which
-//! time and why.
+//! Removed history, until a marker records it: amount, time and reason.
 
 use crate::write::markers::Marker;
 use crate::write::recover::Stored;
 use crate::write::settings::{Limit, Settings};
 
-/// How a marker ends that tells of history that was removed before it was shipped.
+/// End of the detail of a marker whose history was removed before it was shipped.
 pub const NOT_SHIPPED: &str = "not shipped yet";
 
-/// What was removed for one reason.
+/// The history removed for one reason.
 struct Piece {
     why: Limit,
-    /// It was to stay until it is shipped.
+    /// The files were protected until they would be shipped.
     unshipped: bool,
     files: u64,
     bytes: u64,
-    /// Least and greatest slot time.
+    /// First and last slot time.
     times: Option<(i64, i64)>,
 }
 
-/// What no marker has told yet.
+/// Removals that no marker has recorded yet.
 #[derive(Default)]
 pub(crate) struct Removed(Vec<Piece>);
 
 impl Removed {
-    /// A file was removed; `unshipped` when it was to stay until it is shipped.
+    /// Notes a removed file. `unshipped` means that it was protected until it would be shipped.
     pub(crate) fn note(&mut self, why: Limit, unshipped: bool, file: &Stored) {
         let is_same = |piece: &Piece| (piece.why, piece.unshipped) == (why, unshipped);
         let known = self.0.iter().position(is_same);
@@ -47,7 +46,7 @@ impl Removed {
         }
     }
 
-    /// The markers of the next frame.
+    /// The markers for the next frame.
     pub(crate) fn markers(
         &self,
         settings: &Settings,

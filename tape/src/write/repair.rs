@@ -1,7 +1,6 @@
-//! Repair: what can be read of damaged files becomes new files in another
-//! directory; the damaged ones are not touched. What is lost stays known: a
-//! reference whose column is gone reads as `?`, ticks whose samples are gone
-//! count as not observed, and a marker tells what and when.
+//! Repair: writes the readable contents of damaged files to new files in another directory; the
+//! damaged files are not touched. Losses stay visible: a reference whose column is lost reads as
+//! `?`, ticks without their samples count as unobserved, and a marker names each loss and its time.
 
 use crate::error::{self, Error, Result};
 use crate::files::directory::{self, HistoryFile, Kind};
@@ -32,34 +31,34 @@ const ESSENTIAL: [(&str, &[&str]); 3] = [
     ("session", &["pid", pg::CATEGORY]),
 ];
 
-/// What became of a file.
+/// Result of repairing a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// It is whole and was copied.
+    /// The file is whole and was copied.
     Copied,
-    /// What could be read of it was written anew.
+    /// The readable contents were written to a new file.
     Repaired {
-        /// What is damaged.
+        /// Damaged ranges of bytes.
         damage: Vec<LogDamage>,
-        /// What is lost, in words.
+        /// Losses, in words.
         lost: Vec<String>,
     },
-    /// Nothing of it can be read.
+    /// Nothing of the file can be read.
     Lost(String),
 }
 
-/// A file and what became of it.
+/// A file and the result of repairing it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Repaired {
-    /// Its name.
+    /// Name of the file.
     pub name: String,
-    /// What became of it.
+    /// Result.
     pub outcome: Outcome,
 }
 
-/// Writes the files of a directory, or the one with this name, to another:
-/// whole ones as they are, damaged ones anew. `known` is a schema that files
-/// without a readable one may have.
+/// Writes the files of a directory, or only the file named `only`, to another directory. Whole
+/// files are copied, damaged files are repaired. `known` is a schema for files whose own is
+/// unreadable.
 ///
 /// # Errors
 /// A directory could not be read or written.
@@ -85,7 +84,8 @@ pub fn repair(
     // Newest first: a later log may repeat frames of an earlier one.
     for file in files.iter().rev().filter(|f| chosen(f)) {
         let name = file.name();
-        // Repaired, a merged file would hide the whole ones it was made of.
+        // Not repaired if its parents are still there: a repaired merged file would hide these
+        // whole files.
         let outcome = match has_parents(file) {
             true => match repair.bytes(file) {
                 Ok(bytes) => repair.copy(file, &bytes)?,
@@ -109,7 +109,7 @@ struct Repair<'a> {
 }
 
 impl Repair<'_> {
-    /// Learns the schemas: one file's may serve another of the same.
+    /// Learns the schemas of all files. A file may have the schema that another file lost.
     fn look(&mut self, files: &[HistoryFile]) {
         for file in files.iter().filter(|f| f.kind == Kind::Sealed) {
             if let Ok(block) = self.open(file) {
@@ -216,7 +216,7 @@ impl Repair<'_> {
     }
 }
 
-/// What was read of a file.
+/// The readable contents of a file.
 enum Readable {
     Whole(Vec<u8>),
     Log(Box<LogContents>),
@@ -227,7 +227,7 @@ enum Readable {
     },
 }
 
-/// A group without what cannot be read, and what that is, in words.
+/// The readable contents of a group, and its losses in words.
 fn salvage(part: &Part) -> (Part, Vec<String>) {
     let schema = part.schema();
     let mut salvage = Salvage {
@@ -238,7 +238,7 @@ fn salvage(part: &Part) -> (Part, Vec<String>) {
         no_samples: false,
         lost_references: 0,
     };
-    // totals are made anew from the rest
+    // Totals are computed again from the remaining data.
     for t in (0..schema.tables.len()).filter(|t| !schema.is_totals(*t)) {
         salvage.table(t);
     }
@@ -262,7 +262,7 @@ struct Salvage<'a> {
     schema: &'a Schema,
     tables: Vec<Table>,
     lost: Vec<String>,
-    /// Something essential is gone: the group has no ticks any more.
+    /// An essential column is lost, so the group keeps no ticks.
     no_samples: bool,
     lost_references: u64,
 }
@@ -306,7 +306,7 @@ impl Salvage<'_> {
         let essential = ESSENTIAL.iter().find(|e| e.0 == table);
         self.no_samples |= essential.is_some_and(|e| e.1.contains(&name));
         match column.ty {
-            // Beyond the end of any table: `?`.
+            // A reference beyond the end of every table reads as `?`.
             ColumnType::Name | ColumnType::Ref => {
                 self.tables[t].columns[c] = Data::Ints(vec![i64::MAX; rows]);
             }
@@ -319,7 +319,7 @@ impl Salvage<'_> {
         }
     }
 
-    /// Rows that belong to ticks, and the ticks.
+    /// Drops the ticks, and all rows that belong to ticks.
     fn drop_samples(&mut self) {
         let ticks = self.part.rows("tick");
         self.lost
@@ -331,7 +331,7 @@ impl Salvage<'_> {
         }
     }
 
-    /// A marker for each loss.
+    /// Adds a marker for each loss.
     fn mark(&mut self) {
         let schema = self.schema;
         let (Some(markers), Some(names)) = (schema.index("marker"), schema.index("name")) else {
@@ -366,8 +366,8 @@ impl Salvage<'_> {
         }
     }
 
-    /// Leads references to rows that are gone to a row `?`. Names come last:
-    /// those rows have some.
+    /// Points references to lost rows at a row `?`. Names come last, because the new rows refer to
+    /// names.
     fn mend_references(&mut self) {
         let names = self.schema.index("name");
         let others = (0..self.tables.len()).filter(|t| Some(*t) != names);

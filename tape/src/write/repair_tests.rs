@@ -1,5 +1,5 @@
-//! Repair with damage at many places: what was readable stays, what is lost
-//! is told, the damaged files are not touched.
+//! Repair with damage at many places: readable contents stay, losses are reported, the damaged
+//! files are not touched.
 
 use crate::files::directory::{Kind, file_name};
 use crate::files::storage::Storage;
@@ -14,7 +14,7 @@ use std::collections::BTreeSet;
 
 const DAY: &str = "0000000001-0000000007.tape";
 
-/// A merged file of several hours, and what must be seen of it.
+/// A merged file of several hours, and the contents that readers must see.
 fn day() -> (MemoryStorage, Rows) {
     let (storage, expected) = sealed_files(3, 7, 1_200);
     go(&storage, 7).unwrap().unwrap();

@@ -1,17 +1,15 @@
-//! From which time the age of files counts.
+//! The time from which the age of files is counted.
 
 use crate::write::recover::Stored;
 
-/// A jump of the clock between two files that is larger than this is not
-/// believed for a day.
+/// A forward jump of the clock that is longer than this is not trusted for a day.
 const JUMP_MS: i64 = 3_600_000;
-/// How much history behind a jump makes it believed.
+/// History after a jump that makes the jump trusted.
 const DAY_MS: i64 = 86_400_000;
 
-/// The greatest slot time of the files, or, when there is a forward jump that
-/// has less than a day of history behind it, the one before that jump: a clock
-/// a year ahead deletes nothing. Files are given oldest first. `None` without
-/// ticks.
+/// The last slot time of the files, which are given oldest first. If the clock jumped forward and
+/// less than a day of history follows, it is the last time before the jump. Therefore a clock that
+/// is a year ahead deletes nothing. `None` without ticks.
 pub fn reference_ms(stored: &[Stored]) -> Option<i64> {
     let times: Vec<(i64, i64)> = stored.iter().filter_map(|s| s.times).collect();
     let mut reference = times.last()?.1;

@@ -1,6 +1,6 @@
-//! Sealing: a log becomes a sealed file, which takes the log's place. Order:
-//! create, write, fdatasync, rename, sync the directory, remove the log; a
-//! crash between any two leaves a directory that reads the same.
+//! Sealing: a sealed file replaces a log. Order of operations: create, write, fdatasync, rename,
+//! sync the directory, remove the log. A crash between any two of them leaves a directory with the
+//! same contents.
 
 use crate::error::{Error, Result};
 use crate::files::directory::{Kind, Numbers, file_name};
@@ -17,24 +17,24 @@ use crate::write::thin::thin;
 use std::io;
 use std::sync::Arc;
 
-/// What became of a log.
+/// Result of sealing a log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sealed {
     /// The log's header.
     pub header: LogHeader,
-    /// Bounds of the sealed file; `None` when there was nothing to keep.
+    /// Bounds of the sealed file; `None` if the log had no rows, so there is no file.
     pub info: Option<PartInfo>,
-    /// Length of the sealed file.
+    /// Length of the sealed file in bytes.
     pub bytes: u64,
-    /// Sequence of the last data frame, 0 = none.
+    /// Sequence of the last data frame; 0 = none.
     pub last_sequence: u64,
-    /// Rows of table `run`.
+    /// Number of rows in table `run`.
     pub runs: usize,
-    /// It has statistics of statements.
+    /// True if it has statistics of statements.
     pub has_statements: bool,
-    /// Damage of the log; the sealed file has a marker for each.
+    /// Damage in the log. The sealed file has a marker for each.
     pub damage: Vec<LogDamage>,
-    /// Bytes of a frame that was cut off.
+    /// Bytes of an incomplete last frame.
     pub torn_bytes: usize,
 }
 
@@ -50,7 +50,7 @@ pub fn read_log_file(
     log_file(storage, number, until_sequence, read_all)
 }
 
-/// The same without the pages that the device has lost: they are damage.
+/// Same as [`read_log_file`], but pages that the device cannot read are damage.
 pub(crate) fn read_what_is_left_of_log(
     storage: &dyn Storage,
     number: u64,
@@ -74,7 +74,7 @@ fn log_file(
     read_log(&bytes, until_sequence).map_err(|e| e.at(&path))
 }
 
-/// Seals a log that nobody appends to any more.
+/// Seals a log to which no writer appends any more.
 ///
 /// # Errors
 /// The log could not be read or the sealed file not be written; the log is
@@ -88,10 +88,10 @@ pub fn seal_log(storage: &dyn Storage, number: u64, until_sequence: u64) -> Resu
     Ok(sealed)
 }
 
-/// Writes what a log holds as the sealed file of this number.
+/// Writes the contents of a log as the sealed file of this number.
 ///
 /// # Errors
-/// It could not be written; nothing is left of it.
+/// The file could not be written; no temporary file is left.
 pub(crate) fn convert(storage: &dyn Storage, number: u64, contents: LogContents) -> Result<Sealed> {
     let mut sealed = Sealed {
         info: None,
@@ -125,11 +125,10 @@ pub(crate) fn convert(storage: &dyn Storage, number: u64, contents: LogContents)
     Ok(sealed)
 }
 
-/// Writes the sealed file of this number in one step; returns its bounds and
-/// its length.
+/// Writes the sealed file of this number in one step. Returns its bounds and its length in bytes.
 ///
 /// # Errors
-/// It could not be written; nothing is left of it.
+/// The file could not be written; no temporary file is left.
 pub fn write_sealed(
     storage: &dyn Storage,
     number: u64,
@@ -147,12 +146,12 @@ pub fn write_sealed(
     written.inspect_err(|_| discard(storage, numbers))
 }
 
-/// Removes what an attempt to write a sealed file has left.
+/// Removes the temporary file of an attempt to write a sealed file.
 pub fn discard(storage: &dyn Storage, numbers: Numbers) {
     let _ = storage.remove(&numbers.name(Kind::Temporary));
 }
 
-/// A sealed file that is written group by group under its temporary name.
+/// A sealed file that is written group by group under a temporary name.
 pub struct SealedFile {
     block: BlockWriter,
     numbers: Numbers,
@@ -160,16 +159,15 @@ pub struct SealedFile {
     starts: Option<Starts>,
     thin_ms: Option<u64>,
     groups: u32,
-    /// `None` when those of a group could not be made, because they are there
-    /// for all groups or for none.
+    /// `None` after the totals of a group failed, because either all groups have totals or none.
     totals: Option<Writer>,
 }
 
 impl SealedFile {
-    /// Begins a file; what an earlier attempt has left is removed.
+    /// Begins a file. Removes the temporary file of an earlier attempt.
     ///
     /// # Errors
-    /// It could not be created.
+    /// The file could not be created.
     pub fn create(
         storage: &dyn Storage,
         numbers: Numbers,
@@ -192,21 +190,21 @@ impl SealedFile {
         })
     }
 
-    /// Starts are coarse already and stay as they are.
+    /// Keeps starts as they are, because they are coarse already.
     #[must_use]
     pub fn with_coarse_starts(mut self) -> Self {
         self.starts = None;
         self
     }
 
-    /// Statistics of statements are summed up in intervals of so many ms.
+    /// Thins statistics of statements to intervals of `thin_ms`.
     #[must_use]
     pub fn with_thin(mut self, thin_ms: Option<u64>) -> Self {
         self.thin_ms = thin_ms;
         self
     }
 
-    /// With totals of each minute of so many queries.
+    /// Writes totals by minute of this many queries.
     #[cfg(feature = "testing")]
     #[must_use]
     pub fn with_minute_keys(mut self, keys: usize) -> Self {
@@ -214,11 +212,11 @@ impl SealedFile {
         self
     }
 
-    /// Writes the rows of a builder as a group; its dictionaries stay in it.
-    /// Returns the group's bounds.
+    /// Writes the rows of a builder as a group. The dictionaries stay in the builder. Returns the
+    /// group's bounds.
     ///
     /// # Errors
-    /// It could not be written.
+    /// The group could not be written.
     pub fn group(&mut self, builder: &mut PartBuilder, frames: FrameRange) -> Result<PartInfo> {
         let schema = builder.schema();
         let (mut tables, mut info) = builder.take_group();
@@ -238,7 +236,7 @@ impl SealedFile {
         Ok(info)
     }
 
-    /// Makes the totals of a group; returns its tables.
+    /// Computes the totals of a group; returns its tables.
     fn add_totals(
         &mut self,
         builder: &mut PartBuilder,
@@ -254,11 +252,10 @@ impl SealedFile {
         tables
     }
 
-    /// Writes the dictionaries and gives the file its name. Returns its
-    /// length.
+    /// Writes the dictionaries and renames the file to its final name. Returns its length in bytes.
     ///
     /// # Errors
-    /// It could not be written; [`discard`] removes what is left.
+    /// The file could not be written; [`discard`] removes the temporary file.
     pub fn finish(self, storage: &dyn Storage, builder: PartBuilder) -> Result<u64> {
         let schema = builder.schema();
         let mut tables = builder.into_dictionaries();
@@ -281,7 +278,7 @@ impl SealedFile {
     }
 }
 
-/// A marker for each damage, so that it stays known when the log is gone.
+/// Adds a marker for each damage, so that it stays known after the log is removed.
 fn mark_damage(builder: &mut PartBuilder, damage: &[LogDamage]) -> Result<()> {
     let Some(kind) = builder.schema.value("marker", "damage") else {
         return Ok(());

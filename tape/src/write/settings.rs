@@ -1,5 +1,5 @@
-//! What `meta` sections tell the writer: identity and settings. Keys that are
-//! not known are left to readers.
+//! Identity and settings, which the writer takes from `meta` sections. Unknown keys are for
+//! readers.
 
 use crate::files::storage::Space;
 use crate::format::part::Identity;
@@ -8,37 +8,39 @@ const MEGABYTE: u64 = 1 << 20;
 const GIGABYTE: u64 = 1 << 30;
 const DAY_S: u64 = 86_400;
 
-/// Identity of the server, and the settings the writer obeys.
+/// Identity of the server, and the writer's settings.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
-    /// The server; the node is the directory's.
+    /// The server. Its node is the directory's.
     pub identity: Identity,
-    /// Time between two synchronisations.
+    /// Time between two syncs in ms.
     pub flush_interval_ms: u64,
-    /// Age after which files are removed, 0 = never.
+    /// Age in seconds after which files are removed; 0 = never.
     pub retention_age_s: u64,
-    /// Size of the directory above which files are removed, MB; 0 = no limit,
-    /// negative = 4 GiB or 5 % of the file system, whichever is less.
+    /// Size of the directory in MB above which files are removed; 0 = no limit, negative = 4 GiB or
+    /// 5 % of the file system, whichever is less.
     pub retention_size_mb: i64,
-    /// Size up to which the directory may grow, whatever the other two say, for
-    /// what is not shipped yet, MB; 0 = what is not shipped goes as well.
+    /// Size in MB up to which unshipped files stay, even if age or size would remove them; 0 = they
+    /// are removed like all others.
     pub retention_unshipped_mb: u64,
-    /// Free space that is left to others, MB; 0 = no limit, negative = 1 GiB.
-    /// It is no share of the file system: 5 % of 10 TB is more than any
-    /// history could ever make free.
+    /// Free space in MB that the history leaves to others; 0 = no limit, negative = 1 GiB. The
+    /// default is not a share of the file system, because 5 % of 10 TB is more than any history
+    /// could free.
     pub min_free_space_mb: i64,
-    /// Age up to which statistics of statements stay as recorded, 0 = ever.
+    /// Age in seconds up to which statistics of statements stay as recorded; 0 = for ever.
     pub statements_full_age_s: u64,
-    /// Age up to which they stay in intervals of ten minutes; then an hour.
+    /// Age in seconds up to which they have intervals of ten minutes; older ones have intervals of
+    /// an hour.
     pub statements_ten_minutes_age_s: u64,
-    /// Most query texts a day, KB; 0 = no limit.
+    /// Maximum size of query texts a day in KB; 0 = no limit.
     pub text_limit_kb: u64,
     /// Mode of the files.
     pub file_mode: u32,
-    /// Why nothing was recorded before this life of the sampler, where it
-    /// knows; else it follows from what the history says of the server.
+    /// The sampler's reason why nothing was recorded before its present life. Without it, the
+    /// writer derives a reason from the history.
     pub gap_reason: Option<String>,
-    /// `tacho record` started the writer, and not a server: limits are options.
+    /// True if `tacho record` started the writer. Then messages name its options instead of
+    /// settings.
     pub by_recorder: bool,
 }
 
@@ -48,7 +50,7 @@ pub(crate) enum Limit {
     Age,
     Size,
     Space,
-    /// Age or size, and what was not shipped yet was too much.
+    /// Age or size, after unshipped files exceeded their limit.
     Unshipped,
 }
 
@@ -72,8 +74,7 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// Takes over one key. False when the value of a known key is not valid;
-    /// then nothing changes.
+    /// Sets one key. Returns false and changes nothing if the value of a known key is invalid.
     pub fn set(&mut self, key: &str, value: &str) -> bool {
         fn take<T: std::str::FromStr>(field: &mut T, value: &str) -> bool {
             let parsed = value.parse().map(|v| *field = v);
@@ -110,7 +111,7 @@ impl Settings {
         }
     }
 
-    /// Largest size of the directory in bytes.
+    /// Maximum size of the directory in bytes.
     pub fn size_limit(&self, space: Space) -> Option<u64> {
         match self.retention_size_mb {
             0 => None,
@@ -119,14 +120,14 @@ impl Settings {
         }
     }
 
-    /// Bytes of the directory up to which what is not shipped yet stays; `None`
-    /// when it goes as all else does.
+    /// Size of the directory in bytes up to which unshipped files stay; `None` if they are removed
+    /// like all others.
     pub fn unshipped_limit(&self) -> Option<u64> {
         let mb = Some(self.retention_unshipped_mb).filter(|mb| *mb > 0)?;
         Some(mb.saturating_mul(MEGABYTE))
     }
 
-    /// Interval and age, in ms, of the tiers of the statistics of statements.
+    /// Interval and age in ms of each tier of the statistics of statements.
     pub fn statements_tiers(&self) -> Vec<(u64, i64)> {
         let ages = [
             self.statements_full_age_s,
@@ -138,7 +139,7 @@ impl Settings {
         used.map(|(interval, age)| (interval, ms(age))).collect()
     }
 
-    /// Most bytes of texts in a merged file.
+    /// Maximum length of texts in a merged file, in bytes.
     pub fn text_limit(&self) -> u64 {
         match self.text_limit_kb {
             0 => u64::MAX,
@@ -146,7 +147,7 @@ impl Settings {
         }
     }
 
-    /// The name of a limit for who can change it.
+    /// Name of a limit: the setting, or the option of `tacho record`.
     pub(crate) fn name_of(&self, limit: Limit) -> &'static str {
         match (limit, self.by_recorder) {
             (Limit::Age, false) => "tacho.retention_age",
@@ -160,7 +161,7 @@ impl Settings {
         }
     }
 
-    /// Least free space in bytes.
+    /// Minimum free space in bytes.
     pub fn free_limit(&self) -> u64 {
         match self.min_free_space_mb {
             mb if mb < 0 => GIGABYTE,

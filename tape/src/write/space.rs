@@ -1,50 +1,50 @@
-//! What to do when the file system has less free space than it should: remove
-//! an old file, wait, or pause.
+//! Decides what to do if the file system has too little free space: remove an old file, wait, or
+//! pause.
 //!
-//! Mostly somebody else fills the disk, and the history could not cure that.
-//! So nothing is removed unless it covers what is lacking; one file a look,
-//! counted by its known size, because the file system may tell of it late;
-//! and never more than half of the history a day, whatever grows beside it.
+//! Usually something other than the history fills the disk, and removing history would not help. So
+//! nothing is removed unless it can free all that is lacking. Each look removes one file and counts
+//! its known size, because the file system may report the freed space late. No more than half of
+//! the history is removed in a day, however much the rest grows.
 
-/// Space of removed files may show up so much later.
+/// The space of removed files may become free up to this much later, in ms.
 const SETTLE_MS: i64 = 10_000;
-/// Time in which at most half of the history is removed.
+/// Time in ms in which at most half of the history is removed.
 const DAY_MS: i64 = 86_400_000;
 
-/// What a look at the free space leads to.
+/// Decision after a look at the free space.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
-    /// History can be written.
+    /// There is enough space.
     Room,
-    /// It can, once the oldest file is removed.
+    /// There is enough space once the oldest file is removed.
     RemoveOldest,
-    /// The history cannot make the room that is lacking.
+    /// The history cannot free the lacking space.
     Pause,
 }
 
 /// Files that may be removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Removable {
-    /// Bytes of all.
+    /// Bytes of all files.
     pub(crate) bytes: u64,
-    /// Bytes of the oldest; `None` = there is no file.
+    /// Bytes of the oldest file; `None` if there is no file.
     pub(crate) oldest: Option<u64>,
 }
 
-/// Remembers what was removed for the sake of free space.
+/// Remembers the files that were removed to free space.
 #[derive(Default)]
 pub(crate) struct Guard {
-    /// Since when, and how much within a day.
+    /// Begin of the day in which files were removed, and their bytes.
     removed: Option<(i64, u64)>,
-    /// Still to be removed of what was lacking when this was seen first.
+    /// Bytes still to be removed for the lack seen first.
     owed: Option<u64>,
-    /// So much was removed that there should be room from then on.
+    /// Time at which the space of all removed files should be free.
     settled_at: Option<i64>,
 }
 
 impl Guard {
-    /// `lacking` = bytes that should be free and are not. The caller removes
-    /// the oldest file when it is told so.
+    /// Decides. `lacking` are the bytes that should be free but are not. The caller removes the
+    /// oldest file after [`Verdict::RemoveOldest`].
     pub(crate) fn look(&mut self, lacking: u64, files: Removable, mono_ms: i64) -> Verdict {
         if lacking == 0 {
             (self.owed, self.settled_at) = (None, None);
@@ -77,8 +77,8 @@ impl Guard {
 mod tests {
     use super::*;
 
-    /// Looks once a second for so long; returns the sizes that were removed
-    /// and the last verdict. `lacking` is told what was removed so far.
+    /// Looks once a second during `seconds`. Returns the removed sizes and the last verdict.
+    /// `lacking` gets the time and the bytes removed so far.
     fn looks(
         guard: &mut Guard,
         files: &mut Vec<u64>,
@@ -148,7 +148,7 @@ mod tests {
         let (mut guard, mut files) = (Guard::default(), Vec::new());
         let (removed, last) = looks(&mut guard, &mut files, 0..3, |_, _| 1);
         assert_eq!((removed, last), (vec![], Verdict::Pause));
-        // One that is larger than half of all stays, too.
+        // A file that is larger than half of all also stays.
         files = vec![290, 10];
         let (removed, last) = looks(&mut guard, &mut files, 3..6, |_, _| 1);
         assert_eq!((removed, last), (vec![], Verdict::Pause));

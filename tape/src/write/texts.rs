@@ -1,5 +1,5 @@
-//! The texts of a merged file: those used most first, up to a limit. A text
-//! that is left out is counted; its rows stay.
+//! The texts of a merged file: the most used ones, up to a limit. Omitted texts are counted; no row
+//! is lost with them.
 
 use crate::format::part_builder::PartBuilder;
 use crate::format::schema::{ColumnType, RUN, Schema};
@@ -7,15 +7,14 @@ use crate::format::table::{Data, Table};
 use std::cmp::Reverse;
 use std::collections::HashMap;
 
-/// What a text is found by: query identifier, or else its key.
+/// Key of a text: the query id, or without one the text's key.
 type Key = (i64, i64);
 
-/// How often the rows of a file refer to what has a text, by table and
-/// reference.
+/// Number of uses of each dictionary row that has a text, by table and reference.
 #[derive(Default)]
 pub(crate) struct Usage(HashMap<usize, Vec<u64>>);
 
-/// Texts that were left out.
+/// Number and bytes of the omitted texts.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct LeftOut {
     pub(crate) texts: usize,
@@ -23,7 +22,7 @@ pub(crate) struct LeftOut {
 }
 
 impl Usage {
-    /// Counts the rows of a table: each sample, each row of another.
+    /// Counts the uses in a table: one for each sample, and one for each row of other tables.
     pub(crate) fn count(&mut self, schema: &Schema, t: usize, rows: &Table) {
         let def = &schema.tables[t];
         let ticks = def.index("ticks").filter(|_| def.name == RUN);
@@ -55,7 +54,7 @@ impl Usage {
         for (&t, weights) in &self.0 {
             let index = |name| schema.tables[t].index(name);
             let [query_id, text_key] = [index("query_id"), index("text_key")];
-            // Reference 0 is none.
+            // Reference 0 means no row.
             let weights = weights.iter().skip(1).enumerate();
             for (row, &weight) in weights.filter(|w| *w.1 > 0) {
                 let value = |c: Option<usize>| c.map_or(0, |c| tables[t].get(c, row));
@@ -75,8 +74,7 @@ fn key(query_id: i64, text_key: i64) -> Key {
     }
 }
 
-/// Sorts the texts by how often they are used and drops those beyond the
-/// limit.
+/// Sorts the texts by their use and drops the texts beyond the limit.
 pub(crate) fn limit(builder: &mut PartBuilder, usage: &Usage, most_bytes: u64) -> LeftOut {
     let schema = builder.schema();
     let Some(t) = schema.index("text") else {

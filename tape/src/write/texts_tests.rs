@@ -1,5 +1,5 @@
-//! Texts in merged files: the most used ones stay within the limit, a text
-//! that is left out takes no row with it.
+//! Texts in merged files: frequently used texts stay within the limit, and no row is lost with an
+//! omitted text.
 
 use crate::files::directory::{Kind, Numbers};
 use crate::format::part::Identity;
@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 const NODE: u64 = 3;
-/// Query identifier, samples of it in each file.
+/// Query id, and its number of samples in each file.
 const QUERIES: [(i64, i64); 4] = [(11, 2), (12, 9), (13, 0), (14, 5)];
 
 /// Two files with a text of 100 bytes for each query.

@@ -1,12 +1,11 @@
-//! Old statistics of statements in longer intervals: the rows of an entry whose
-//! middles lie in one interval become one row. Every counter is summed, so
-//! the sum over all rows stays what it was.
+//! Thins old statistics of statements. The rows of an entry whose middles lie in one interval
+//! become one row. Every counter is summed, so the sum over all rows stays the same.
 
 use crate::format::schema::{STATS, Schema};
 use crate::format::table::{Data, Table};
 use std::collections::HashMap;
 
-/// Adds up the rows of `statement_stats` in intervals of so many ms.
+/// Adds up the rows of `statement_stats` in intervals of `width_ms`.
 pub fn thin(schema: &Schema, tables: &mut [Table], width_ms: i64) {
     let Some(t) = schema.index(STATS) else {
         return;

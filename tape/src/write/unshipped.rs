@@ -1,40 +1,40 @@
-//! What stays although it is too old or too much: files that are not shipped yet,
-//! as long as all of them are less than a bound. Nobody who ships can fill a disk.
+//! Protects files that are not shipped yet from retention. The protection ends when the directory
+//! reaches a limit, so a stopped `tacho-ship` cannot fill a disk.
 
 use crate::files::shipped::shipped_until;
 use crate::files::storage::Storage;
 use crate::write::recover::Stored;
 use crate::write::settings::Settings;
 
-/// What is to stay.
+/// The files that are protected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Unshipped {
-    /// Files with numbers up to this one need not.
+    /// Files with numbers up to this one are not protected.
     until: u64,
-    /// Bytes of the directory up to which others do.
+    /// Size of the directory in bytes up to which the other files are protected.
     most: u64,
 }
 
 impl Unshipped {
-    /// As it is told at this moment; `None` when nothing is to stay.
+    /// The present protection; `None` if the setting is off.
     pub(crate) fn look(storage: &dyn Storage, settings: &Settings) -> Option<Unshipped> {
         let most = settings.unshipped_limit()?;
         let until = shipped_until(storage);
         Some(Unshipped { until, most })
     }
 
-    /// Is a file to stay until it is shipped?
+    /// True if the file is protected until it is shipped.
     pub(crate) fn has(&self, file: &Stored) -> bool {
         file.numbers.last > self.until
     }
 
-    /// Does a file stay in a directory of so many bytes but for the log at hand?
-    /// There is room for this one and for the file made of it.
+    /// True if the file stays in a directory whose closed files have `bytes` bytes. An eighth of
+    /// the limit is left for the current log and the file made of it.
     pub(crate) fn keeps(&self, file: &Stored, bytes: u64) -> bool {
         self.has(file) && bytes <= self.most - self.most / 8
     }
 
-    /// The bytes that the directory may have with this file in it.
+    /// Size limit of the directory in bytes while this file is in it.
     pub(crate) fn limit(&self, file: &Stored, limit: u64) -> u64 {
         match self.has(file) {
             true => limit.max(self.most),
@@ -87,7 +87,7 @@ mod tests {
             };
             let mut files: Vec<Stored> = (1..40).map(|n| file(n, n, random.below(400))).collect();
             let all = |files: &[Stored]| files.iter().map(|f| f.bytes).sum::<u64>();
-            // Everything is too old.
+            // Every file is too old.
             let mut lost = Vec::new();
             while files.first().is_some_and(|f| !held.keeps(f, all(&files))) {
                 let before = all(&files);

@@ -1,9 +1,8 @@
-//! The writer: takes frames, appends them to the log, rolls the log, hands
-//! logs over for sealing, removes what is too old. It reads no clock and no
-//! pipe and starts no thread; the command around it does.
+//! The writer: takes frames, appends them to the log, begins new logs, hands out logs for sealing,
+//! and removes old files. It reads no clock and no pipe and starts no thread; its caller does.
 //!
-//! After a failed write or sync a log is never touched again: it is sealed as
-//! far as it is known to be good, and the frame goes to a new log.
+//! After a failed write or sync a log is never touched again. It is sealed up to the last frame
+//! known to be good, and the frame goes to a new log.
 
 use crate::error::{Error, Result};
 use crate::files::directory::{Kind, file_name};
@@ -34,12 +33,12 @@ mod files;
 pub const LOG_MS: i64 = 600_000;
 /// A log is closed after this many rows of table `sample`.
 pub const LOG_ROWS: u64 = 250_000;
-/// Free space is looked up again after this many bytes.
+/// Free space is checked again after this many bytes.
 const SPACE_BYTES: u64 = 1 << 20;
-/// Free space is looked up again after this many ms.
+/// Free space is checked again after this many ms.
 const SPACE_MS: i64 = 1_000;
 
-/// The clocks, ms.
+/// The clocks in ms.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Now {
     /// Wall clock since 1970.
@@ -62,18 +61,18 @@ pub enum Code {
 /// Lines for the server's log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Message {
-    /// Something to know.
+    /// Information.
     Log(String),
-    /// Something is not as it should be.
+    /// Something is wrong, but the writer continues normally.
     Warning(String),
-    /// Something failed.
+    /// An operation failed.
     Error(String),
-    /// Why the newest frame is not written, or why the writer ends: the
-    /// server's log has it from the sampler.
+    /// The reason why the newest frame is not written, or why the writer ends. The sampler puts it
+    /// into the server's log.
     Trouble(String),
 }
 
-/// The log at hand.
+/// The current log.
 struct OpenLog {
     number: u64,
     file: Box<dyn AppendFile>,
@@ -81,9 +80,9 @@ struct OpenLog {
     rows: u64,
     first_slot_ms: Option<i64>,
     dirty_since: Option<i64>,
-    /// Its name is on disk.
+    /// The log's name in the directory is on disk.
     named: bool,
-    /// It must not grow any more.
+    /// The log must not grow any more.
     full: bool,
 }
 
@@ -91,25 +90,25 @@ struct OpenLog {
 pub struct Writer {
     storage: Arc<dyn Storage>,
     node: u64,
-    /// Why this is a new node, until a marker says so.
+    /// The reason why this is a new node, until a marker has it.
     new_node: Option<String>,
     settings: Settings,
     stored: Vec<Stored>,
     jobs: Vec<SealJob>,
-    /// Closed logs that are sealed when the next log has a frame: until then a
-    /// new writer needs the definitions in them.
+    /// Closed logs. They are sealed when the next log has a frame: until then a new writer needs
+    /// their definitions.
     closed: Vec<SealJob>,
-    /// Lengths of the logs that wait to be sealed.
+    /// Numbers and lengths of the logs that wait to be sealed.
     waiting_bytes: Vec<(u64, u64)>,
     end: End,
     carry: Carry,
     connection: Option<Connection>,
     log: Option<OpenLog>,
     next_number: u64,
-    /// No frame of this life of the sampler has had a tick yet.
+    /// True until a frame of this life of the sampler has a tick.
     new_life: bool,
     pause: Pause,
-    /// Frames of this life of the sampler went to another directory.
+    /// Earlier frames of this life of the sampler went to another directory.
     moved: bool,
     failing: bool,
     space_checked: Option<(i64, u64)>,
@@ -120,16 +119,15 @@ pub struct Writer {
     /// Numbers of logs that are not sealed yet.
     unsealed: Vec<u64>,
     retries: Retries,
-    /// The files being merged.
+    /// The job that is being merged.
     merging: Option<MergeJob>,
     /// There may be files to merge.
     may_merge: bool,
 }
 
 impl Writer {
-    /// Takes over a directory whose lock is held. `random` becomes the node's
-    /// number if it has none. Left-over logs are sealed when the first frame
-    /// is written.
+    /// Takes over a directory whose lock the caller holds. `random` becomes the node's number if it
+    /// has none. Logs of earlier writers are sealed when the first frame is written.
     ///
     /// # Errors
     /// The directory could not be read or the file `node` not be written.
@@ -175,13 +173,13 @@ impl Writer {
         })
     }
 
-    /// Where the history ends: the end of its last tick's slot, ms.
+    /// End of the history: the end of its last tick's slot, in ms.
     pub fn end_ms(&self) -> Option<i64> {
         self.end.end_ms
     }
 
-    /// Takes a frame. Anything but [`Code::Written`] means that the frame is
-    /// to be given again, after a while.
+    /// Takes a frame. After any code except [`Code::Written`], the caller must send the frame again
+    /// later.
     pub fn push(&mut self, frame: &Frame<'_>, now: Now) -> Code {
         let sections = match frame.all_sections() {
             Ok(sections) => sections,
@@ -286,8 +284,7 @@ impl Writer {
         log.full || long || large || stepped || log.rows >= LOG_ROWS
     }
 
-    /// Writes the frame, in front of it what must be said before, and in front
-    /// of that the begin of a new log if none is open.
+    /// Writes the frame, preceded by its markers. If no log is open, begins a new one.
     fn append(&mut self, frame: &Frame<'_>, incoming: &Incoming, now: Now) -> Result<()> {
         let markers = self.markers(frame, incoming, now);
         let mut bytes = Vec::new();
@@ -320,7 +317,7 @@ impl Writer {
         let number = self.next_number;
         let name = file_name(number, Kind::Log);
         let path = self.storage.directory().join(&name);
-        // A number is used once, also when this fails.
+        // A number is used only once, even if this fails.
         self.next_number += 1;
         let file = self.storage.create(&name);
         let file = file.map_err(|e| Error::io("create file", &path, e))?;
@@ -352,7 +349,7 @@ impl Writer {
         Ok(())
     }
 
-    /// What must be said before a frame.
+    /// The markers to write before a frame.
     fn markers(&self, frame: &Frame<'_>, incoming: &Incoming, now: Now) -> Vec<Marker> {
         let mut markers = Vec::new();
         let first = incoming.first_slot_ms();
@@ -382,13 +379,13 @@ impl Writer {
         markers
     }
 
-    /// Since when the server records that had another directory before.
+    /// Begin of the server's recording, in ms, if that went to another directory before.
     fn life_ms(&self) -> Option<i64> {
         let start_us = self.settings.identity.postmaster_start_us;
         self.moved.then_some(start_us / 1_000)
     }
 
-    /// Why nothing was recorded before this life of the sampler.
+    /// The reason why nothing was recorded before this life of the sampler.
     fn cause(&self) -> &str {
         if self.moved {
             return "the directory was removed or replaced";
@@ -413,7 +410,7 @@ impl Writer {
         }
     }
 
-    /// The frame is in the log.
+    /// Notes that the frame is in the log.
     fn took(&mut self, frame: &Frame<'_>, sections: &[Section<'_>], incoming: &Incoming) {
         self.end.sequence = frame.header.sequence;
         self.jobs.append(&mut self.closed);
@@ -441,7 +438,7 @@ impl Writer {
         }
     }
 
-    /// Gives the log up after an error; the frame was not written.
+    /// Closes the log after an error. The frame was not written.
     fn failed(&mut self, error: &Error, sequence: u64, now: Now) -> Code {
         if !self.remove_begun() {
             self.close_log(sequence);
@@ -456,8 +453,8 @@ impl Writer {
         Code::Failed
     }
 
-    /// A log that was begun and holds no frame goes: a disk that is full for
-    /// long would get a file for each attempt.
+    /// Removes a log that was created but has no frame. Otherwise each attempt on a full disk would
+    /// leave a file.
     fn remove_begun(&mut self) -> bool {
         let begun = self.log.as_ref().filter(|log| log.bytes == 0);
         let name = begun.map(|log| file_name(log.number, Kind::Log));
@@ -468,14 +465,14 @@ impl Writer {
         removed
     }
 
-    /// What was written before a pause is not left to the next flush.
+    /// Pauses recording. Frames written so far are synced now, not at the next flush.
     fn pause(&mut self, cause: Cause, now: Now) {
         self.sync_log();
         let told = self.pause.begin(&*self.storage, cause, now.wall_ms);
         self.messages.extend(told.map(Message::Trouble));
     }
 
-    /// Now and then: is there enough free space?
+    /// Checks the free space from time to time.
     fn check_space(&mut self, now: Now) -> std::result::Result<(), Code> {
         let written = self.log.as_ref().map_or(0, |l| l.bytes);
         let fresh = self.space_checked.is_some_and(|(at, bytes)| {
@@ -485,7 +482,7 @@ impl Writer {
             return Ok(());
         }
         self.space_checked = Some((now.mono_ms, written));
-        // A file system that does not tell is no reason to pause.
+        // If the file system does not report its free space, recording continues.
         let Ok(space) = self.storage.space() else {
             return Ok(());
         };
@@ -518,7 +515,7 @@ impl Writer {
         }
     }
 
-    /// History that goes before its time is told.
+    /// Reports the removal of history that is not yet too old.
     fn say_removal(&mut self, lacking: u64) {
         let Some(oldest) = self.stored.first() else {
             return;
@@ -532,8 +529,8 @@ impl Writer {
         )));
     }
 
-    /// Closes the log at hand; frames from `until_sequence` on do not count.
-    /// What it holds is on disk afterwards, unless that fails.
+    /// Closes the current log. Frames from `until_sequence` on do not count. Earlier frames are on
+    /// disk afterwards, unless the sync fails.
     fn close_log(&mut self, until_sequence: u64) {
         self.sync_log();
         if let Some(log) = self.log.take() {
@@ -546,8 +543,8 @@ impl Writer {
         }
     }
 
-    /// Synchronises the log when the flush interval is over, or when `force`;
-    /// gives logs that could not be sealed another chance.
+    /// Syncs the log if the flush interval is over, or if `force`. Also hands out failed sealings
+    /// again.
     pub fn flush(&mut self, now: Now, force: bool) {
         self.jobs.extend(self.retries.due(now.mono_ms));
         let since = self.log.as_ref().and_then(|log| log.dirty_since);
@@ -558,8 +555,8 @@ impl Writer {
         }
     }
 
-    /// Synchronises what was written to the log, and its name when it is new.
-    /// False when that failed: it is not tried again.
+    /// Syncs the log, and its name if it is new. Returns false on failure; the sync is not tried
+    /// again.
     fn sync_log(&mut self) -> bool {
         let Some(log) = &mut self.log else {
             return true;
@@ -590,7 +587,7 @@ impl Writer {
         Some((due - now.mono_ms).max(0))
     }
 
-    /// Bytes of the history files.
+    /// Length of all history files in bytes.
     pub fn bytes(&self) -> u64 {
         let stored: u64 = self.stored.iter().map(|s| s.bytes).sum();
         let waiting: u64 = self.waiting_bytes.iter().map(|w| w.1).sum();
@@ -602,7 +599,7 @@ impl Writer {
         (self.end.incarnation, self.end.sequence)
     }
 
-    /// A hello frame was understood.
+    /// True if a hello frame was understood.
     pub fn is_connected(&self) -> bool {
         self.connection.is_some()
     }

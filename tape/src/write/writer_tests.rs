@@ -24,7 +24,7 @@ mod sealing;
 const NODE: u64 = 77;
 const SLOT: i64 = 1_790_000_000_000;
 
-/// A sampler with its writer, and what must be seen of the frames so far.
+/// A sampler with its writer, and the contents that readers must see so far.
 struct Drive {
     storage: MemoryStorage,
     writer: Writer,
@@ -96,7 +96,7 @@ impl Drive {
         sent
     }
 
-    /// Sends frames, flushes each, seals what is to be sealed.
+    /// Sends and flushes frames, then seals logs.
     fn send(&mut self, frames: usize) {
         for _ in 0..frames {
             let sent = self.make();
@@ -123,8 +123,7 @@ impl Drive {
         }
     }
 
-    /// Another writer takes over; the sampler sends again what was not
-    /// acknowledged.
+    /// Another writer takes over. The sampler sends again the frames that were not acknowledged.
     fn restart(&mut self, storage: &MemoryStorage, acknowledged: u64) {
         self.storage = storage.clone();
         self.writer = Writer::open(Arc::new(storage.clone()), NODE).unwrap();
@@ -246,7 +245,7 @@ fn the_blocks_of_a_finished_day_become_one_file() {
     let on_disk: u64 = storage.list().unwrap().iter().map(|e| e.bytes).sum();
     let node = storage.bytes_of("node").unwrap().len() as u64;
     assert_eq!(drive.writer.bytes(), on_disk - node);
-    // The next writer goes on where this one ended, and merges no file twice.
+    // The next writer continues where this one ended, and merges no file twice.
     let after = storage.after(Crash::Process);
     drive.restart(&after, 2_450);
     drive.send(5);
@@ -331,7 +330,7 @@ fn lost_frames_are_a_gap() {
     for _ in 0..3 {
         drive.sampler.frame();
     }
-    // What the lost frames defined is lost with them.
+    // Definitions in the lost frames are lost, too.
     let sent = drive.make();
     assert_eq!(drive.push(&sent.bytes), Code::Written);
     let detail = "3 frames were lost".to_string();
@@ -754,7 +753,7 @@ fn a_restored_directory_answers_with_what_it_had() {
     let ticks = |node: &u64| read(store.parts(*node)).0.len();
     let ticks: Vec<usize> = store.answering(100).iter().map(ticks).collect();
     assert_eq!(ticks, [5, 5, 20]);
-    // Of another server nothing is taken.
+    // A node of another server takes no history of these nodes.
     assert_eq!(store.answering(1), [1]);
 }
 

@@ -1,6 +1,6 @@
-//! What becomes of files that are closed: logs are sealed, sealed files merged
-//! and thinned, the oldest removed. The work itself is done elsewhere
-//! ([`crate::write::background`]); the writer hands it out and takes what came of it.
+//! Closed files: logs are sealed, sealed files merged and thinned, the oldest removed. The work is
+//! done elsewhere ([`crate::write::background`]); the writer hands out jobs and takes their
+//! results.
 
 use super::{Message, Writer};
 use crate::error::{self, Error, Result};
@@ -13,7 +13,7 @@ use crate::write::settings::Limit;
 use crate::write::unshipped::Unshipped;
 
 impl Writer {
-    /// Jobs for [`crate::write::background::work`]; each is given once and must come
+    /// Jobs for [`crate::write::background::work`]. Each is returned once; its result must come
     /// back through [`Writer::done`].
     pub fn jobs(&mut self) -> Vec<Work> {
         let seal = self.seal_jobs().into_iter().map(Work::Seal);
@@ -22,7 +22,7 @@ impl Writer {
         jobs
     }
 
-    /// What became of a job.
+    /// Takes the result of a job.
     pub fn done(&mut self, done: Done) {
         match done {
             Done::Seal(job, result) => self.sealed(job, result),
@@ -30,18 +30,17 @@ impl Writer {
         }
     }
 
-    /// Logs to be sealed with [`crate::write::seal::seal_log`]; each is given once
-    /// and must come back through [`Writer::sealed`].
+    /// Logs to seal with [`crate::write::seal::seal_log`]. Each is returned once; its result must
+    /// come back through [`Writer::sealed`].
     pub fn seal_jobs(&mut self) -> Vec<SealJob> {
         std::mem::take(&mut self.jobs)
     }
 
-    /// A log was sealed or could not be: then it stays, and is tried again
-    /// after a while; one that is damaged, or leads to a panic, by the next
-    /// writer only.
+    /// Takes the result of sealing a log. After a failure the log stays, and is sealed again after
+    /// a pause. If it is damaged or caused a panic, only the next writer tries again.
     pub fn sealed(&mut self, job: SealJob, result: Result<Sealed>) {
         self.waiting_bytes.retain(|w| w.0 != job.number);
-        // A damaged sealed file of that number is replaced.
+        // The new file replaces a damaged sealed file with this number.
         self.stored.retain(|s| s.numbers.first != job.number);
         self.unsealed.retain(|n| *n != job.number);
         self.may_merge = true;
@@ -86,8 +85,8 @@ impl Writer {
         self.retain();
     }
 
-    /// Files to be merged with [`crate::write::merge::merge`], if there are any; each
-    /// job is given once and must come back through [`Writer::merged`].
+    /// Files to merge with [`crate::write::merge::merge`], if there are any. Each job is returned
+    /// once; its result must come back through [`Writer::merged`].
     pub fn merge_job(&mut self) -> Option<MergeJob> {
         if self.merging.is_some() || !std::mem::take(&mut self.may_merge) {
             return None;
@@ -126,8 +125,8 @@ impl Writer {
         self.stored.iter().filter(is_one)
     }
 
-    /// Files were merged, or could not be: then they stay and are not tried
-    /// again by this writer, unless it was stopped.
+    /// Takes the result of merging. After a failure the files stay, and this writer does not merge
+    /// them again. After a stop it may.
     pub fn merged(&mut self, job: &MergeJob, result: Result<Option<Merged>>) {
         self.merging = None;
         let all = job.numbers();
@@ -177,12 +176,12 @@ impl Writer {
         }
     }
 
-    /// Removes what is too old or too much, unless it is to be shipped first.
+    /// Removes files that are too old or exceed the size limit, unless they must be shipped first.
     pub(super) fn retain(&mut self) {
         let held = Unshipped::look(&*self.storage, &self.settings);
         let space = self.storage.space().ok();
         let limit = space.and_then(|s| self.settings.size_limit(s));
-        // Room for a whole log and for the sealed file made of it.
+        // Leaves room for a log and for the sealed file made of it.
         let most = limit.map(|limit| limit - limit / 8);
         while most.is_some_and(|most| self.closed_bytes() > most)
             && self.retain_oldest(Limit::Size, held)
@@ -196,7 +195,7 @@ impl Writer {
             return;
         };
         let limit = reference.saturating_sub(age_ms);
-        // Files without ticks go with the next one that has some.
+        // Files without ticks are removed with the next file that has some.
         while self
             .stored
             .iter()
@@ -206,13 +205,13 @@ impl Writer {
         {}
     }
 
-    /// Bytes of all files but the log at hand.
+    /// Length of all files except the current log, in bytes.
     fn closed_bytes(&self) -> u64 {
         self.bytes() - self.log.as_ref().map_or(0, |l| l.bytes)
     }
 
-    /// Removes the oldest file, which is too old or too much; false when there is none,
-    /// or when it stays until it is shipped.
+    /// Removes the oldest file for this reason. Returns false if there is none, or if it stays
+    /// until it is shipped.
     fn retain_oldest(&mut self, why: Limit, held: Option<Unshipped>) -> bool {
         let oldest = self.stored.first().zip(held);
         let Some((oldest, held)) = oldest.filter(|(oldest, held)| held.has(oldest)) else {
@@ -231,7 +230,7 @@ impl Writer {
         self.remove_oldest(Limit::Unshipped, Some(held))
     }
 
-    /// Removes the oldest file; false when there is none to remove.
+    /// Removes the oldest file; returns false if there is none.
     pub(super) fn remove_oldest(&mut self, why: Limit, held: Option<Unshipped>) -> bool {
         if self.stored.is_empty() {
             return false;

@@ -1,5 +1,5 @@
-//! A tape that is refreshed while the writer appends, fails, seals, merges,
-//! removes and begins again.
+//! A tape that is refreshed while the writer appends, fails, seals, merges, removes and begins
+//! again.
 
 use super::*;
 use crate::files::directory::file_name;
@@ -15,7 +15,7 @@ use std::sync::atomic::Ordering;
 /// Five ticks make a log, 720 a day.
 const INTERVAL_MS: i64 = 120_000;
 
-/// What the writer does between two refreshes, or in the middle of one.
+/// Actions of the writer between two refreshes, or during one.
 #[derive(Clone, Copy, Debug)]
 enum Step {
     Frames(usize),
@@ -43,7 +43,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// A sampler with so long an interval.
+/// A sampler with this interval.
 fn slow(seed: u64) -> Sampler {
     let load = Load {
         sessions: 3,
@@ -56,7 +56,7 @@ fn slow(seed: u64) -> Sampler {
 /// The writer, and all ticks that were sent to it.
 struct Recorder {
     drive: Drive,
-    /// Of earlier lives.
+    /// Ticks of earlier lives.
     before: Vec<u64>,
 }
 
@@ -129,7 +129,7 @@ impl Recorder {
 
 type Seen = (Vec<(u64, i64)>, Vec<crate::testing::Seen>);
 
-/// All there is in a snapshot, and what it says of itself.
+/// All rows of a snapshot, and its status.
 fn seen(snapshot: &Snapshot) -> (Seen, Vec<String>) {
     let markers = snapshot.parts(NODE).flat_map(markers_of);
     let lost = snapshot.parts(NODE).map(|part| {
@@ -144,8 +144,7 @@ fn seen(snapshot: &Snapshot) -> (Seen, Vec<String>) {
     (read(snapshot.parts(NODE)), said.to_vec())
 }
 
-/// Ticks of a snapshot are those that were sent, from one to another, each
-/// once. Returns the last one.
+/// Checks that the ticks of a snapshot are consecutive sent ticks, each once. Returns the last one.
 fn check_ticks(snapshot: &Snapshot, sent: &[u64]) -> u64 {
     let (ticks, _) = read(snapshot.parts(NODE));
     let ticks: Vec<u64> = ticks.iter().map(|tick| tick.0).collect();
@@ -202,7 +201,7 @@ proptest! {
         }
         let sent = recorder.lock().unwrap().ticks();
         prop_assert_eq!(difference(&followed, &sent), None);
-        // What was merged, removed or written since changes no old snapshot.
+        // Merging, removing and writing did not change an old snapshot.
         for (snapshot, before) in kept {
             prop_assert_eq!(seen(&snapshot), before);
         }
@@ -285,7 +284,7 @@ fn a_snapshot_can_be_asked_while_its_files_are_there_or_open() {
                     assert_eq!(gone.hint.as_deref(), Some(hint));
                 }
             }
-            // Who asks for the newest is asked again.
+            // A question about the newest history starts again instead.
             let mut now = Answer::default();
             run_now("top", &spec, &tape, &mut now).unwrap();
             assert_eq!(now.0, fresh(&storage));
@@ -330,11 +329,11 @@ fn a_question_is_asked_again_when_a_file_goes_in_the_middle_of_it() {
         let which = before_and_after.iter().position(|known| *known == answer);
         seen[which.unwrap()] += 1;
         if storage.bytes_of(&name).is_some() {
-            // The question needed no more reads.
+            // The question needed fewer reads.
             break;
         }
     }
-    // Mostly the file is read before it goes, or the question is asked again.
+    // Both cases occur: the file is read before it goes, or the question starts again.
     assert!(seen.iter().all(|times| *times > 1), "{seen:?}");
 }
 
@@ -385,12 +384,12 @@ fn a_log_is_read_from_where_it_ended_and_sealed_files_once() {
     };
     reads(&|| tape.refresh().unwrap());
     let lists = storage.lists();
-    // Whether the directory has changed, and the length of the log.
+    // Compares whether the directory has changed, and the length of the log.
     assert_eq!(reads(&|| tape.refresh().unwrap()), 2);
     drive.send(1);
     assert_eq!(reads(&|| tape.refresh().unwrap()), 3);
     assert_eq!(storage.lists(), lists);
-    // One that is begun or goes is seen.
+    // A log that begins or goes is noticed.
     storage.put("0000009999.open", b"");
     tape.refresh().unwrap();
     assert!(storage.lists() > lists);
@@ -485,7 +484,7 @@ fn thirty_two_threads_answer_as_one_while_files_are_merged_and_removed() {
     assert_eq!(drive.files(Kind::Sealed), [1, 2, 3]);
     let (is_done, mut sealed) = (AtomicBool::new(false), Vec::new());
     std::thread::scope(|scope| {
-        // Also when something below fails: nobody waits for ever.
+        // Ends the threads even if a check below fails.
         let end = SetOnDrop(&is_done);
         let ask = || {
             loop {
@@ -536,7 +535,7 @@ fn many_who_wait_for_a_column_decode_it_once() {
             .iter()
             .all(|column| Arc::ptr_eq(&column.0, &first.0))
     );
-    // Nobody gives it back.
+    // The last reader does not free a shared column.
     part.release();
     assert!(Arc::ptr_eq(&part.ints("run", "wait").unwrap().0, &first.0));
 }
@@ -555,7 +554,7 @@ fn what_a_file_says_of_its_chunks_counts_among_the_bytes_that_are_kept() {
         assert!(bounds.iter().all(|one| *one == bounds[0]));
         (bounds[0], shared.bytes(), storage.reads() - before)
     };
-    // No column is decoded; 48 bytes are said of each of some dozens.
+    // No column is decoded. The cache holds 48 bytes for each of some dozens of chunks.
     let (expected, kept, reads) = bounds(&Shared::default());
     assert!(kept > 48 * 24 && reads > 0, "{kept} bytes, {reads} reads");
     // Without room they are read for each question.

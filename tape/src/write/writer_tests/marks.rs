@@ -1,4 +1,4 @@
-//! Markers that people leave as files are told once.
+//! The history has each marker that users leave as a file exactly once.
 
 use super::*;
 use crate::write::marks::MARK;
@@ -135,7 +135,7 @@ fn what_is_no_marker_goes_and_is_reported() {
     let told = told(&storage);
     assert_eq!(told.len(), 1);
     assert!(told[0].0 > SLOT && told[0].1 == "of 1970", "{told:?}");
-    // What was broken off goes with the next writer.
+    // The next writer removes an incomplete file.
     put(&storage, &format!("{NAME}.tmp"), b"tacho-m");
     drive.restart(&storage.after(Crash::Process), 13);
     assert_eq!(left(&drive.storage).len(), 4);

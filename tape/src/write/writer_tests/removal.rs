@@ -1,4 +1,4 @@
-//! What is removed is told, by a marker and by `status`.
+//! Each removal is recorded by a marker and shown by `status`.
 
 use super::*;
 use crate::files::shipped::{Shipped, shipped_name};
@@ -37,8 +37,8 @@ fn status(drive: &Drive, metric: &str) -> Option<String> {
     text(&row.unwrap()[1])
 }
 
-/// One file is told as removed for a reason, by a marker that ends where the
-/// history begins.
+/// Checks that one removed file is reported with its reason, and that the marker's period ends
+/// before the remaining history begins.
 fn check_told(drive: &Drive, why: &str) {
     let told = status(drive, "history_removed").unwrap();
     assert!(
@@ -120,7 +120,7 @@ fn wide(seed: u64) -> Sampler {
     Sampler::new(seed, load)
 }
 
-/// Somebody tells that all files up to a number are shipped.
+/// Notes that all files up to a number are shipped.
 fn tell_shipped(storage: &MemoryStorage, until: u64) {
     let name = shipped_name(until);
     let place = "s3://lake/x".to_string();
@@ -144,7 +144,7 @@ fn what_is_not_shipped_stays_up_to_its_bound_and_is_told_beyond() {
         while drive.writer.stored_files()[0].numbers.first == 1 {
             drive.send(1);
         }
-        // The file that went is not counted any more.
+        // The removed file is not counted any more.
         assert!(drive.writer.bytes() > 3 << 19 && drive.writer.bytes() <= 2 << 20);
         drive.send(1);
         let why = "the history exceeded tacho.retention_unshipped, not shipped yet";

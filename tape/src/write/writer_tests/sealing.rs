@@ -1,4 +1,4 @@
-//! What is sealed, synchronised and tried again.
+//! Sealing, syncing, and trying again after failures.
 
 use super::*;
 use crate::write::background;
