@@ -1,4 +1,4 @@
-//! A connection that does nothing without a deadline.
+//! A connection on which every wait has a deadline.
 
 use crate::error::{Error, Result};
 use crate::options::Options;
@@ -11,22 +11,22 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
-/// SQLSTATE of a question that is ended.
+/// SQLSTATE of a question that was cancelled or ran out of time.
 const CANCELED: &str = "57014";
-/// How often it is looked whether somebody cancelled.
+/// Interval of checks for cancellation.
 const LOOK: Duration = Duration::from_millis(20);
-/// How long a server may take to end a question that is cancelled, before the
-/// connection is given up.
+/// Time for the server to end a cancelled question. After that the connection is
+/// given up.
 const GRACE: Duration = Duration::from_millis(500);
-/// A connection over which nothing comes is asked for after this time, so often,
-/// at this interval, unless its options say otherwise.
+/// TCP keepalive: after this idle time, at this interval, so many probes without a
+/// reply end the connection. The options of the connection override these values.
 const KEEPALIVE_IDLE: Duration = Duration::from_secs(20);
 const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(5);
 const KEEPALIVE_COUNT: u32 = 3;
-/// What was sent and not acknowledged for so long ends the connection.
+/// Sent data that is not acknowledged for this time ends the connection.
 const USER_TIMEOUT_MS: u32 = 30_000;
 
-/// Until when something may take.
+/// Deadline of a call.
 #[derive(Clone, Copy, Debug)]
 pub struct Limit<'a> {
     deadline: Instant,
@@ -35,7 +35,7 @@ pub struct Limit<'a> {
 }
 
 impl<'a> Limit<'a> {
-    /// So long from now on; less when `cancel` is set.
+    /// `given` from now on; earlier if `cancel` is set.
     pub fn within(given: Duration, cancel: &'a AtomicBool) -> Limit<'a> {
         Limit {
             deadline: Instant::now() + given,
@@ -44,7 +44,7 @@ impl<'a> Limit<'a> {
         }
     }
 
-    /// How long to wait before this is to be called again.
+    /// How long to wait before the next call of this.
     pub(crate) fn wait(&self) -> Result<Duration> {
         if self.is_cancelled() {
             return Err(Error::new(CANCELED, "cancelled"));
@@ -56,12 +56,12 @@ impl<'a> Limit<'a> {
         Ok(left.min(LOOK))
     }
 
-    /// All the time there was.
+    /// The time that was given.
     pub(crate) fn given(&self) -> Duration {
         self.given
     }
 
-    /// It was cancelled, before it was over.
+    /// Whether it was cancelled before the time was over.
     pub(crate) fn is_cancelled(&self) -> bool {
         self.cancel.load(Ordering::Relaxed)
     }
@@ -75,27 +75,27 @@ impl<'a> Limit<'a> {
     }
 }
 
-/// A connection. Once it is lost, or was not in time, every question fails with
-/// `08003`: open another one.
+/// A connection. After it is lost, or an answer was too late, every question fails
+/// with `08003`: open another connection.
 pub struct Connection {
     handle: Option<Handle>,
     host: String,
 }
 
 impl Connection {
-    /// Connects, with fresh names and a fresh password.
+    /// Connects; looks up names and gets the password again each time.
     ///
     /// # Errors
-    /// `08001` when the server cannot be reached or does not let us in, `38000`
-    /// when there is no password, `57014` when it took too long.
+    /// `08001` if the server cannot be reached or refuses us, `38000` without a
+    /// password, `57014` if it took too long.
     pub fn open(options: &Options, limit: Limit<'_>) -> Result<Connection> {
         let command = options.password_command.as_deref();
         let password = command
             .map(|command| password::of_command(command, &limit))
             .transpose()?;
         let parameters = options.parameters(password.as_deref())?;
-        // A thread, since neither looking up names nor libpq's own waiting for
-        // host after host can be ended; one that is given up ends by itself.
+        // In a thread: neither name lookups nor libpq's waits for one host after the
+        // other can be aborted. An abandoned thread ends by itself.
         let (give, take) = channel();
         let thread = std::thread::Builder::new().name("connect".to_string());
         let thread = thread.spawn(move || {
@@ -125,13 +125,13 @@ impl Connection {
         })
     }
 
-    /// Asks in the simple protocol; statements are separated by semicolons and
-    /// are one transaction. One answer for each that returns rows.
+    /// Asks in the simple protocol. Statements are separated by semicolons and form
+    /// one transaction. Returns one answer per statement that has rows.
     ///
     /// # Errors
-    /// The server's, after which the connection can be used; `08006` when the
-    /// connection is lost, which ends it; `57014` of ours when time is up: we ask the
-    /// server to end the question, and close the connection unless it is quick.
+    /// The server's errors; the connection stays usable. `08006` if the connection is
+    /// lost. Our own `57014` if time is up: we ask the server to end the question,
+    /// and close the connection unless the server is quick.
     pub fn query(&mut self, sql: &str, limit: Limit<'_>) -> Result<Vec<Answer>> {
         let sql =
             CString::new(sql).map_err(|_| Error::new("22021", "query contains a zero byte"))?;
@@ -151,12 +151,12 @@ impl Connection {
         }
     }
 
-    /// Asks one statement with values for `$1`, `$2`… as text. `each` is given an
-    /// answer of one row after the other; its error ends the question, as the end
-    /// of the time does, and the server is told to end it.
+    /// Asks one statement with values for `$1`, `$2`… as text. `each` gets an answer
+    /// with one row at a time. If `each` fails or time is up, the server is asked to
+    /// end the question.
     ///
     /// # Errors
-    /// The error of `each`; else as [`Connection::query`].
+    /// The error of `each`; otherwise as [`Connection::query`].
     pub fn rows<E: From<Error>>(
         &mut self,
         sql: &str,
@@ -190,14 +190,14 @@ impl Connection {
         }
     }
 
-    /// What the server said beside its last answer, in order; at most a hundred.
+    /// Notices that came with the last answer, in order; at most a hundred.
     pub fn take_notices(&mut self) -> Vec<Error> {
         let handle = self.handle.as_mut();
         handle.map_or_else(Vec::new, Handle::take_notices)
     }
 
-    /// Ends the question that runs. The connection is given up unless the server
-    /// has ended it soon.
+    /// Ends the running question. Gives up the connection unless the server ends it
+    /// soon.
     fn stop(&mut self) {
         let Some(mut handle) = self.handle.take() else {
             return;
@@ -205,8 +205,9 @@ impl Connection {
         let Some(canceler) = handle.canceler() else {
             return;
         };
-        // A thread, since libpq waits for the server without an end. Whoever asks
-        // next must not be the one who is cancelled.
+        // In a thread: libpq waits without a limit for the server to take the
+        // request. The connection is kept only if the request was taken in time; a
+        // later one would cancel the next question.
         let (give, take) = channel();
         let thread = std::thread::Builder::new().name("cancel".to_string());
         let thread = thread.spawn(move || {
@@ -221,18 +222,18 @@ impl Connection {
         }
     }
 
-    /// It can be asked, as far as is known.
+    /// Whether it is usable, as far as is known.
     pub fn is_open(&self) -> bool {
         self.handle.as_ref().is_some_and(Handle::is_connected)
     }
 
-    /// Version as a number, 150004 for 15.4; 0 when the connection is lost.
+    /// Version as a number, 150004 for 15.4; 0 if the connection is lost.
     pub fn server_version(&self) -> u32 {
         let version = self.handle.as_ref().map_or(0, Handle::server_version);
         u32::try_from(version).unwrap_or(0)
     }
 
-    /// What the server said its process is; a pooler says something else.
+    /// PID that the server reported; a pooler reports another number.
     pub fn backend_pid(&self) -> i32 {
         self.handle.as_ref().map_or(0, Handle::backend_pid)
     }
@@ -242,13 +243,13 @@ impl Connection {
         self.handle.as_ref()?.parameter(&CString::new(name).ok()?)
     }
 
-    /// Host and port that were connected to.
+    /// Host and port of the connection.
     pub fn host(&self) -> &str {
         &self.host
     }
 }
 
-/// A question and its answers. The outer error ends the connection.
+/// Asks a question. The outer error ends the connection.
 fn ask(handle: &mut Handle, sql: &CString, limit: Limit<'_>) -> Result<Result<Vec<Answer>>> {
     if !handle.send(sql) {
         return Err(lost(handle));
@@ -268,11 +269,11 @@ fn ask(handle: &mut Handle, sql: &CString, limit: Limit<'_>) -> Result<Result<Ve
     Ok(failed.map_or(Ok(answers), Err))
 }
 
-/// Why there are no more rows.
+/// Reason why no more rows come.
 enum Ended<E> {
     /// The connection is lost.
     Lost(E),
-    /// Nobody wants them.
+    /// The caller wants no more rows.
     Stopped(E),
 }
 
@@ -285,7 +286,7 @@ impl<E: From<Error>> From<Error> for Ended<E> {
     }
 }
 
-/// Rows until there are no more.
+/// Passes on rows until there are no more.
 fn stream<E: From<Error>>(
     handle: &mut Handle,
     limit: Limit<'_>,
@@ -294,7 +295,7 @@ fn stream<E: From<Error>>(
     flush(handle, limit)?;
     let mut failed = None;
     while let Some(outcome) = next(handle, limit)? {
-        // Rows may come without anybody having to wait for them.
+        // Rows may come without a wait in between, so the deadline is checked here.
         limit.wait()?;
         match outcome.kind() {
             Kind::Rows if outcome.rows() > 0 => each(&Answer(outcome)).map_err(Ended::Stopped)?,
@@ -310,7 +311,7 @@ fn stream<E: From<Error>>(
     Ok(failed.map_or(Ok(()), |error| Err(error.into())))
 }
 
-/// Takes what is left of a question.
+/// Reads and drops the rest of an answer.
 fn drain(handle: &mut Handle, limit: Limit<'_>) -> Result<()> {
     flush(handle, limit)?;
     while next(handle, limit)?.is_some() {
@@ -322,7 +323,7 @@ fn drain(handle: &mut Handle, limit: Limit<'_>) -> Result<()> {
     }
 }
 
-/// Sends what waits.
+/// Sends buffered data.
 fn flush(handle: &mut Handle, limit: Limit<'_>) -> Result<()> {
     while handle.flush().ok_or_else(|| lost(handle))? {
         wait(handle, PollFlags::IN | PollFlags::OUT, limit)?;
@@ -330,7 +331,7 @@ fn flush(handle: &mut Handle, limit: Limit<'_>) -> Result<()> {
     Ok(())
 }
 
-/// The next result; `None` when the question is over.
+/// The next result; `None` at the end of the question.
 fn next(handle: &mut Handle, limit: Limit<'_>) -> Result<Option<Outcome>> {
     while handle.is_busy() {
         wait(handle, PollFlags::IN, limit)?;
@@ -342,7 +343,7 @@ fn no_copy() -> Error {
     Error::new("0A000", "COPY is not supported here")
 }
 
-/// Waits for the socket and takes what has come.
+/// Waits for the socket and reads from it.
 fn wait(handle: &mut Handle, events: PollFlags, limit: Limit<'_>) -> Result<()> {
     let wait = limit.wait()?;
     let Some(socket) = handle.socket() else {
@@ -364,7 +365,7 @@ fn wait(handle: &mut Handle, events: PollFlags, limit: Limit<'_>) -> Result<()> 
     }
 }
 
-/// PgBouncer has a database that shows itself, of no server.
+/// Whether this is PgBouncer's console, a database without a server.
 fn is_console(handle: &Handle) -> bool {
     let version = handle.parameter(c"server_version");
     version.is_some_and(|version| version.ends_with("/bouncer"))
@@ -374,8 +375,8 @@ fn lost(handle: &Handle) -> Error {
     Error::new("08006", "the connection was lost").detail(handle.message())
 }
 
-/// Sees to it that a connection whose other side is gone ends, in ways that its
-/// options do not speak of. A socket that is not TCP refuses all of them.
+/// Makes sure that a connection to a dead peer ends, by settings that its options
+/// leave open. A socket other than TCP refuses all of them.
 fn keep_alive(handle: &Handle) {
     let settings = handle.settings();
     let is_given = |keyword: &str| {
@@ -399,7 +400,7 @@ fn keep_alive(handle: &Handle) {
     }
 }
 
-/// Host and port, for messages and for who compares.
+/// Host and port, for messages and comparisons.
 fn place(handle: &Handle) -> String {
     let (host, port) = handle.place();
     format!("{}:{}", host.unwrap_or_default(), port.unwrap_or_default())
@@ -434,12 +435,12 @@ impl Answer {
         self.0.value(row, column)
     }
 
-    /// A value that is text of ASCII or UTF-8; `None` for null and other bytes.
+    /// A value in ASCII or UTF-8; `None` for null and other bytes.
     pub fn text(&self, row: usize, column: usize) -> Option<&str> {
         std::str::from_utf8(self.bytes(row, column)?).ok()
     }
 
-    /// A number; `None` for null and what is none.
+    /// A number; `None` for null and other values.
     pub fn number<T: std::str::FromStr>(&self, row: usize, column: usize) -> Option<T> {
         self.text(row, column)?.parse().ok()
     }

@@ -5,12 +5,12 @@ use std::fmt;
 /// Result with [`Error`].
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// Why there is no connection, or no answer.
+/// Reason why there is no connection, or no answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Error {
-    /// SQLSTATE: the server's own, or of ours `08001` (no connection), `08006`
-    /// (it was lost), `57014` (time is up, or cancelled), `22023` (options that
-    /// make no sense), `38000` (a password command failed).
+    /// SQLSTATE, of the server or our own: `08001` (no connection), `08006`
+    /// (connection lost), `57014` (time is up, or cancelled), `22023` (options
+    /// that make no sense), `38000` (a password command failed).
     pub code: String,
     /// Primary line.
     pub message: String,

@@ -1,7 +1,7 @@
-//! Connections to PostgreSQL by libpq itself, so that connection strings,
+//! Connections to PostgreSQL through libpq itself. Connection strings,
 //! environment, service files, password files, every `sslmode` and lists of
-//! hosts mean what they mean to psql. Nothing here waits without an end: who
-//! connects or asks says how long, and can be cancelled meanwhile.
+//! hosts therefore mean the same as in psql. No wait is endless: every caller
+//! sets a time, and can cancel earlier.
 #![deny(unsafe_code)]
 
 mod connection;

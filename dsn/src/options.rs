@@ -1,29 +1,29 @@
-//! Where to connect to, and how.
+//! Options of a connection.
 
 use crate::error::{Error, Result};
 use crate::sys::{self, Setting};
 use std::ffi::CString;
 
-/// Seconds to wait for a host, unless the connection string, the environment
-/// or a service says otherwise.
+/// Seconds to wait for a host, unless the connection string, the environment or
+/// a service sets another time.
 const CONNECT_TIMEOUT_S: &str = "10";
 
-/// Where to connect to, and how.
+/// Options of a connection.
 #[derive(Clone, Debug)]
 pub struct Options {
     conninfo: String,
     application: String,
     settings: Vec<Setting>,
-    /// Encoding of what is read, whatever the connection string says.
+    /// Encoding of everything read, whatever the connection string says.
     pub client_encoding: Option<String>,
-    /// Prints the password, run anew at each connection.
+    /// Prints the password; runs before each connection.
     pub password_command: Option<String>,
 }
 
 impl Options {
-    /// What an argument of a command says: keywords, a URI, or the name of a
-    /// database, as psql takes them. `application` is the session's name unless
-    /// the string or `PGAPPNAME` gives another.
+    /// Reads an argument of a command as psql does: keywords, a URI, or the
+    /// name of a database. `application` is the session's name unless the
+    /// string or `PGAPPNAME` gives another.
     ///
     /// # Errors
     /// libpq does not understand it, or it has a password: every user of a host
@@ -40,7 +40,8 @@ impl Options {
         Options::with(conninfo, application, settings)
     }
 
-    /// The same from a place that others cannot read: a password is taken.
+    /// Reads a string from a place that others cannot read: it may have a
+    /// password.
     ///
     /// # Errors
     /// libpq does not understand it.
@@ -58,19 +59,19 @@ impl Options {
         })
     }
 
-    /// The word is one that connection strings have.
+    /// Whether the word is a keyword of connection strings.
     pub fn is_keyword(word: &str) -> bool {
         sys::defaults().iter().any(|s| s.keyword == word)
     }
 
-    /// What the connection string itself says of a keyword.
+    /// The value of a keyword in the connection string itself.
     pub fn given(&self, keyword: &str) -> Option<&str> {
         let found = self.settings.iter().find(|s| s.keyword == keyword);
         found.and_then(|s| s.value.as_deref())
     }
 
-    /// The server in words without secrets, for messages: what the string says
-    /// of service, host, port and database.
+    /// The server in words without secrets, for messages: service, host, port
+    /// and database of the string.
     pub fn describe(&self) -> String {
         let words = ["service", "host", "hostaddr", "port", "dbname"];
         let said = words
@@ -82,7 +83,7 @@ impl Options {
         }
     }
 
-    /// What libpq is given; what comes later counts.
+    /// Parameters for libpq; later ones override earlier ones.
     pub(crate) fn parameters(&self, password: Option<&str>) -> Result<Vec<(CString, CString)>> {
         let mut parameters = vec![("fallback_application_name", self.application.as_str())];
         if !self.has_connect_timeout() {
@@ -101,7 +102,8 @@ impl Options {
         parameters.collect()
     }
 
-    /// A parameter beats a service, so none is given where one may have it.
+    /// A parameter overrides a service, so it is left out if the service may
+    /// have it.
     fn has_connect_timeout(&self) -> bool {
         let names = ["connect_timeout", "service"];
         let in_environment = |s: &Setting| names.contains(&s.keyword.as_str()) && s.value.is_some();
@@ -114,7 +116,8 @@ fn c_string(text: &str) -> Result<CString> {
     CString::new(text).map_err(|_| Error::new("22023", "connection options contain a zero byte"))
 }
 
-/// As psql: what is neither a URI nor keywords names a database.
+/// As psql does: a text that is neither a URI nor keywords is the name of a
+/// database.
 fn read(conninfo: &str) -> Result<Vec<Setting>> {
     let is_uri = ["postgresql://", "postgres://"]
         .iter()

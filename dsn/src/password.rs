@@ -1,5 +1,5 @@
-//! A password that a program prints, as those of cloud providers do, whose
-//! tokens are good for minutes.
+//! Passwords printed by a command, such as tokens of cloud providers, which are
+//! valid for minutes.
 
 use crate::connection::Limit;
 use crate::error::{Error, Result};
@@ -8,13 +8,13 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::Duration;
 
-/// Longest password that is taken: tokens of clouds have some thousand bytes.
+/// Longest password, in bytes: cloud tokens have some thousand.
 const MOST_BYTES: u64 = 1 << 16;
-/// How often it is looked whether a command that says nothing more has ended.
+/// Interval of checks whether a command has ended after its output.
 const TURN: Duration = Duration::from_millis(2);
 
-/// Runs a command by the shell and takes the first line it prints. It is ended
-/// when the limit is over, or cancelled.
+/// Runs a command in the shell and returns the first line it prints. Ends the
+/// command if the limit is over or cancelled.
 pub(crate) fn of_command(command: &str, limit: &Limit<'_>) -> Result<String> {
     let failed = |what: String| Error::new("38000", "password command failed").detail(what);
     let mut child = Command::new("sh")
@@ -61,7 +61,7 @@ pub(crate) fn of_command(command: &str, limit: &Limit<'_>) -> Result<String> {
     }
 }
 
-/// How it ended, which may be long after it said its last word.
+/// Waits for the command's end, which may come long after its output.
 fn ended(child: &mut Child, limit: &Limit<'_>) -> Result<std::io::Result<ExitStatus>> {
     loop {
         match child.try_wait().transpose() {
@@ -71,7 +71,7 @@ fn ended(child: &mut Child, limit: &Limit<'_>) -> Result<std::io::Result<ExitSta
     }
 }
 
-/// What a thread has read, as soon as it has.
+/// Waits for the bytes that a thread reads.
 fn told(said: &Receiver<Vec<u8>>, limit: &Limit<'_>) -> Result<Vec<u8>> {
     loop {
         match said.recv_timeout(limit.wait()?) {
@@ -82,7 +82,7 @@ fn told(said: &Receiver<Vec<u8>>, limit: &Limit<'_>) -> Result<Vec<u8>> {
     }
 }
 
-/// All that is read until the end, by a thread of its own.
+/// Reads to the end, in a thread of its own.
 fn in_background(input: impl Read + Send + 'static) -> std::io::Result<Receiver<Vec<u8>>> {
     let (give, take) = channel();
     std::thread::Builder::new().spawn(move || {

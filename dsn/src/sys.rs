@@ -1,6 +1,6 @@
-//! The only unsafe code: calls of libpq. A pointer stays within this file; it
-//! is valid as long as its owner lives, and each owner is used by one thread
-//! at a time, as libpq demands (`Send`, not `Sync`).
+//! All unsafe code of the crate: calls of libpq. Pointers stay within this file.
+//! A pointer is valid as long as its owner lives. One thread at a time uses an
+//! owner, as libpq demands (`Send`, not `Sync`).
 
 use crate::error::Error;
 use pq_sys::{
@@ -27,7 +27,7 @@ pub(crate) struct Setting {
     pub(crate) secret: bool,
 }
 
-/// Text of libpq, which it may have in any encoding.
+/// A text of libpq, in any encoding.
 ///
 /// SAFETY: `text` is null or ends in a zero byte.
 unsafe fn text(text: *const c_char) -> Option<String> {
@@ -37,7 +37,7 @@ unsafe fn text(text: *const c_char) -> Option<String> {
     Some(text.to_string_lossy().into_owned())
 }
 
-/// Takes over a list of options.
+/// Reads and frees a list of options.
 ///
 /// SAFETY: `list` is null or a list that libpq gave to its caller.
 unsafe fn settings(list: *mut _PQconninfoOption) -> Vec<Setting> {
@@ -62,7 +62,7 @@ unsafe fn settings(list: *mut _PQconninfoOption) -> Vec<Setting> {
     settings
 }
 
-/// Reads a connection string, a URI or keywords; the error is libpq's.
+/// Parses a connection string: a URI or keywords. The error is libpq's message.
 pub(crate) fn parse(conninfo: &CStr) -> Result<Vec<Setting>, String> {
     let mut error: *mut c_char = null_mut();
     // SAFETY: both arguments are valid; list and error are ours to free.
@@ -77,30 +77,30 @@ pub(crate) fn parse(conninfo: &CStr) -> Result<Vec<Setting>, String> {
     }
 }
 
-/// What holds for keywords that a connection string does not give.
+/// Values of keywords that a connection string does not give.
 pub(crate) fn defaults() -> Vec<Setting> {
     // SAFETY: the list is ours.
     unsafe { settings(PQconndefaults()) }
 }
 
-/// Notices of one question that are kept; nobody reads more.
+/// Most notices kept per question; no one reads more.
 const MOST_NOTICES: usize = 100;
 
-/// What the server has said since it was asked.
+/// Notices since the last question.
 type Notices = Mutex<Vec<Error>>;
 
 fn lock(notices: &Notices) -> MutexGuard<'_, Vec<Error>> {
     notices.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Keeps what the server says.
+/// Keeps a notice of the server.
 ///
-/// SAFETY: `notices` is that of a handle, and `result` valid or null.
+/// SAFETY: `notices` belongs to a handle; `result` is valid or null.
 unsafe extern "C" fn take_notice(notices: *mut c_void, result: *const PGresult) {
     let Some(result) = NonNull::new(result.cast_mut()) else {
         return;
     };
-    // It stays libpq's own.
+    // libpq frees it itself.
     let outcome = ManuallyDrop::new(Outcome(result));
     // SAFETY: the handle holds it as long as it has a connection.
     let mut notices = lock(unsafe { &*notices.cast::<Notices>() });
@@ -112,17 +112,17 @@ unsafe extern "C" fn take_notice(notices: *mut c_void, result: *const PGresult) 
 /// A connection, or an attempt that failed.
 pub(crate) struct Handle(NonNull<PGconn>, Arc<Notices>);
 
-// SAFETY: libpq keeps nothing of a connection by thread.
+// SAFETY: libpq keeps no state of a connection per thread.
 unsafe impl Send for Handle {}
 
 impl Handle {
-    /// Connects, as long as libpq takes; `None` when memory is out.
+    /// Connects, for as long as libpq takes; `None` if memory is exhausted.
     pub(crate) fn connect(settings: &[(CString, CString)]) -> Option<Handle> {
         let end = std::iter::once(null());
         let keywords = settings.iter().map(|s| s.0.as_ptr()).chain(end.clone());
         let values = settings.iter().map(|s| s.1.as_ptr()).chain(end);
         let (keywords, values) = (keywords.collect::<Vec<_>>(), values.collect::<Vec<_>>());
-        // SAFETY: two arrays that end with null and live until the call is over.
+        // SAFETY: both arrays end with null and live until the call returns.
         let handle = unsafe { PQconnectdbParams(keywords.as_ptr(), values.as_ptr(), 1) };
         let handle = Handle(NonNull::new(handle)?, Arc::default());
         let notices = Arc::as_ptr(&handle.1).cast_mut().cast();
@@ -131,7 +131,7 @@ impl Handle {
         Some(handle)
     }
 
-    /// What the server has said, which is forgotten.
+    /// Returns the notices and forgets them.
     pub(crate) fn take_notices(&mut self) -> Vec<Error> {
         std::mem::take(&mut lock(&self.1))
     }
@@ -145,24 +145,24 @@ impl Handle {
         unsafe { PQstatus(self.raw()) == ConnStatusType::CONNECTION_OK }
     }
 
-    /// What libpq says of the last failure.
+    /// libpq's message about the last failure.
     pub(crate) fn message(&self) -> String {
-        // SAFETY: the connection is valid, the text its own.
+        // SAFETY: the connection is valid and owns the text.
         let message = unsafe { text(PQerrorMessage(self.raw())) };
         message.unwrap_or_default().trim_end().to_string()
     }
 
     /// The socket; `None` without a connection.
     pub(crate) fn socket(&self) -> Option<BorrowedFd<'_>> {
-        // SAFETY: the connection is valid, and has its socket open as long as
-        // nobody changes it, which takes a mutable borrow.
+        // SAFETY: the connection is valid. It keeps its socket open until it is
+        // changed, which needs a mutable borrow.
         unsafe {
             let socket = PQsocket(self.raw());
             (socket >= 0).then(|| BorrowedFd::borrow_raw(socket))
         }
     }
 
-    /// Sends a query without waiting; false when that failed.
+    /// Sends a query without waiting; false if that fails.
     pub(crate) fn send(&mut self, query: &CStr) -> bool {
         // SAFETY: the connection is valid.
         unsafe {
@@ -170,7 +170,7 @@ impl Handle {
         }
     }
 
-    /// The same with values for `$1`, `$2`…; its rows come one by one.
+    /// Sends a query with values for `$1`, `$2`…; its rows come one by one.
     pub(crate) fn send_values(&mut self, query: &CStr, values: &[Option<CString>]) -> bool {
         let Ok(count) = c_int::try_from(values.len()) else {
             return false;
@@ -180,8 +180,8 @@ impl Handle {
             .map(|value| value.as_ref().map_or(null(), |value| value.as_ptr()))
             .collect();
         let (sql, values) = (query.as_ptr(), values.as_ptr());
-        // SAFETY: the connection is valid, as many values as said live until the
-        // call is over; without types, lengths and formats all of them are text.
+        // SAFETY: the connection is valid; `count` values live until the call
+        // returns. Without types, lengths and formats all values are text.
         unsafe {
             PQsetnonblocking(self.raw(), 1) == 0
                 && PQsendQueryParams(self.raw(), sql, count, null(), values, null(), null(), 0) == 1
@@ -189,13 +189,13 @@ impl Handle {
         }
     }
 
-    /// What ends its question.
+    /// An object that can cancel the question of this connection.
     pub(crate) fn canceler(&self) -> Option<Canceler> {
-        // SAFETY: the connection is valid, what it gives is ours.
+        // SAFETY: the connection is valid; the result belongs to us.
         NonNull::new(unsafe { PQgetCancel(self.raw()) }).map(Canceler)
     }
 
-    /// Sends what waits: `Some(true)` when there is more, `None` when it failed.
+    /// Sends buffered data: `Some(true)` if some is left, `None` on failure.
     pub(crate) fn flush(&mut self) -> Option<bool> {
         // SAFETY: the connection is valid.
         match unsafe { PQflush(self.raw()) } {
@@ -205,21 +205,21 @@ impl Handle {
         }
     }
 
-    /// Takes what has arrived; false when the connection is lost.
+    /// Reads what has arrived; false if the connection is lost.
     pub(crate) fn consume(&mut self) -> bool {
         // SAFETY: the connection is valid.
         unsafe { PQconsumeInput(self.raw()) == 1 }
     }
 
-    /// A result is not there yet.
+    /// True while the next result is incomplete.
     pub(crate) fn is_busy(&mut self) -> bool {
         // SAFETY: the connection is valid.
         unsafe { PQisBusy(self.raw()) == 1 }
     }
 
-    /// The next result; `None` when the query is over.
+    /// The next result; `None` at the end of the query.
     pub(crate) fn result(&mut self) -> Option<Outcome> {
-        // SAFETY: the connection is valid, the result ours.
+        // SAFETY: the connection is valid; the result belongs to us.
         NonNull::new(unsafe { PQgetResult(self.raw()) }).map(Outcome)
     }
 
@@ -235,53 +235,53 @@ impl Handle {
 
     /// A parameter that the server has reported.
     pub(crate) fn parameter(&self, name: &CStr) -> Option<String> {
-        // SAFETY: the connection is valid, the text its own.
+        // SAFETY: the connection is valid and owns the text.
         unsafe { text(PQparameterStatus(self.raw(), name.as_ptr())) }
     }
 
-    /// Host (or directory of the socket) and port that were connected to.
+    /// Host (or socket directory) and port of the connection.
     pub(crate) fn place(&self) -> (Option<String>, Option<String>) {
-        // SAFETY: the connection is valid, the texts its own.
+        // SAFETY: the connection is valid and owns the texts.
         unsafe { (text(PQhost(self.raw())), text(PQport(self.raw()))) }
     }
 
-    /// The options in use, with those of services and the environment.
+    /// The options in use, including those from services and the environment.
     pub(crate) fn settings(&self) -> Vec<Setting> {
-        // SAFETY: the connection is valid, the list ours.
+        // SAFETY: the connection is valid; the list belongs to us.
         unsafe { settings(PQconninfo(self.raw())) }
     }
 }
 
 impl Drop for Handle {
     fn drop(&mut self) {
-        // SAFETY: the connection is valid, and nobody uses it afterwards.
+        // SAFETY: the connection is valid and is not used afterwards.
         unsafe { PQfinish(self.raw()) };
     }
 }
 
-/// Ends the question of a connection, which another thread may use meanwhile.
+/// Cancels the question of a connection that another thread may be using.
 pub(crate) struct Canceler(NonNull<PGcancel>);
 
 // SAFETY: libpq lets any thread use it.
 unsafe impl Send for Canceler {}
 
 impl Canceler {
-    /// Waits until the server has taken the request; false when it did not.
+    /// Waits until the server has taken the request; false if it did not.
     pub(crate) fn send(&self) -> bool {
         let mut why: [c_char; 256] = [0; 256];
-        // SAFETY: it is valid, and the text has so many bytes.
+        // SAFETY: it is valid, and `why` has 256 bytes.
         unsafe { PQcancel(self.0.as_ptr(), why.as_mut_ptr(), 256) == 1 }
     }
 }
 
 impl Drop for Canceler {
     fn drop(&mut self) {
-        // SAFETY: it is valid, and nobody uses it afterwards.
+        // SAFETY: it is valid and is not used afterwards.
         unsafe { PQfreeCancel(self.0.as_ptr()) };
     }
 }
 
-/// What became of a statement.
+/// Outcome of a statement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Rows,
@@ -313,7 +313,7 @@ impl Outcome {
         }
     }
 
-    /// What the server says of a failure, or beside an answer.
+    /// The server's error or notice.
     pub(crate) fn error(&self) -> Error {
         let message = self.field(b'M').unwrap_or_else(|| self.message());
         let code = self.field(b'C').unwrap_or_else(|| "XX000".to_string());
@@ -323,14 +323,14 @@ impl Outcome {
         error
     }
 
-    /// A field of an error, by the letter of the protocol.
+    /// A field of an error, by its letter in the protocol.
     fn field(&self, letter: u8) -> Option<String> {
-        // SAFETY: the result is valid, the text its own.
+        // SAFETY: the result is valid and owns the text.
         unsafe { text(PQresultErrorField(self.raw(), c_int::from(letter))) }
     }
 
     fn message(&self) -> String {
-        // SAFETY: the result is valid, the text its own.
+        // SAFETY: the result is valid and owns the text.
         let message = unsafe { text(PQresultErrorMessage(self.raw())) };
         message.unwrap_or_default().trim_end().to_string()
     }
@@ -347,18 +347,18 @@ impl Outcome {
 
     pub(crate) fn column_name(&self, column: usize) -> Option<String> {
         let column = c_int::try_from(column).ok()?;
-        // SAFETY: the result is valid; a column that is not there has no name.
+        // SAFETY: the result is valid; a missing column has no name.
         unsafe { text(PQfname(self.raw(), column)) }
     }
 
-    /// A value; `None` for null, and where there is no such row or column.
+    /// A value; `None` for null, or without such a row or column.
     pub(crate) fn value(&self, row: usize, column: usize) -> Option<&[u8]> {
         if row >= self.rows() || column >= self.columns() {
             return None;
         }
         let (row, column) = (c_int::try_from(row).ok()?, c_int::try_from(column).ok()?);
-        // SAFETY: the result is valid, row and column are in it; the bytes live
-        // as long as the result.
+        // SAFETY: the result is valid and has this row and column; the bytes
+        // live as long as the result.
         unsafe {
             if PQgetisnull(self.raw(), row, column) == 1 {
                 return None;
@@ -372,7 +372,7 @@ impl Outcome {
 
 impl Drop for Outcome {
     fn drop(&mut self) {
-        // SAFETY: the result is valid, and nobody uses it afterwards.
+        // SAFETY: the result is valid and is not used afterwards.
         unsafe { PQclear(self.raw()) };
     }
 }

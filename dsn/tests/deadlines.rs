@@ -1,5 +1,5 @@
-//! A server of ours that answers, stalls and goes away as it is told: what a
-//! connection does then.
+//! Behaviour of a connection to a scripted server, which answers, stalls and
+//! hangs up.
 #![allow(clippy::unwrap_used)]
 
 use std::io::{Read, Write};
@@ -44,11 +44,11 @@ fn error(code: &str) -> Vec<u8> {
     message(b'E', fields.as_bytes())
 }
 
-/// What the server does after a query.
+/// The server's next step after a query.
 enum Then {
     Say(Vec<u8>),
     Stall,
-    /// Waits for a request to cancel the question, which it obeys.
+    /// Waits for a cancel request, and ends the question.
     Cancel,
     HangUp,
 }
@@ -62,7 +62,7 @@ fn read_message(stream: &mut TcpStream, head: usize) -> Option<Vec<u8>> {
     Some(payload)
 }
 
-/// Lets a client in, refusing what it would like to encrypt.
+/// Accepts a client; refuses encryption.
 fn let_in(stream: &mut TcpStream) -> Option<()> {
     loop {
         let request = read_message(stream, 0)?;
@@ -78,7 +78,7 @@ fn let_in(stream: &mut TcpStream) -> Option<()> {
         .ok()
 }
 
-/// Starts a server that takes one client; gives its connection string.
+/// Starts a server for one client; returns its connection string.
 fn server(script: Vec<Then>) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
