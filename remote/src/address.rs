@@ -1,12 +1,12 @@
-//! What `--dsn` says: `[NAME=]CONNINFO`.
+//! Parses `--dsn`: `[NAME=]CONNINFO`.
 
 use crate::error;
 use tacho_dsn::Options;
 use tacho_tape::query::{QueryError, QueryResult};
 
-/// Name, connection string and options of a server. A word before the first `=` is a name unless
-/// connection strings have that keyword; without a name a server is called by
-/// its service, else by what is said of database, host and port.
+/// Name, connection string and options of a server. A word before the first `=` is the name,
+/// unless it is a keyword of connection strings. A server without a name is named by its
+/// service, otherwise by its database, host and port.
 ///
 /// # Errors
 /// libpq does not understand it, it has a password, or the name is empty.
@@ -17,7 +17,7 @@ pub fn parse<'a>(text: &'a str, application: &str) -> QueryResult<(String, &'a s
     Ok((name, conninfo, options))
 }
 
-/// The name that is given, and the connection string.
+/// The given name, and the connection string.
 ///
 /// # Errors
 /// The name is empty.
@@ -32,7 +32,7 @@ pub fn named(text: &str) -> QueryResult<(Option<&str>, &str)> {
     }
 }
 
-/// Neither the begin of a URI nor a keyword.
+/// Whether the word is neither the begin of a URI nor a keyword.
 fn is_name(word: &str) -> bool {
     !word.contains(['/', ':']) && !Options::is_keyword(word.trim())
 }

@@ -1,5 +1,5 @@
-//! A question as a call of a function in SQL. Only names that this program and
-//! the server's catalog both know stand in it; all values are parameters.
+//! A question as an SQL function call. The SQL contains only names that both this
+//! program and the server's catalog know; all values are parameters.
 
 use crate::edition::{Edition, Signature};
 use crate::value;
@@ -10,12 +10,12 @@ use tacho_tape::query::{Argument, Field, Function, Kind, QueryError, QueryResult
 /// Columns with texts of queries.
 const TEXT_COLUMNS: [&str; 1] = ["query_text"];
 
-/// A statement and the values of its parameters, none for null.
+/// A statement and the values of its parameters; `None` is null.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Call {
     pub sql: String,
     pub values: Vec<Option<String>>,
-    /// Its columns.
+    /// The columns of its rows.
     pub fields: Vec<Field>,
 }
 
@@ -69,8 +69,8 @@ impl Call {
     }
 }
 
-/// The function takes an argument. All of them know a zone, though not as an
-/// argument: their times are told without one.
+/// Whether the server's function takes an argument. `tz` is taken care of here:
+/// the server returns times as numbers, without a zone.
 fn is_taken(argument: &Argument, signature: &Signature, edition: &Edition) -> QueryResult<bool> {
     match (signature.takes(argument.name), argument.kind) {
         (true, _) => Ok(true),
@@ -83,7 +83,7 @@ fn is_taken(argument: &Argument, signature: &Signature, edition: &Edition) -> Qu
     }
 }
 
-/// A value as the server takes it; null is all.
+/// A value as the server takes it; null means all.
 fn parameter(
     argument: &Argument,
     text: &str,
@@ -98,7 +98,7 @@ fn parameter(
     }))
 }
 
-/// A column, null where the server lacks it or it must not be told.
+/// A column; null if the server lacks it, or if it must be hidden.
 fn column(field: &Field, signature: &Signature, texts: bool) -> String {
     let is_hidden = !texts && TEXT_COLUMNS.contains(&field.0);
     match signature.has(field.0) && !is_hidden {
@@ -190,7 +190,7 @@ mod tests {
         let columns = query::find("blocking").unwrap().fields.len();
         let selected = hidden.sql.split(" from tacho.").next().unwrap();
         assert_eq!(selected.split(", ").count(), columns);
-        // The default of this program goes along, whatever that of the server is.
+        // This program sends its own default, whatever the server's is.
         assert_eq!(hidden.values, [Some("10".to_string())]);
     }
 

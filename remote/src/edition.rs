@@ -1,14 +1,13 @@
-//! What of tacho a database has: the extension or the SQL edition, and the
-//! functions of either.
+//! tacho in a database: the extension or the SQL edition, and its functions.
 
 use std::collections::BTreeMap;
 use tacho_dsn::Answer;
 use tacho_tape::query::QueryError;
 
-/// Finds the schema, and a row for each function in it with its arguments and
-/// columns, which may be those of a type. The SQL edition is known
-/// by its schema and table, as the extension knows it. Operators are those of the
-/// server, whatever path the owner of the database has set.
+/// Finds the schema. Returns a row for each function in it with its arguments and
+/// columns; the columns may come from a type. The SQL edition is recognised by
+/// its schema and table, as the extension does. Operators are the server's own,
+/// whatever search path the owner of the database has set.
 pub const LOOK: &str = "\
 begin read only;
 set local search_path = pg_catalog, pg_temp;
@@ -38,17 +37,17 @@ where p.prokind = 'f' and p.proname !~ '^_'
 		select from pg_catalog.pg_class c where c.relnamespace = n.oid and c.relname = 'setting'));
 commit";
 
-/// What of tacho a database has.
+/// tacho in a database.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Edition {
-    /// As SQL takes it.
+    /// Quoted for SQL.
     schema: String,
-    /// Of the extension; the SQL edition has none.
+    /// Version of the extension; `None` for the SQL edition.
     version: Option<String>,
     functions: BTreeMap<String, Signature>,
-    /// Who asks, as SQL takes it.
+    /// The role that asks, quoted for SQL.
     role: String,
-    /// The role may ask.
+    /// The role may call the functions.
     pub may_ask: bool,
 }
 
@@ -60,19 +59,19 @@ pub struct Signature {
 }
 
 impl Signature {
-    /// There is an argument of that name.
+    /// Whether it has an argument of that name.
     pub fn takes(&self, name: &str) -> bool {
         self.arguments.iter().any(|known| known == name)
     }
 
-    /// There is a column of that name.
+    /// Whether it has a column of that name.
     pub fn has(&self, name: &str) -> bool {
         self.columns.iter().any(|known| known == name)
     }
 }
 
 impl Edition {
-    /// From the rows of [`LOOK`]; nothing where there are none.
+    /// From the rows of [`LOOK`]; `None` without rows.
     pub fn of(answer: &Answer) -> Option<Edition> {
         let text = |row, column| answer.text(row, column).unwrap_or_default().to_string();
         let names = |row, column| -> Vec<String> {
@@ -99,7 +98,7 @@ impl Edition {
         })
     }
 
-    /// A function, and its name as SQL takes it.
+    /// A function, and its name quoted for SQL.
     ///
     /// # Errors
     /// It is not there.
@@ -113,7 +112,7 @@ impl Edition {
         Ok((format!("{}.\"{name}\"", self.schema), found))
     }
 
-    /// What there is, as a sentence.
+    /// A sentence that names the edition.
     pub fn described(&self) -> String {
         match &self.version {
             Some(version) => format!("It has the extension tacho {version}."),
@@ -121,7 +120,7 @@ impl Edition {
         }
     }
 
-    /// What gives the right that is lacking.
+    /// The statement that grants the missing right.
     pub fn grant(&self) -> String {
         match self.version {
             Some(_) => format!("Run: GRANT pg_read_all_stats TO {};", self.role),
@@ -135,7 +134,7 @@ impl Edition {
 
 #[cfg(test)]
 impl Edition {
-    /// Of functions with arguments and columns.
+    /// An edition with these functions: name, arguments, columns.
     pub fn test(functions: &[(&str, &[&str], &[&str])]) -> Edition {
         let owned = |names: &[&str]| names.iter().map(|name| (*name).to_string()).collect();
         let signature = |(name, arguments, columns): &(&str, &[&str], &[&str])| {

@@ -1,4 +1,4 @@
-//! Errors of a connection as those of a question.
+//! Converts errors of a connection to errors of a question.
 
 use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};
@@ -8,10 +8,10 @@ use tacho_tape::query::{CANCELED, QueryError};
 const INTERNAL: &str = "XX000";
 /// SQLSTATE of a server that does not answer.
 const UNREACHABLE: &str = "08001";
-/// SQLSTATEs that are kept; PostgreSQL has less than three hundred.
+/// Most SQLSTATEs kept; PostgreSQL has fewer than three hundred.
 const MOST: usize = 1_000;
 
-/// An error with all that the server says of it.
+/// An error with the server's details.
 pub fn of(error: tacho_dsn::Error) -> QueryError {
     let mut said = QueryError::new(sqlstate(&error.code), error.message);
     said.detail = error.detail;
@@ -19,7 +19,8 @@ pub fn of(error: tacho_dsn::Error) -> QueryError {
     said
 }
 
-/// The same of a question: who cancelled it is told as by other sources.
+/// The error of a question. A question cancelled here gets the same error as in
+/// other sources.
 pub fn of_question(error: tacho_dsn::Error, is_canceled: bool) -> QueryError {
     match error.code == CANCELED && is_canceled {
         true => QueryError::canceled(),
@@ -27,8 +28,8 @@ pub fn of_question(error: tacho_dsn::Error, is_canceled: bool) -> QueryError {
     }
 }
 
-/// The same before anything was asked: that time is over means that the server
-/// does not answer at all.
+/// The error of an attempt to connect. If time is up here, the server does not
+/// answer at all.
 pub fn of_connection(error: tacho_dsn::Error, is_canceled: bool) -> QueryError {
     let mut error = of_question(error, is_canceled);
     if error.sqlstate == CANCELED && !is_canceled {

@@ -1,8 +1,8 @@
-//! Servers that one has a connection to as a [`tacho_source::Source`]: the
-//! reader functions of the extension or of the SQL edition are asked through
-//! libpq. With it stands what programs have on their command lines to say where
-//! answers come from ([`Places`]). A crate of its own, because `tacho-source` is
-//! part of the program that the server starts, which has no use for libpq.
+//! Servers behind connections as a [`tacho_source::Source`]: libpq calls the
+//! reader functions of the extension or the SQL edition. [`Places`] has the
+//! command line options that name sources. This is a crate of its own, because
+//! `tacho-source` is part of the program that the server starts, which does not
+//! need libpq.
 
 mod address;
 mod call;

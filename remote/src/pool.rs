@@ -1,5 +1,5 @@
-//! Connections to one server: few, kept for a while, made anew when the server
-//! comes back.
+//! Connections to one server: a few, kept for a while, and opened again after
+//! the server was down.
 
 use crate::edition::{Edition, LOOK};
 use crate::error;
@@ -11,18 +11,18 @@ use tacho_tape::query::{QueryError, QueryResult};
 
 /// Most connections to one server.
 const MOST: usize = 4;
-/// One that nobody needed for so long is closed.
+/// A connection that was unused for this time is closed.
 const IDLE: Duration = Duration::from_secs(60);
-/// A server that could not be reached is not tried again before this.
+/// After a failed attempt the server is not tried again for this time.
 const PAUSE: Duration = Duration::from_secs(1);
-/// How often who waits for a connection looks whether it is cancelled.
+/// How often a thread that waits for a connection checks for cancellation.
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
 
-/// A connection, and what the database has.
+/// A connection, and the edition in its database.
 pub struct Session {
     pub connection: Connection,
     pub edition: Arc<Edition>,
-    /// Nobody has asked it anything yet.
+    /// No question was asked on it yet.
     pub is_new: bool,
 }
 
@@ -35,22 +35,22 @@ pub struct Pool {
 
 #[derive(Default)]
 struct State {
-    /// Those that nobody uses, and since when.
+    /// Unused connections, and since when.
     idle: Vec<(Session, Instant)>,
-    /// All there are.
+    /// Number of open connections, used or not.
     open: usize,
-    /// Why the last attempt failed, and when.
+    /// When the last attempt failed, and why.
     failed: Option<(Instant, QueryError)>,
 }
 
-/// A session that is lent; it goes back by itself.
+/// A lent session; it goes back when dropped.
 pub struct Lent<'a> {
     pool: &'a Pool,
     session: Option<Session>,
 }
 
 impl Pool {
-    /// None is open yet.
+    /// Creates a pool without connections.
     pub fn new(mut options: Options) -> Pool {
         options.client_encoding = Some("UTF8".to_string());
         Pool {
@@ -64,11 +64,12 @@ impl Pool {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A connection, as soon as there is one, within a time.
+    /// Waits for a connection, at most `patience`.
     ///
     /// # Errors
     /// The server cannot be reached (class `08`), the database has no tacho
-    /// (`42704`), all connections are in use (`53300`), or cancelled (`57014`).
+    /// (`42704`), all connections are in use (`53300`), or it was cancelled
+    /// (`57014`).
     pub fn take(&self, patience: Duration, cancel: &AtomicBool) -> QueryResult<Lent<'_>> {
         let begun = Instant::now();
         let mut state = self.state();
@@ -106,7 +107,7 @@ impl Pool {
         }
     }
 
-    /// Opens one that is counted already.
+    /// Opens a connection that `open` counts already.
     fn connect(&self, patience: Duration, cancel: &AtomicBool) -> QueryResult<Lent<'_>> {
         let opened = open(&self.options, patience, cancel);
         let mut state = self.state();
@@ -124,7 +125,7 @@ impl Pool {
         }
     }
 
-    /// Closes all that nobody uses: the server that they led to is gone.
+    /// Closes all unused connections, because their server is gone.
     pub fn close_idle(&self) {
         let mut state = self.state();
         let closed = std::mem::take(&mut state.idle);
@@ -147,7 +148,7 @@ impl Lent<'_> {
         self.session.as_mut().ok_or_else(gone)
     }
 
-    /// Closes it: what is known of the database may hold no more.
+    /// Closes the session: the database may have changed.
     pub fn close(&mut self) {
         self.session = None;
     }
@@ -164,7 +165,7 @@ impl Drop for Lent<'_> {
     }
 }
 
-/// Connects, and looks what there is.
+/// Connects, and finds the edition.
 fn open(options: &Options, patience: Duration, cancel: &AtomicBool) -> QueryResult<Session> {
     let limit = Limit::within(patience, cancel);
     let failed = |error| error::of_connection(error, cancel.load(Ordering::Relaxed));
@@ -179,7 +180,7 @@ fn open(options: &Options, patience: Duration, cancel: &AtomicBool) -> QueryResu
     })
 }
 
-/// The database has neither the extension nor the SQL edition.
+/// The error for a database with neither the extension nor the SQL edition.
 fn nothing(place: &str) -> QueryError {
     QueryError::undefined("tacho is not installed in the database")
         .detail(format!("It was asked with {place}."))

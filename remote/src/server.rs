@@ -1,4 +1,4 @@
-//! One server that is asked through connections.
+//! One server, asked through connections.
 
 use crate::call::Call;
 use crate::error;
@@ -13,17 +13,18 @@ use tacho_tape::query::{
     self, CANCELED, Field, Function, INSUFFICIENT_PRIVILEGE, QueryError, QueryResult, Sink, Value,
 };
 
-/// How long it may take to connect, or to get one of the connections.
+/// Longest time to connect, or to get one of the connections.
 const CONNECT: Duration = Duration::from_secs(15);
-/// How long a question may take; the server ends it a little earlier.
+/// Longest time of a question; the server ends it a little earlier.
 const ANSWER: Duration = Duration::from_secs(125);
-/// The same of whether the server can be asked at all.
+/// Longest time to find out whether the server can be asked.
 const CHECK: Duration = Duration::from_secs(3);
-/// What is known of that is good for so long.
+/// Time for which the server's state is remembered.
 const KNOWN: Duration = Duration::from_secs(1);
 
-/// What holds for one question, whoever else has the connection between two of
-/// them, as behind a pooler; and the server's clock, µs since 1970.
+/// Settings of one question: behind a pooler others may have the connection
+/// between two questions. The last statement returns the server's clock, µs since
+/// 1970.
 const BEGIN: &str = "\
 begin read only;
 set local search_path = pg_catalog, pg_temp;
@@ -34,7 +35,7 @@ set local lock_timeout = '30s';
 set local idle_in_transaction_session_timeout = '60s';
 select (extract(epoch from pg_catalog.clock_timestamp()) * 1000000)::bigint";
 
-/// A server that is asked through connections.
+/// A server, asked through connections.
 pub struct Remote {
     conninfo: String,
     pool: Pool,
@@ -42,8 +43,8 @@ pub struct Remote {
 }
 
 impl Remote {
-    /// Nothing is connected yet; the options are of that connection string, which
-    /// has no password.
+    /// Without a connection yet. The options are those of `conninfo`, which has
+    /// no password.
     pub fn new(conninfo: &str, options: Options) -> Remote {
         Remote {
             conninfo: conninfo.to_string(),
@@ -52,12 +53,12 @@ impl Remote {
         }
     }
 
-    /// The connection string as it was given, without a password.
+    /// The connection string as given; it has no password.
     pub fn conninfo(&self) -> &str {
         &self.conninfo
     }
 
-    /// Whether it can be asked; it is tried unless that is known.
+    /// Whether it can be asked. Tries it, unless the state is known.
     pub fn state(&self) -> State {
         let known = *self.known.lock().unwrap_or_else(PoisonError::into_inner);
         match known {
@@ -71,7 +72,7 @@ impl Remote {
         }
     }
 
-    /// What an answer tells about the server.
+    /// Learns the server's state from the result of a question.
     fn learn<T>(&self, answer: &QueryResult<T>) -> State {
         let state = match answer {
             Ok(_) => State::Recorded,
@@ -90,7 +91,7 @@ impl Remote {
     /// Asks a function, as [`tacho_source::Source::ask`].
     ///
     /// # Errors
-    /// As there; those of the server as it says them.
+    /// As there; the server's errors keep their texts.
     pub fn ask(&self, ask: &Ask, cancel: &AtomicBool, sink: &mut dyn Sink) -> QueryResult<()> {
         let function = query::find(&ask.function)?;
         arguments::check(function, ask.arguments.keys().map(String::as_str))?;
@@ -108,10 +109,11 @@ impl Remote {
             }
         };
         let answered = answer(&mut lent, function, ask, now_us, cancel, sink);
-        // One that does not end is closed, or was lost with the question.
+        // If the transaction does not end, its connection is closed; it may be
+        // lost already.
         let _ = end(&mut lent, CHECK);
         match &answered {
-            // Somebody installs another version meanwhile.
+            // Another version may have been installed meanwhile.
             Err(error) if ["42883", "3F000"].contains(&error.sqlstate) => lent.close(),
             Err(error) if !is_gone(error.sqlstate) => (),
             answered => {
@@ -121,8 +123,8 @@ impl Remote {
         answered
     }
 
-    /// Begins a question; the server's clock. A connection that was lost since
-    /// it was used last is replaced.
+    /// Begins a question and returns the server's clock. Replaces a connection
+    /// that was lost since its last use.
     fn begin(&self, patience: Duration, cancel: &AtomicBool) -> QueryResult<(Lent<'_>, i64)> {
         loop {
             let mut lent = self.pool.take(patience, cancel)?;
@@ -131,7 +133,7 @@ impl Remote {
                 let error = QueryError::new(INSUFFICIENT_PRIVILEGE, "permission denied for tacho");
                 let error = error.detail(session.edition.described());
                 let error = error.hint(session.edition.grant());
-                // The right may be given meanwhile.
+                // The right may be granted before the next attempt.
                 lent.close();
                 return Err(error);
             }
@@ -156,17 +158,17 @@ impl Remote {
     }
 }
 
-/// A function whose rows mix texts of queries with all else.
+/// A function whose rows mix texts of queries with other texts.
 const SUMMARY: &str = "summary";
-/// A column that is a document with texts of queries.
+/// A column with a document that contains texts of queries.
 const DOCUMENT: &str = "report";
 
-/// No connection, or one that is ended by the server.
+/// Whether there is no connection, or the server has ended it.
 fn is_gone(sqlstate: &str) -> bool {
     sqlstate.starts_with("08") || sqlstate.starts_with("57P") || sqlstate == "53300"
 }
 
-/// Ends a transaction, whatever became of it.
+/// Ends a transaction, whether it failed or not.
 fn end(lent: &mut Lent<'_>, patience: Duration) -> QueryResult<()> {
     let cancel = AtomicBool::new(false);
     let session = lent.session()?;
@@ -176,7 +178,7 @@ fn end(lent: &mut Lent<'_>, patience: Duration) -> QueryResult<()> {
     ended.map(drop).map_err(error::of)
 }
 
-/// Asks within a transaction; the rows go to the sink, then the notices.
+/// Asks within a transaction. The rows go to the sink, then the notices.
 fn answer(
     lent: &mut Lent<'_>,
     function: &'static Function,
@@ -217,7 +219,7 @@ fn answer(
     Ok(())
 }
 
-/// An error of the server with what helps, where it says nothing of that.
+/// Adds a hint to an error of the server that has none.
 fn explained(error: QueryError, grant: impl Fn() -> String) -> QueryError {
     let hint = match error.sqlstate {
         INSUFFICIENT_PRIVILEGE => grant(),
@@ -230,11 +232,11 @@ fn explained(error: QueryError, grant: impl Fn() -> String) -> QueryError {
     }
 }
 
-/// Whose error it is.
+/// Origin of an error.
 enum Failed {
-    /// That of the sink, or of a value.
+    /// The sink, or a value.
     Here(QueryError),
-    /// That of the server, or of the connection.
+    /// The server, or the connection.
     There(tacho_dsn::Error),
 }
 
@@ -244,7 +246,7 @@ impl From<tacho_dsn::Error> for Failed {
     }
 }
 
-/// Takes rows of the server, as far as they stay within the memory.
+/// Takes rows of the server, up to the memory limit.
 struct Rows<'a> {
     fields: Vec<Field>,
     texts: bool,

@@ -1,4 +1,4 @@
-//! Where answers come from by command line: tapes, connections, or both.
+//! The sources that a command line names: tapes, connections, or both.
 
 use crate::address;
 use crate::server::Remote;
@@ -14,7 +14,7 @@ use tacho_source::{Ask, Failure, Server, Source, State, Tapes, choose};
 use tacho_tape::locate::Surroundings;
 use tacho_tape::query::{self, Function, QueryError, QueryResult, Sink};
 
-/// How often a server is asked whether something new was recorded.
+/// Interval of looks for new history of a server.
 const PACE: Duration = Duration::from_secs(1);
 
 /// What says where answers come from.
@@ -42,7 +42,7 @@ pub struct Places {
 }
 
 impl Places {
-    /// What answers. Tapes keep so many bytes of columns for later questions;
+    /// The source. Tapes keep at most `cache_bytes` of columns for later questions.
     /// `application` names the sessions on servers.
     ///
     /// # Errors
@@ -78,12 +78,12 @@ impl Places {
         Ok(sources)
     }
 
-    /// Connections to act on servers through, by name: `[NAME=]CONNINFO`, where a name
-    /// is needed if there are several servers; an empty text stands for those
-    /// of `--dsn`, or for what psql connects to without arguments.
+    /// Connections to act on servers, by name. A text is `[NAME=]CONNINFO`; with
+    /// several servers it needs the name. An empty text stands for the connections of
+    /// `--dsn`, or without them for psql's default connection.
     ///
     /// # Errors
-    /// A connection string makes no sense or has a password, its server is not said
+    /// A connection string makes no sense or has a password, its server is not named
     /// or does not exist, or a server has two.
     pub fn connections(
         &self,
@@ -108,7 +108,7 @@ impl Places {
         Ok(all)
     }
 
-    /// The server that a connection is one to, and how it is connected to.
+    /// Name and options of the server that a connection belongs to.
     fn connection(
         &self,
         text: &str,
@@ -148,7 +148,7 @@ fn usage(error: QueryError) -> Failure {
     }
 }
 
-/// Who ends for an error says message and hint.
+/// Joins message and detail, because programs print only message and hint.
 fn in_one_line(mut error: QueryError) -> QueryError {
     if let Some(detail) = error.detail.take() {
         error.message = format!("{}: {detail}", error.message);
@@ -156,17 +156,17 @@ fn in_one_line(mut error: QueryError) -> QueryError {
     error
 }
 
-/// Tapes and servers. A name given to a connection hides a tape that is found.
+/// Tapes and servers. A given name of a connection hides a found tape.
 pub struct Sources {
     tapes: Tapes,
     remotes: BTreeMap<String, Remote>,
 }
 
 impl Sources {
-    /// What is wrong with the directories that were given; connections are not tried.
+    /// Errors of the given directories. Connections are not tried.
     ///
     /// # Errors
-    /// None of them is there, and no connection was given.
+    /// None of the directories exists, and no connection was given.
     pub fn check(&self) -> Result<Vec<Failure>, Failure> {
         let wrong = self.tapes.wrong();
         let gone = wrong.iter().filter(|(state, _)| *state == State::Missing);
@@ -179,7 +179,7 @@ impl Sources {
         }
     }
 
-    /// The server that is meant, if it is one with a connection.
+    /// The server with the name, if it has a connection.
     fn remote(&self, name: Option<&str>) -> QueryResult<Option<&Remote>> {
         match name {
             _ if self.remotes.is_empty() => Ok(None),
@@ -193,8 +193,8 @@ impl Sources {
         }
     }
 
-    /// The states of all connections, each asked on a thread of its own while the
-    /// system has any.
+    /// The states of all connections. Each is asked on a thread of its own, as long as
+    /// the system has threads.
     fn states(&self) -> Vec<Server> {
         thread::scope(|scope| {
             let start = |(name, remote)| {

@@ -1,10 +1,11 @@
-//! Columns of an answer: what is asked of the server, and its text as a value.
+//! Columns of an answer: their SQL expressions, and conversion of their texts
+//! to values.
 
 use tacho_tape::query::json::parse_decimal;
 use tacho_tape::query::{Field, QueryError, Type, Value, without_nul};
 
-/// What is selected of a column: times and lengths of time in µs, so that no
-/// setting of the session has a say in what they look like.
+/// SQL expression of a column. Times and intervals are selected in µs, so that
+/// no setting of the session changes their form.
 pub fn expression((name, kind): &Field) -> String {
     match kind {
         Type::Text => format!("r.\"{name}\"::text"),
@@ -17,7 +18,7 @@ pub fn expression((name, kind): &Field) -> String {
     }
 }
 
-/// A value as the server prints it.
+/// Parses a value in the server's output form.
 ///
 /// # Errors
 /// It is not of its type.
