@@ -1,8 +1,8 @@
 //! Findings about a cluster of this host, by its files: installed, preloaded, running,
 //! recording. If it runs, the findings of a connection follow.
 
-use crate::server::{names, preload_with};
-use crate::{history, server, subject};
+use crate::server::{is_tacho, names, preload_with};
+use crate::{cost, history, page, server, subject};
 use rustix::fs::Access;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -86,6 +86,14 @@ impl Cluster {
         clusters
     }
 
+    /// Whether a name has the form of Debian's: `15/main`.
+    pub fn is_name(name: &str) -> bool {
+        let parts = name.split_once('/');
+        parts.is_some_and(|(version, cluster)| {
+            version.parse::<f32>().is_ok() && !cluster.is_empty() && !cluster.contains('/')
+        })
+    }
+
     pub fn data(&self) -> &Path {
         &self.data
     }
@@ -126,6 +134,19 @@ impl Cluster {
     fn configuration(&self) -> PathBuf {
         let debian = self.debian.as_ref().map(|(_, directory)| directory);
         debian.unwrap_or(&self.data).join(CONFIGURATION)
+    }
+
+    /// The file to write a setting into: the file of `ALTER SYSTEM` wins if it has the setting.
+    fn file_of(&self, setting: &str) -> PathBuf {
+        let automatic = self.data.join("postgresql.auto.conf");
+        let text = fs::read_to_string(&automatic).unwrap_or_default();
+        let is_there = text
+            .lines()
+            .any(|line| line.trim_start().starts_with(setting));
+        match is_there {
+            true => automatic,
+            false => self.configuration(),
+        }
     }
 
     /// A setting as the files have it now.
@@ -181,16 +202,25 @@ pub fn examine(cluster: &Cluster) -> Vec<Finding> {
         .iter()
         .all(|finding| finding.state == State::Works);
     findings.extend(installed);
-    findings.push(preloaded(cluster, &programs, running.is_some()));
+    let preloaded = preloaded(cluster, &programs, running.is_some());
+    let is_preloaded = preloaded.state == State::Works;
+    findings.push(preloaded);
     let tape = locate::of_data_directory(&cluster.data);
     match running {
-        Some(running) => findings.extend(connected(&running, is_installed)),
+        Some(running) => {
+            findings.extend(connected(&running, is_installed));
+            if tape.is_dir() {
+                findings.push(page::shown(&running.port));
+            }
+        }
         None => {
             let start = cluster.restart(&programs).replace("restart", "start");
             findings
                 .push(Finding::missing("server", "it does not run").help(format!("run: {start}")));
-            if tape.is_dir() {
-                findings.extend(history::examine(&tape));
+            match tape.is_dir() {
+                true => findings.extend(history::examine(&tape)),
+                false if !is_preloaded => findings.push(cost::estimate(None)),
+                false => (),
             }
         }
     }
@@ -201,8 +231,8 @@ pub fn examine(cluster: &Cluster) -> Vec<Finding> {
 
 /// The findings of a connection. If tacho is not installed, the files have said so.
 fn connected(running: &Running, is_installed: bool) -> Vec<Finding> {
-    let examined =
-        subject::local(&running.host, &running.port).and_then(|target| server::examine(&target));
+    let examined = subject::local(&running.host, &running.port)
+        .and_then(|target| server::examine(&target, true));
     match examined {
         Ok(findings) if is_installed => findings,
         Ok(findings) => findings
@@ -263,7 +293,7 @@ fn preloaded(cluster: &Cluster, programs: &Path, runs: bool) -> Finding {
         return Finding::missing(what, detail)
             .help("run tacho doctor as the owner of the data directory");
     };
-    if names(&list).iter().any(|library| library == "tacho") {
+    if names(&list).iter().any(|library| is_tacho(library)) {
         return Finding::works(what, format!("{name} = '{list}'"));
     }
     let all = preload_with(&list);
@@ -273,7 +303,7 @@ fn preloaded(cluster: &Cluster, programs: &Path, runs: bool) -> Finding {
             format!("run: ALTER SYSTEM SET {name} = {all}; then: {restart}")
         }
         false => {
-            let file = cluster.configuration();
+            let file = cluster.file_of(name);
             format!(
                 "write into {}: {name} = '{}'",
                 file.display(),

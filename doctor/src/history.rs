@@ -12,6 +12,7 @@ use tacho_tape::query::{Markers, QueryResult, Status};
 /// A younger history does not tell how fast it grows.
 const HOUR_S: f64 = 3_600.0;
 const DAY_S: f64 = 86_400.0;
+const MB: f64 = 1_048_576.0;
 /// Cache of the reader of a directory.
 const CACHE_BYTES: u64 = 64 << 20;
 /// Older gaps are not shown; µs.
@@ -30,8 +31,10 @@ pub struct Gap {
 pub struct Limits {
     /// Seconds; 0 = none.
     pub age_s: i64,
-    /// MB; 0 = none, nothing if the size of the file system decides.
+    /// MB; 0 = none. `None`: 4 GB or 5 % of the file system, whichever is smaller.
     pub size_mb: Option<i64>,
+    /// MB of the file system that stay free.
+    pub free_mb: i64,
 }
 
 /// Looks at a directory of history files.
@@ -40,7 +43,7 @@ pub fn examine(directory: &Path) -> Vec<Finding> {
         Ok((facts, gap)) => {
             let mut findings = vec![recorded(&facts), complete(&facts, gap.as_ref())];
             findings.extend(damage(&facts));
-            findings.push(space(&facts, None));
+            findings.push(space(&facts, None, Disk::of(directory)));
             findings.extend(free_space(directory));
             findings
         }
@@ -140,18 +143,43 @@ pub fn damage(facts: &Facts) -> Option<Finding> {
     })
 }
 
-/// Size, growth, and how long the history fits into its limits.
-pub fn space(facts: &Facts, limits: Option<&Limits>) -> Finding {
+/// Size and growth of the history, and how long the limits and the disk let it be kept.
+pub fn space(facts: &Facts, limits: Option<&Limits>, disk: Option<Disk>) -> Finding {
+    let what = "space";
     let bytes = facts.count("bytes") as f64;
     let mut detail = match facts.text("first_tick_time") {
         Some(since) => format!("{} since {since}", size(bytes)),
         None => format!("{}, no samples yet", size(bytes)),
     };
-    if let Some(a_day) = bytes_a_day(facts, bytes) {
-        detail += &format!(", {} a day", size(a_day));
-        detail += &limits.map_or_else(String::new, |limits| kept(limits, a_day));
+    let Some(a_day) = bytes_a_day(facts, bytes) else {
+        return Finding::works(what, detail);
+    };
+    detail += &format!(", {} a day", size(a_day));
+    let room = disk.map(|disk| (disk.room(limits) + bytes) / a_day);
+    let kept = limits.map(|limits| limits.days(disk, a_day));
+    match (kept, room) {
+        (Some(kept), Some(room)) if kept.is_none_or(|kept| kept > room) => {
+            let detail = format!("{detail}, the disk has room for {room:.0} days at this rate");
+            let kept = kept.map_or("without a limit".into(), |kept| {
+                format!("for {kept:.0} days")
+            });
+            let help = format!(
+                "free space, or set tacho.retention_age = '{:.0}d': the settings keep it {kept}",
+                room.floor()
+            );
+            Finding::partial(what, detail).help(help)
+        }
+        (Some(Some(kept)), _) => Finding::works(
+            what,
+            format!("{detail}, kept for {kept:.0} days at this rate"),
+        ),
+        (Some(None), _) => Finding::works(what, format!("{detail}, kept without a limit")),
+        (None, Some(room)) => {
+            let room = format!("the disk has room for {room:.0} days at this rate");
+            Finding::works(what, format!("{detail}, {room}"))
+        }
+        (None, None) => Finding::works(what, detail),
     }
-    Finding::works("space", detail)
 }
 
 /// How fast the history grows, if it is old enough to tell.
@@ -161,21 +189,55 @@ fn bytes_a_day(facts: &Facts, bytes: f64) -> Option<f64> {
     (recorded_s >= HOUR_S).then(|| bytes / recorded_s * DAY_S)
 }
 
-fn kept(limits: &Limits, a_day: f64) -> String {
-    let by_age = (limits.age_s > 0).then_some(limits.age_s as f64 / DAY_S);
-    let by_size = limits.size_mb.filter(|mb| *mb > 0);
-    let by_size = by_size.map(|mb| mb as f64 * 1_048_576.0 / a_day);
-    match by_age.into_iter().chain(by_size).min_by(f64::total_cmp) {
-        Some(days) => format!(", kept for {days:.0} days at this rate"),
-        None => ", kept without a limit".to_string(),
+impl Limits {
+    /// Days that the settings keep a history which grows at this rate; nothing if they
+    /// have no limit.
+    fn days(&self, disk: Option<Disk>, a_day: f64) -> Option<f64> {
+        let by_age = (self.age_s > 0).then_some(self.age_s as f64 / DAY_S);
+        let bytes = match self.size_mb {
+            Some(mb) => Some(mb as f64 * MB),
+            None => disk.map(|disk| (disk.total / 20.0).min(4096.0 * MB)),
+        };
+        let by_size = bytes
+            .filter(|bytes| *bytes > 0.0)
+            .map(|bytes| bytes / a_day);
+        by_age.into_iter().chain(by_size).min_by(f64::total_cmp)
+    }
+}
+
+/// A file system, in bytes.
+#[derive(Clone, Copy)]
+pub struct Disk {
+    free: f64,
+    total: f64,
+}
+
+impl Disk {
+    /// The file system of a directory, if it is on this host.
+    pub fn of(directory: &Path) -> Option<Disk> {
+        let system = statvfs(directory).ok()?;
+        let bytes = |blocks: u64| (blocks * system.f_frsize) as f64;
+        Some(Disk {
+            free: bytes(system.f_bavail),
+            total: bytes(system.f_blocks),
+        })
+    }
+
+    /// Bytes that the history may still take: the writer removes old files before the
+    /// free space falls below its limit.
+    fn room(self, limits: Option<&Limits>) -> f64 {
+        let kept_free = limits.map_or(0, |limits| limits.free_mb);
+        (self.free - kept_free as f64 * MB).max(0.0)
     }
 }
 
 /// Free space of the file system.
 pub fn free_space(directory: &Path) -> Option<Finding> {
-    let system = statvfs(directory).ok()?;
-    let free = (system.f_bavail * system.f_frsize) as f64;
-    Some(Finding::works("disk", format!("{} are free", size(free))))
+    let disk = Disk::of(directory)?;
+    Some(Finding::works(
+        "disk",
+        format!("{} are free", size(disk.free)),
+    ))
 }
 
 #[cfg(test)]
@@ -189,7 +251,14 @@ mod tests {
             ("first_tick_time", "2026-11-20 00:00:00+00"),
             ("last_tick_time", "2026-11-26 00:00:00+00"),
         ]);
-        let detail = |age_s, size_mb| space(&facts, Some(&Limits { age_s, size_mb })).detail;
+        let detail = |age_s, size_mb| {
+            let limits = Limits {
+                age_s,
+                size_mb,
+                free_mb: 0,
+            };
+            space(&facts, Some(&limits), None).detail
+        };
         let begin = "12.0 MB since 2026-11-20 00:00:00+00, 2.0 MB a day, kept ";
         assert_eq!(
             detail(864_000, Some(0)),
@@ -203,6 +272,48 @@ mod tests {
     }
 
     #[test]
+    fn a_disk_that_is_smaller_than_the_limits_is_partial() {
+        let facts = Facts::of(&[
+            ("bytes", "12000000"),
+            ("first_tick_time", "2026-11-20 00:00:00+00"),
+            ("last_tick_time", "2026-11-26 00:00:00+00"),
+        ]);
+        let limits = |size_mb, free_mb| Limits {
+            age_s: 31_622_400,
+            size_mb,
+            free_mb,
+        };
+        let disk = |free, total| Some(Disk { free, total });
+        let begin = "12.0 MB since 2026-11-20 00:00:00+00, 2.0 MB a day, ";
+        // 8 MB more fit, beside 12 MB that are there
+        let full = space(&facts, Some(&limits(Some(0), 0)), disk(8e6, 1e12));
+        assert_eq!(
+            full.detail,
+            format!("{begin}the disk has room for 10 days at this rate")
+        );
+        assert_eq!(
+            full.help.as_deref(),
+            Some(
+                "free space, or set tacho.retention_age = '10d': the settings keep it for 366 days"
+            )
+        );
+        // the writer keeps 1 MB free
+        let less = space(
+            &facts,
+            Some(&limits(Some(0), 1)),
+            disk(9e6 + 48_576.0, 1e12),
+        );
+        assert_eq!(less.detail, full.detail);
+        // 5 % of 200 MB
+        let small = space(&facts, Some(&limits(None, 0)), disk(8e6, 2e8));
+        assert_eq!(small.detail, format!("{begin}kept for 5 days at this rate"));
+        assert_eq!(
+            space(&facts, None, disk(8e6, 1e12)).detail,
+            format!("{begin}the disk has room for 10 days at this rate")
+        );
+    }
+
+    #[test]
     fn growth_is_not_told_by_minutes() {
         let facts = Facts::of(&[
             ("bytes", "53242"),
@@ -210,7 +321,7 @@ mod tests {
             ("last_tick_time", "2026-11-27 01:59:40+00"),
         ]);
         assert_eq!(
-            space(&facts, None).detail,
+            space(&facts, None, None).detail,
             "53.2 kB since 2026-11-27 01:51:40+00"
         );
     }

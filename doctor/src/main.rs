@@ -4,8 +4,11 @@
 //! command line makes no sense.
 
 mod cluster;
+mod cost;
 mod facts;
 mod history;
+mod lake;
+mod page;
 mod report;
 mod server;
 mod subject;
@@ -30,9 +33,9 @@ struct Options {
     #[arg(long = "help", short = '?', action = ArgAction::Help)]
     help: Option<bool>,
 
-    /// A data directory, a directory of history files, or a connection string as psql
-    /// takes it, without a password [default: PGDATA, else all clusters of this host]
-    #[arg(value_name = "DIR|CONNINFO", conflicts_with = "cluster")]
+    /// A data directory, a directory of history files, a lake of tacho ship, Debian's
+    /// name of a cluster, or a connection string as psql takes it, without a password [default: PGDATA, else all clusters of this host]
+    #[arg(value_name = "DIR|CLUSTER|CONNINFO", conflicts_with = "cluster")]
     subject: Option<String>,
 
     /// A cluster of this host by Debian's name, such as 15/main

@@ -1,10 +1,12 @@
 //! Findings about a server, through a connection: the extension, the SQL edition, or
 //! neither. For a server without tacho this says what `tacho record` can do there.
 
+use crate::cost::{self, Load};
 use crate::facts::{Facts, SILENT_S, length, size};
-use crate::history::{self, Gap, Limits};
+use crate::history::{self, Disk, Gap, Limits};
 use jiff::Timestamp;
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::time::Duration;
 use tacho_dsn::{Answer, Connection, Limit, Options, Result};
 use tacho_record::finding::Finding;
@@ -17,7 +19,12 @@ const ANSWER: Duration = Duration::from_secs(30);
 const CLOCK_S: f64 = 2.0;
 const LOG_HELP: &str = "the log of the server says more";
 const EDITION_HELP: &str = "run: SELECT * FROM tacho.start(); it says what calls the sampler here";
+const INSTEAD: &str = "Or, without a restart: tacho record \"CONNINFO\" --tape DIR";
+/// Names of roles that are shown.
+const MOST_ROLES: usize = 5;
 const LIBRARY: &str = "tacho";
+/// Libraries that read settings of pg_stat_statements when they are loaded.
+const AFTER: [&str; 2] = ["pg_stat_kcache", "powa"];
 const CONTRIB: &str = "pg_stat_statements";
 
 /// One transaction that reads, whatever the role's settings are.
@@ -45,7 +52,16 @@ const LOOK: &str = "select current_setting('server_version'), \
 
 const SETTINGS: &str = "select name, setting, pending_restart from pg_settings \
     where name like 'tacho.%' \
-    or name in ('shared_preload_libraries', 'track_io_timing', 'compute_query_id')";
+    or name in ('shared_preload_libraries', 'track_io_timing', 'compute_query_id', 'huge_pages')";
+
+/// Sessions that are active now, and that this role sees.
+const ACTIVE: &str = "select count(*) from pg_stat_activity \
+    where state = 'active' and pid <> pg_backend_pid()";
+
+/// Roles that log in and see texts of all others. Superusers are not among them.
+const READERS: &str = "select quote_ident(rolname) from pg_roles \
+    where rolcanlogin and not rolsuper and pg_has_role(oid, 'pg_read_all_stats', 'usage') \
+    order by rolname";
 
 /// A server, as its connection shows it.
 struct Server {
@@ -54,6 +70,7 @@ struct Server {
     vendor: &'static Vendor,
     version: String,
     in_recovery: bool,
+    is_here: bool,
     /// Seconds that its clock is ahead of the one here.
     ahead_s: f64,
     role: String,
@@ -77,12 +94,13 @@ struct Setting {
     is_pending: bool,
 }
 
-/// Looks at a server.
+/// Looks at a server. One that is on this host has its history on a disk of this host.
 ///
 /// # Errors
 /// It cannot be reached, or does not answer as PostgreSQL does.
-pub fn examine(options: &Options) -> Result<Vec<Finding>> {
+pub fn examine(options: &Options, is_here: bool) -> Result<Vec<Finding>> {
     let mut server = Server::open(options)?;
+    server.is_here = is_here;
     let mut findings = vec![server.about(), server.clock()];
     if server.has_edition {
         findings.extend(server.recorded_by_edition()?);
@@ -91,6 +109,8 @@ pub fn examine(options: &Options) -> Result<Vec<Finding>> {
         findings.extend(server.recorded_by_extension()?);
     } else {
         findings.push(server.absent());
+        findings.push(server.cost()?);
+        findings.push(server.readers()?);
         findings.extend(check::stock(options, &server.stop)?.into_iter().skip(1));
     }
     Ok(findings)
@@ -115,6 +135,7 @@ impl Server {
             vendor: marks.first().map_or(vendor::own(), vendor::of),
             version: known(0),
             in_recovery: is(1),
+            is_here: false,
             ahead_s: known(2)
                 .parse()
                 .map_or(0.0, |server_s: f64| server_s - now_s),
@@ -134,8 +155,14 @@ impl Server {
 
     fn ask(&mut self, sql: &str) -> Result<Vec<Answer>> {
         let sql = format!("{BEGIN}{sql}; commit");
-        let limit = Limit::within(ANSWER, self.stop.flag());
-        self.connection.query(&sql, limit)
+        let stop = self.stop.clone();
+        let limit = || Limit::within(ANSWER, stop.flag());
+        let answers = self.connection.query(&sql, limit());
+        if answers.is_err() && self.connection.is_open() {
+            // an error leaves the transaction open, and the next question would fail
+            self.connection.query("rollback", limit())?;
+        }
+        answers
     }
 
     fn setting(&self, name: &str) -> Option<&str> {
@@ -238,15 +265,40 @@ impl Server {
     /// Nothing of tacho is here.
     fn absent(&self) -> Finding {
         let what = "extension";
-        match &self.available {
-            Some(_) => {
-                let help = format!("{}; then {}", self.preload(), self.grant("CREATE EXTENSION tacho;"));
+        match (&self.available, self.vendor.name) {
+            (Some(_), _) => {
+                let (preload, create) = (self.preload(), self.grant("CREATE EXTENSION tacho;"));
+                let help = format!("{preload}; then {create} {INSTEAD}");
                 Finding::missing(what, "installed on the host, not loaded").help(help)
             }
-            None => Finding::missing(what, "not installed on the host of the server").help(
-                "install it there; or record without a restart: tacho record \"CONNINFO\" --tape DIR",
-            ),
+            (None, "") => Finding::missing(what, "not installed on the host of the server")
+                .help(format!("install it there. {INSTEAD}")),
+            (None, service) => {
+                let detail = format!("{service} loads no library that it does not offer");
+                let help = "record through a connection: tacho record \"CONNINFO\" --tape DIR; or in SQL alone: sql/README.md";
+                Finding::missing(what, detail).help(help)
+            }
         }
+    }
+
+    /// The price of the extension here.
+    fn cost(&mut self) -> Result<Finding> {
+        let answers = self.ask(ACTIVE)?;
+        let active = answers.first().and_then(|answer| answer.number(0, 0));
+        Ok(cost::estimate(Some(&Load {
+            active: active.unwrap_or(0),
+            has_huge_pages: self.setting("huge_pages") == Some("on"),
+        })))
+    }
+
+    /// The roles that see texts of all others.
+    fn readers(&mut self) -> Result<Finding> {
+        let answers = self.ask(READERS)?;
+        let roles = answers.first().map_or(Vec::new(), |answer| {
+            let name = |row| answer.text(row, 0).map(str::to_string);
+            (0..answer.rows()).filter_map(name).collect()
+        });
+        Ok(Finding::works("who sees texts", readers(&roles)))
     }
 
     /// The rows of `status()`, or the reason why there are none.
@@ -282,15 +334,19 @@ impl Server {
         let mut findings = vec![self.versions(&facts), recording(&facts, LOG_HELP)];
         findings.push(history::complete(&facts, gap.as_ref()));
         findings.extend(history::damage(&facts));
-        findings.push(history::space(&facts, Some(&self.limits())));
+        let disk = facts.text("directory").filter(|_| self.is_here);
+        let disk = disk.and_then(|directory| Disk::of(Path::new(directory)));
+        findings.push(history::space(&facts, Some(&self.limits()), disk));
         findings.push(self.query_ids());
         findings.push(self.texts(&facts));
         findings.push(self.statements(&facts));
         findings.push(self.plans());
+        findings.push(Finding::works("blockers", "who blocks whom"));
         findings.push(cpu_kinds(&facts));
         findings.push(self.io_times());
         findings.extend(self.memory()?);
         findings.push(self.rights());
+        findings.push(self.readers()?);
         Ok(findings)
     }
 
@@ -305,7 +361,7 @@ impl Server {
         findings.push(recording(&facts, EDITION_HELP));
         findings.extend(failed_steps(&facts));
         findings.push(history::complete(&facts, gap.as_ref()));
-        findings.push(history::space(&facts, None));
+        findings.push(history::space(&facts, None, None));
         findings.push(self.query_ids());
         findings.push(match facts.text(CONTRIB) {
             Some("available") => Finding::works("statements", CONTRIB),
@@ -313,6 +369,7 @@ impl Server {
                 .help(self.vendor.create_extension()),
         });
         findings.push(self.rights());
+        findings.push(self.readers()?);
         Ok(findings)
     }
 
@@ -339,6 +396,7 @@ impl Server {
         Limits {
             age_s: number("tacho.retention_age").unwrap_or(0),
             size_mb: number("tacho.retention_size").filter(|mb| *mb >= 0),
+            free_mb: number("tacho.min_free_space").map_or(0, |mb| mb.max(0)),
         }
     }
 
@@ -349,7 +407,12 @@ impl Server {
         let objects = self.extension.as_deref().unwrap_or_default();
         let available = self.available.as_deref().unwrap_or(objects);
         if available != library {
-            let detail = format!("library {library} is running, {available} is installed");
+            let detail =
+                format!("restart pending: library {library} is running, {available} is installed");
+            return Finding::partial(what, detail).help("restart the server");
+        }
+        if let Some(reason) = facts.text("restart_pending") {
+            let detail = format!("restart pending: {reason}, {library}");
             return Finding::partial(what, detail).help("restart the server");
         }
         if objects != library {
@@ -483,6 +546,20 @@ fn recording(facts: &Facts, help: &str) -> Finding {
     }
 }
 
+/// Superusers see all texts, and these roles do.
+fn readers(roles: &[String]) -> String {
+    let shown = roles
+        .iter()
+        .take(MOST_ROLES)
+        .map(|role| format!(", {role}"));
+    let more = match roles.len().saturating_sub(MOST_ROLES) {
+        0 => String::new(),
+        more => format!(", and {more} more"),
+    };
+    let all: String = shown.collect();
+    format!("superusers{all}{more}; each other role sees its own")
+}
+
 /// Steps of the SQL edition that fail.
 fn failed_steps(facts: &Facts) -> Vec<Finding> {
     let failed = facts
@@ -530,12 +607,22 @@ pub fn names(list: &str) -> Vec<String> {
     names.map(str::to_string).collect()
 }
 
-/// The list with tacho at its end, as `ALTER SYSTEM` takes it: hooks of a library that
-/// is loaded later run earlier, so tacho counts what the others do.
+/// Whether a name in a list of libraries is this one's, also one with a directory.
+pub fn is_tacho(name: &str) -> bool {
+    let file = name.rsplit('/').next().unwrap_or(name);
+    file.strip_suffix(".so").unwrap_or(file) == LIBRARY
+}
+
+/// The list with tacho in it, as `ALTER SYSTEM` takes it: at the end, or before libraries
+/// that read settings of pg_stat_statements at their start, if tacho is in its place.
 pub fn preload_with(list: &str) -> String {
     let mut all = names(list);
-    if all.iter().all(|name| name != LIBRARY) {
-        all.push(LIBRARY.to_string());
+    if !all.iter().any(|name| is_tacho(name)) {
+        let has_contrib = all.iter().any(|name| name == CONTRIB);
+        let first = all
+            .iter()
+            .position(|name| !has_contrib && AFTER.contains(&name.as_str()));
+        all.insert(first.unwrap_or(all.len()), LIBRARY.to_string());
     }
     let quoted = all
         .iter()
@@ -557,6 +644,25 @@ mod tests {
             "'pg_stat_statements', 'auto_explain', 'tacho'"
         );
         assert_eq!(preload_with("tacho"), "'tacho'");
+        assert_eq!(preload_with("$libdir/tacho"), "'$libdir/tacho'");
+    }
+
+    #[test]
+    fn libraries_that_read_settings_of_statements_stay_after_it() {
+        let kcache = "'auto_explain', 'tacho', 'pg_stat_kcache', 'powa'";
+        assert_eq!(preload_with("auto_explain, pg_stat_kcache, powa"), kcache);
+        let beside = "'pg_stat_statements', 'pg_stat_kcache', 'tacho'";
+        assert_eq!(preload_with("pg_stat_statements, pg_stat_kcache"), beside);
+    }
+
+    #[test]
+    fn roles_that_see_texts_are_named() {
+        let roles = |n: usize| (0..n).map(|i| format!("r{i}")).collect::<Vec<_>>();
+        assert_eq!(readers(&[]), "superusers; each other role sees its own");
+        assert_eq!(
+            readers(&roles(7)),
+            "superusers, r0, r1, r2, r3, r4, and 2 more; each other role sees its own"
+        );
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use crate::cluster::{self, Cluster};
 use crate::report::Report;
-use crate::{history, server};
+use crate::{history, lake, server};
 use std::path::{Path, PathBuf};
 use tacho_dsn::Options;
 use tacho_record::finding::Finding;
@@ -17,6 +17,8 @@ pub enum Subject {
     Cluster(Cluster),
     /// A directory of history files.
     History(PathBuf),
+    /// A directory that tacho ship writes to.
+    Lake(PathBuf),
     Server(Options),
 }
 
@@ -39,8 +41,22 @@ impl Subject {
         if Cluster::is_at(path) {
             return Ok(Subject::Cluster(Cluster::of(path)));
         }
+        if lake::is_at(path) {
+            return Ok(Subject::Lake(path.to_path_buf()));
+        }
         if path.is_dir() {
             return Ok(Subject::History(path.to_path_buf()));
+        }
+        if Cluster::is_name(named) {
+            return Cluster::debian(named).map(Subject::Cluster);
+        }
+        if lake::is_address(named) {
+            let message =
+                format!("\"{named}\" is in an object store, and this looks at directories");
+            let hint = format!(
+                "Ask it: tacho fleet servers --lake \"{named}\"; its column hours_missing counts."
+            );
+            return Err(Failure::usage(message).hint(&hint));
         }
         if named.starts_with(['/', '.']) {
             let failure = Failure::usage(format!("there is no directory \"{named}\""));
@@ -65,9 +81,13 @@ impl Subject {
                 subject: format!("history {}", tape.display()),
                 findings: history::examine(tape),
             },
+            Subject::Lake(lake) => Report {
+                subject: format!("lake {}", lake.display()),
+                findings: lake::examine(lake),
+            },
             Subject::Server(options) => Report {
                 subject: format!("server {}", options.describe()),
-                findings: server::examine(options).unwrap_or_else(|error| {
+                findings: server::examine(options, false).unwrap_or_else(|error| {
                     vec![
                         Finding::broken("connection", error.line())
                             .help("try the same connection string with psql: psql \"…\""),

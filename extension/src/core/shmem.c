@@ -27,6 +27,9 @@
 HOT_DATA TachoShared *tacho_shared = NULL;
 LWLock	   *tacho_ring_lock = NULL;
 
+/* the postmaster only: shared memory may be made again after an upgrade */
+static LibraryFile loaded;
+
 static shmem_request_hook_type previous_request_hook = NULL;
 static shmem_startup_hook_type previous_startup_hook = NULL;
 
@@ -66,6 +69,7 @@ shmem_make(TachoShared *shared)
 			settings_refusal() ? settings_refusal() :
 			"the sampler has not started (does \"max_worker_processes\" leave room for it?)", STATUS_TEXT_SIZE);
 	shared->after_crash = was_not_shut_down();
+	shared->library = loaded;
 	pg_atomic_init_u64(&shared->worker_starts, 0);
 	pg_atomic_init_u32(&shared->readers_running, 0);
 	pg_atomic_init_u32(&shared->texts_wanted, 0);
@@ -100,6 +104,7 @@ shmem_attach(void)
 void
 shmem_init(void)
 {
+	loaded = library_file();
 	previous_request_hook = shmem_request_hook;
 	shmem_request_hook = shmem_request;
 	previous_startup_hook = shmem_startup_hook;

@@ -20,6 +20,7 @@
 #include "port/atomics.h"
 #include "storage/lwlock.h"
 
+#include "core/library.h"
 #include "core/status.h"
 
 #define KNOWN_TEXTS		131072	/* power of two */
@@ -40,6 +41,9 @@ typedef struct TachoShared
 
 	/* the server was not shut down before this shared memory was made */
 	bool		after_crash;
+
+	/* the file that the postmaster loaded */
+	LibraryFile library;
 
 	/* lives of the sampler since shared memory was made; the sampler only */
 	pg_atomic_uint64 worker_starts;

@@ -11,6 +11,7 @@
 
 #include "utils/timestamp.h"
 
+#include "core/library.h"
 #include "core/settings.h"
 #include "core/status.h"
 #include "core/tacho.h"
@@ -86,6 +87,8 @@ put_recording(const StatusRows *rows, const TachoStatus *status)
 	const char *reason = reason_off(status);
 
 	put_text(rows, "version", TACHO_VERSION);
+	put_text(rows, "restart_pending", library_was_replaced() ?
+			 "the library on disk differs from the one that runs" : NULL);
 	put_text(rows, "recording", reason == NULL ? "on" : "off");
 	put_text(rows, "reason", reason);
 	put_text(rows, "directory", tacho_directory_path());

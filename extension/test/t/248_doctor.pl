@@ -52,8 +52,18 @@ $node->start;
 ($line, $code) = line('extension', $conninfo);
 my $alter = qq{ALTER SYSTEM SET shared_preload_libraries = '$other', 'tacho';};
 is($line, "no   extension: installed on the host, not loaded\n"
-	  . "      run: $alter and restart the server; then run: CREATE EXTENSION tacho;\n",
+	  . "      run: $alter and restart the server; then run: CREATE EXTENSION tacho; "
+	  . "Or, without a restart: tacho record \"CONNINFO\" --tape DIR\n",
 	'a stock server: tacho is appended to what is preloaded');
+my $busy = IPC::Run::start([ 'psql', '-Xq', '-d', $conninfo, '-c', 'SELECT pg_sleep(3600)' ], '>', \my $slept, '2>', \my $ended);
+$node->poll_query_until('postgres', q{SELECT count(*) = 1 FROM pg_stat_activity WHERE wait_event = 'PgSleep'});
+like((line('cost', $conninfo))[0], qr/; 1\.4 MB to 1\.9 MB of history a day with 1 sessions active, as now, /,
+	'... and what it will cost under the load of now');
+$node->safe_psql('postgres', q{SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE wait_event = 'PgSleep'});
+$busy->finish;
+$node->safe_psql('postgres', 'CREATE ROLE watcher LOGIN; GRANT pg_monitor TO watcher; CREATE ROLE guest LOGIN');
+is((line('who sees texts', $conninfo))[0], "yes  who sees texts: superusers, watcher; each other role sees its own\n",
+	'... and who would see texts');
 like((doctor($conninfo))[1], qr/^yes  blockers: who blocks whom$/m, '... and what tacho record sees there is told');
 ($line) = line('preload', $data);
 like($line, qr/^no   preload: shared_preload_libraries is '$other'\n +run: \Q$alter\E then: \S+ restart -D \Q$data\E$/,
@@ -83,6 +93,13 @@ is((line('statements', $conninfo))[0], $other eq 'plpgsql' ? "yes  statements: c
 my ($out) = (doctor($data))[1];
 like($out, qr/^yes  data directory: .*\nyes  library: installed\nyes  program: .*\nyes  preload: .*\nyes  server: /m,
 	'files first, then the connection');
+my $host = `uname -n`;
+chomp $host;
+my $desk = -x dirname($program) . '/tacho-web' ?
+  "yes  page: run: tacho web; from a desk: ssh -L 8432:127.0.0.1:8432 $host, and open the address that it prints\n" :
+  "part page: tacho-web is not installed here\n      on a desk that has it: tacho web --dsn \"host=$host port="
+  . $node->port . " dbname=postgres user=USER\"\n";
+is((line('page', $data))[0], $desk, 'how to see it');
 my ($report) = @{ decode_json((doctor('--json', $data))[1]) };
 my ($recording) = grep { $_->{name} eq 'recording' } @{ $report->{findings} };
 is($report->{subject}, "cluster $data", 'JSON names the subject');
@@ -106,6 +123,23 @@ like($error, qr{^error: there is no directory "/nope"\nhint: Name a data directo
 is($code, 2, 'no server');
 like($out, qr/^FAIL connection: could not connect: /m, '... and why is said');
 
+# A lake: an hour that has just ended, and one that is missing.
+my $lake = $node->basedir . '/lake';
+foreach my $hour (1, 3)
+{
+	my @then = gmtime(time - 3600 * $hour);
+	my $day = sprintf '%s/servers/server=shop/day=%04d-%02d-%02d', $lake, $then[5] + 1900, $then[4] + 1, $then[3];
+	run_command([ 'mkdir', '-p', $day ]);
+	append_to_file(sprintf('%s/%02d-00000000000000ab-00003601.parquet', $day, $then[2]), '');
+}
+($line, $code) = line('server', $lake);
+like($line, qr/^part server: shop: 2 hours, the newest \S+ \d\d:00\+00 ended \d+ \w+ ago; 1 before it are missing\n +tacho ship says/,
+	'a lake');
+is($code, 0, '... that arrives');
+($code, $out, $error) = doctor('s3://lake/landing');
+is($code, 2, 'a lake in a bucket');
+like($error, qr{^hint: Ask it: tacho fleet servers --lake "s3://lake/landing"}m, '... is for another program');
+
 run_command([ 'psql', '-Xq', '-d', $node->connstr('other'), '-f', "$FindBin::RealBin/../../../sql/tacho.sql" ]);
 ($line, $code) = line('recording', $node->connstr('other'));
 is($line, "FAIL recording: off: call tacho.start()\n"
@@ -124,12 +158,13 @@ my $major = $node->pg_version->major;
 my $root = $node->basedir . '/etc';
 SKIP:
 {
-	skip 'no Debian programs', 3 unless -x "/usr/lib/postgresql/$major/bin/postgres";
+	skip 'no Debian programs', 4 unless -x "/usr/lib/postgresql/$major/bin/postgres";
 	mkdir $_ or die "$_: $!" foreach $root, "$root/$major", "$root/$major/shop";
 	append_to_file("$root/$major/shop/postgresql.conf", "data_directory = '$data'\n");
 	local $ENV{PG_CLUSTER_CONF_ROOT} = $root;
 	($code, $out) = doctor('--cluster', "$major/shop");
 	like($out, qr{^cluster $major/shop\nyes  data directory: PostgreSQL $major, \Q$data\E$}m, 'a cluster by name');
+	is((doctor("$major/shop"))[1], $out, '... without the option, too');
 	($code, $out, $error) = doctor('--cluster', '9/none');
 	is($code, 2, 'no cluster of a name');
 	like($error, qr{^error: there is no cluster "9/none"\nhint: There are: cluster $major/shop\.$}m, '... and which there are');

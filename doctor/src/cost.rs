@@ -1,0 +1,76 @@
+//! The price of tacho on a server that does not have it yet, from measured figures.
+
+use crate::facts::size;
+use tacho_record::finding::Finding;
+
+/// Shared memory at default settings (`pg_shmem_allocations`); a connection more adds 40 bytes.
+const MEMORY: f64 = 80.5e6;
+/// A day without sessions: ticks, measurements of the server, statements of a small
+/// server (`bench/results/sizes.md`, "A day of one recorded hour").
+const DAY: f64 = 1.4e6;
+/// A session that is active all day: the cheapest and the dearest of the measured days.
+const DAY_OF_SESSION: [f64; 2] = [0.05e6, 0.5e6];
+/// A statement that runs in every minute: 1,440 rows of 11.4 bytes
+/// (`bench/results/statements_sizes.md`).
+const DAY_OF_STATEMENT: f64 = 16.4e3;
+
+/// The load of a server at this moment.
+pub struct Load {
+    /// Sessions that execute something.
+    pub active: i64,
+    /// `huge_pages` is on: shared memory is resident from the start.
+    pub has_huge_pages: bool,
+}
+
+/// The memory and the disk that tacho will take.
+pub fn estimate(load: Option<&Load>) -> Finding {
+    let use_of_memory = match load.is_some_and(|load| load.has_huge_pages) {
+        true => "all of it resident, as huge_pages is on",
+        false => "resident as statements come",
+    };
+    let memory = format!(
+        "{} of shared memory at a restart, {use_of_memory}",
+        size(MEMORY)
+    );
+    let detail = match load {
+        Some(load) => format!("{memory}; {}", of_day(load.active)),
+        None => memory,
+    };
+    Finding::works("cost", detail)
+}
+
+fn of_day(active: i64) -> String {
+    let [least, most] = DAY_OF_SESSION.map(|session| DAY + session * active as f64);
+    format!(
+        "{} to {} of history a day with {active} sessions active, as now, \
+         and {} for each statement that runs in every minute",
+        size(least),
+        size(most),
+        size(DAY_OF_STATEMENT)
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_day_costs_by_its_sessions() {
+        let load = |has_huge_pages| Load {
+            active: 4,
+            has_huge_pages,
+        };
+        assert_eq!(
+            estimate(Some(&load(false))).detail,
+            "80.5 MB of shared memory at a restart, resident as statements come; 1.6 MB to 3.4 MB \
+             of history a day with 4 sessions active, as now, \
+             and 16.4 kB for each statement that runs in every minute"
+        );
+        assert!(
+            estimate(Some(&load(true)))
+                .detail
+                .contains("all of it resident")
+        );
+        assert!(!estimate(None).detail.contains("a day"));
+    }
+}
