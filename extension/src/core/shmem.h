@@ -59,8 +59,9 @@ typedef struct TachoShared
 	pg_atomic_uint32 texts_generation;
 
 	/*
-	 * Ring positions, which only grow; written under the lock "tacho". They are
-	 * not on the cache line that every statement reads.
+	 * Ring positions, which only grow. Backends move the head under the lock
+	 * "tacho", the sampler moves the tail. They are not on the cache line that
+	 * every statement reads.
 	 */
 	pg_atomic_uint64 ring_head pg_attribute_aligned(PG_CACHE_LINE_SIZE);
 	pg_atomic_uint64 ring_tail;

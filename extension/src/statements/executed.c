@@ -1,13 +1,12 @@
 /*
  * executed.c
- *	  The statement behind an EXECUTE of the top level.
+ *	  The statement that a top-level EXECUTE executes.
  *
- * A place for each process, which only that writes, without a lock: `reported`
- * is 0 while the other word changes, and a reader takes what it finds only for
- * the identifier that the process reports. A process that ended in the middle
- * leaves its words behind; they would hold for the same EXECUTE of the next
- * session in its slot, until that has started its statement.
- *
+ * Each process has a place that only this process writes, without a lock.
+ * `reported` is 0 while the other word changes. A reader uses a place only if
+ * the process reports the same identifier. A process that ended in the middle
+ * leaves its words. They could only mislead about the same EXECUTE of the
+ * next session in its slot, until that has started its statement.
  * Copyright (c) 2026, tacho contributors
  */
 #include "postgres.h"
@@ -28,14 +27,14 @@
 
 typedef struct Place
 {
-	pg_atomic_uint64 reported;	/* 0 = nothing is set */
+	pg_atomic_uint64 reported;	/* 0 = empty */
 	pg_atomic_uint64 query_id;
 } Place;
 
 HOT_DATA const CachedPlanSource *executed_pending = NULL;
 
-static Place *places = NULL;	/* by slot; NULL = nobody sets anything */
-static bool is_set = false;		/* by this process */
+static Place *places = NULL;	/* by slot; NULL = not set up */
+static bool is_set = false;		/* this process has set its place */
 
 void
 executed_shmem_request(void)
@@ -94,7 +93,7 @@ executed_expect(const ExecuteStmt *statement)
 {
 	PreparedStatement *prepared = FetchPreparedStatement(statement->name, false);
 
-	/* without one the server raises an error */
+	/* if there is none, the server raises an error */
 	executed_pending = prepared == NULL ? NULL : prepared->plansource;
 }
 

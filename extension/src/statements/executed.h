@@ -1,10 +1,10 @@
 /*
  * executed.h
- *	  The statement behind an EXECUTE of the top level.
+ *	  The statement that a top-level EXECUTE executes.
  *
- * What others see a session execute (pg_stat_activity, the log) stays the
- * server's business: there it is the EXECUTE. Costs and load belong to the
- * statement, so its query identifier stands in shared memory beside.
+ * pg_stat_activity and the log show the EXECUTE; the server decides about
+ * that. But costs and load belong to the executed statement, so its query
+ * identifier is in shared memory, too.
  *
  * Copyright (c) 2026, tacho contributors
  */
@@ -16,20 +16,22 @@
 
 #include "core/hot.h"
 
-/* In the hooks of shared memory. */
+/* Called by the hooks of shared memory. */
 extern void executed_shmem_request(void);
 extern void executed_shmem_startup(void);
 
 /*
- * What this process reports as `reported` is the statement `query_id` until
- * executed_clear(), which may be called without.
+ * Until executed_clear(), the `reported` query id of this process stands for
+ * the statement `query_id`. A call of executed_clear() without a set one is
+ * allowed.
  */
 extern void executed_set(uint64 reported, uint64 query_id);
 extern void executed_clear(void);
 
 /*
- * The statement that a process executes: what it has set for `reported`, or
- * else that itself. By slot of the process, as in compat.h. For everybody.
+ * The statement that a process executes: the one it has set for `reported`,
+ * or else `reported` itself. `slot` is the process's slot, as in compat.h.
+ * Any process may call it.
  */
 extern uint64 executed_in(int slot, uint64 reported);
 
@@ -37,19 +39,19 @@ extern uint64 executed_in(int slot, uint64 reported);
 extern uint64 executed_in_leader(uint64 reported);
 
 /*
- * The prepared statement that an EXECUTE of the top level has not started yet, or
- * NULL. Before it, functions in its arguments and functions that planning folds
- * may start other statements.
+ * The prepared statement that a top-level EXECUTE has not started yet, or
+ * NULL. Before it starts, functions in its arguments and functions that the
+ * planner folds may start other statements.
  */
 extern HOT_DATA const CachedPlanSource *executed_pending;
 
-/* An EXECUTE of the top level begins. */
+/* A top-level EXECUTE begins. */
 extern void executed_expect(const ExecuteStmt *statement);
 
 /*
- * A statement of the top level starts while executed_pending is set. If it belongs
- * to this prepared statement, samples have its query id instead of the EXECUTE's.
- * Other views go on showing what the server reports, the EXECUTE.
+ * A top-level statement starts while executed_pending is set. If it belongs
+ * to this prepared statement, samples get its query id instead of the
+ * EXECUTE's. Other views still show the EXECUTE, as the server reports it.
  */
 extern void executed_start(uint64 query_id);
 

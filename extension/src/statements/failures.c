@@ -1,13 +1,14 @@
 /*
  * failures.c
- *	  Errors, and the statements they are counted for.
+ *	  Counts errors for the statements that they leave.
  *
- * An error that leaves a statement is counted where it is caught on its way
- * (hooks.c), one of an attempt when it is reported, and one that left no
- * statement is counted then for the user and the database.
+ * An error is counted at one of three places. If it leaves a statement,
+ * hooks.c counts it where it is caught. If it ends an attempt, it is counted
+ * when it is reported. If it left no statement, it is counted then for the
+ * user and the database.
  *
- * Called by hooks on the user's path. Nothing here raises an error, waits or
- * allocates.
+ * Called by hooks in the user's session. Nothing here raises an error, waits
+ * or allocates.
  *
  * Copyright (c) 2026, tacho contributors
  */
@@ -28,11 +29,11 @@ HOT_DATA Attempt failures_attempt = {0};
 static emit_log_hook_type previous_emit_log = NULL;
 
 /*
- * Where the latest error left a statement of the top level: in the message
- * from the client that began then (0 = none) and in a subtransaction. While
- * both are the same, the error is on its way to the client. One that somebody
- * has caught is not: that ended its subtransaction. A background worker may
- * abort its transaction first and then report the error: then its code tells.
+ * The place where the latest error left a top-level statement: the client's
+ * message, by its start time (0 = none), and the subtransaction. While both
+ * are unchanged, the error is on its way to the client. An error that was
+ * caught has ended its subtransaction. A background worker may abort its
+ * transaction before it reports the error: then the error's SQLSTATE decides.
  */
 static HOT_DATA TimestampTz error_message = 0;
 static SubTransactionId error_subxact;
@@ -52,7 +53,7 @@ failures_forget(void)
 	error_message = 0;
 }
 
-/* Whether the error that is reported left a statement. */
+/* Whether the reported error left a statement. */
 static inline bool
 is_of_statement(int sqlstate)
 {
@@ -65,8 +66,8 @@ is_of_statement(int sqlstate)
 }
 
 /*
- * Whether the error that is reported ended an attempt. The message is compared
- * as well: its text is there then.
+ * Whether the reported error ended an attempt. Compares the text of the
+ * message, too.
  */
 static inline bool
 is_of_attempt(void)
@@ -76,7 +77,7 @@ is_of_attempt(void)
 		failures_attempt.string == debug_query_string;
 }
 
-/* An error of what was not executed. */
+/* Counts an error of a statement that was not executed. */
 static void
 count(const StatementKey *key, const StatementSource *source, int sqlstate)
 {
@@ -101,8 +102,8 @@ failures_count(const StatementKey *key, const StatementSource *source,
 }
 
 /*
- * Counts a failed attempt. The error may come from a function of somebody
- * else, whose identity is taken back only later.
+ * Counts a failed attempt. The error may come from a function of another
+ * user, whose identity is reset only later.
  */
 static void
 count_attempt(int sqlstate)
@@ -121,7 +122,7 @@ count_attempt(int sqlstate)
 	count(&key, &source, sqlstate);
 }
 
-/* Counts an error outside of statements for the user and the database. */
+/* Counts an error outside of statements, for the user and the database. */
 static void
 count_outside(int sqlstate)
 {
@@ -137,9 +138,10 @@ count_outside(int sqlstate)
 }
 
 /*
- * An error goes to the client: of an attempt, of a statement that has counted
- * it when it left, or of none. That happened before there was one (syntax,
- * missing objects), between statements, or at commit. Not called for what
+ * Counts an error that goes to the client: for an attempt, or outside of
+ * statements. If it left a statement, that has counted it. Errors outside
+ * happen before there is a statement (syntax, missing objects), between
+ * statements, or at commit. The server does not call this for errors that
  * log_min_messages keeps out of the log.
  */
 static void

@@ -1,6 +1,6 @@
 /*
  * failures.h
- *	  Errors, and the statements they are counted for.
+ *	  Counts errors for the statements that they leave.
  *
  * Copyright (c) 2026, tacho contributors
  */
@@ -15,9 +15,9 @@
 #include "statements/statements.h"
 
 /*
- * What the client asked for and the server is planning or starting now. Nobody
- * stands between it and the client who could catch an error: that is reported,
- * and counted then. So no error has to be caught on the way.
+ * The statement of the client that the server is planning or starting now. No
+ * code between it and the client can catch an error. So the error is reported
+ * in any case and counted then, and nothing has to catch it before.
  */
 typedef struct Attempt
 {
@@ -81,8 +81,8 @@ extern void failures_leave(void);
 extern void failures_forget(void);
 
 /*
- * Counts the error that is being handled, inside of PG_CATCH. `delta`: what the
- * statement used in the `ms` that it was executed, NULL = it was not.
+ * Counts the error that is being handled; inside of PG_CATCH. `delta` has the
+ * resources of the `ms` that the statement was executed, NULL = not executed.
  */
 extern void failures_count(const StatementKey *key, const StatementSource *source,
 						   StatementDelta *delta, double ms);

@@ -2,20 +2,20 @@
  * hooks.c
  *	  The hooks through which statements are measured.
  *
- * The hooks are put in place when shared memory is made, after all preloaded
- * libraries have put theirs: whatever the order of loading, other extensions
- * run inside of these, and see and change statements after these have read
- * them. No query identifier is ever changed here.
+ * The hooks are installed when shared memory is made, after all preloaded
+ * libraries have installed theirs. So these hooks are the outermost, whatever
+ * the order of loading. Other extensions see and change statements after
+ * them. No hook here changes a query identifier.
  *
- * What is counted, and at which nesting level, follows pg_stat_statements of
- * the same major version. An execution is followed in a record of this
- * process, found by its QueryDesc; a callback of the executor's memory
- * context releases it, however the execution ends. Errors are caught where the
- * nesting has to be put right; where they are only counted and go to the client
- * anyway, that happens when they are reported (failures.h).
+ * These hooks count the same statements, at the same nesting levels, as
+ * pg_stat_statements of the same major version. A record of this process,
+ * found by its QueryDesc, follows an execution. A callback of the executor's
+ * memory context releases it, however the execution ends. Errors are caught
+ * only where the nesting level must be restored. An error that goes to the
+ * client in any case is counted when it is reported (failures.h).
  *
- * No function here raises an error of its own, except where the server's own
- * functions do that are called in the middle.
+ * No function here raises an error of its own; functions of the server that
+ * it calls may.
  *
  * Copyright (c) 2026, tacho contributors
  */
@@ -49,7 +49,7 @@
 
 typedef struct Execution
 {
-	struct Execution *next;		/* started before, or in the list of free ones */
+	struct Execution *next;		/* started before, or next unused one */
 	const QueryDesc *query;
 	Oid			user;
 	double		ms;
@@ -68,17 +68,17 @@ static HOT_DATA ExecutorFinish_hook_type previous_finish = NULL;
 static HOT_DATA ExecutorEnd_hook_type previous_end = NULL;
 static ProcessUtility_hook_type previous_utility = NULL;
 
-/* depth of executors and utility commands; of planners where they differ */
+/* depth of executors and utility commands; of planners if counted apart */
 static HOT_DATA int level = 0;
 static HOT_DATA int plan_level = 0;
 
-static HOT_DATA Execution *running = NULL; /* the latest first */
+static HOT_DATA Execution *running = NULL; /* newest first */
 static HOT_DATA Execution *unused = NULL;
 static HOT_DATA int unused_count = 0;
 
 #define UNUSED_MAX 16
 
-/* ---- what is counted ---- */
+/* ---- counted statements ---- */
 
 static inline bool
 wanted(int depth)
@@ -95,7 +95,7 @@ tracked(int depth)
 	return wanted(depth) && !IsParallelWorker();
 }
 
-/* EXECUTE and PREPARE are not counted: what they execute is. */
+/* EXECUTE and PREPARE are not counted: the statement that they execute is. */
 static inline bool
 counts_as_utility(const Node *statement)
 {
@@ -114,7 +114,7 @@ make_key(StatementKey *key, uint64 query_id)
 	};
 }
 
-/* Adds to the entry of a statement; without a string it gets no text. */
+/* Adds to the entry of a statement. Without a string it gets no text. */
 static pg_attribute_hot void
 store(uint64 query_id, StatementDelta *delta, const StatementSource *source)
 {
@@ -125,8 +125,8 @@ store(uint64 query_id, StatementDelta *delta, const StatementSource *source)
 }
 
 /*
- * An error leaves a statement, counted or not. Inside of PG_CATCH, with the
- * level back at that of the statement.
+ * An error leaves a statement, counted or not. To be called inside of
+ * PG_CATCH, when `level` is the statement's level again.
  */
 static inline void
 error_leaves(void)
@@ -136,10 +136,10 @@ error_leaves(void)
 }
 
 /*
- * Counts a failure of a statement of this user: the error may come from a
- * function of somebody else, whose identity is taken back only when the
- * transaction ends. Where error_leaves() may be called. `delta`: what it used in
- * `ms`, NULL = it was not executed yet.
+ * Counts a failure for `user`. The error may come from a function of another
+ * user, whose identity is reset only when the transaction ends. Callable
+ * where error_leaves() is. `delta` has the resources used in `ms`, NULL = it
+ * was not executed yet.
  */
 static void
 store_failure(Oid user, uint64 query_id, const StatementSource *source,
@@ -152,7 +152,7 @@ store_failure(Oid user, uint64 query_id, const StatementSource *source,
 	failures_count(&key, source->string ? source : NULL, delta, ms);
 }
 
-/* What an execution runs, without the constants' places. */
+/* The text of an execution, without the positions of its constants. */
 static inline StatementSource
 source_of(const QueryDesc *query)
 {
@@ -175,7 +175,7 @@ execution_find(const QueryDesc *query)
 	return execution;
 }
 
-/* The executor's memory goes: the execution has ended or failed. */
+/* The executor's memory is freed: the execution has ended or failed. */
 static pg_attribute_hot void
 execution_release(void *arg)
 {
@@ -195,7 +195,7 @@ execution_release(void *arg)
 		pfree(execution);
 }
 
-/* Follows an execution from now on, if there is memory for it. */
+/* Makes a record that follows the execution, if there is memory for it. */
 static pg_attribute_hot void
 execution_follow(const QueryDesc *query)
 {
@@ -236,7 +236,7 @@ execution_failed(Execution *execution)
 					  &execution->delta, execution->ms);
 }
 
-/* A piece of an execution, which may be none: begins, fails, ends. */
+/* A piece of an execution begins. `execution` is NULL if it is not followed. */
 static inline void
 piece_begin(const QueryDesc *query, const Execution *execution, UsageStart *start)
 {
@@ -246,7 +246,7 @@ piece_begin(const QueryDesc *query, const Execution *execution, UsageStart *star
 	level++;
 }
 
-/* Inside of PG_CATCH. */
+/* To be called inside of PG_CATCH. */
 static inline void
 piece_failed(Execution *execution, const UsageStart *start)
 {
@@ -267,13 +267,13 @@ piece_end(Execution *execution, const UsageStart *start)
 	if (execution == NULL)
 		return;
 	execution->ms += usage_end(start, &execution->delta);
-	/* of one that goes on after it has become long, each piece is measured */
+	/* once an execution has become long, each later piece is measured */
 	if (unlikely(execution->ms >= LONG_MS) && tacho_statements_cpu != STATEMENTS_CPU_OFF)
 		execution->draw = (UsageDraw) {1, execution->draw.run_queue};
 }
 
 /*
- * Whether ExecutorFinish has anything to do: rest of changes, and triggers. If
+ * Whether ExecutorFinish has work to do: remaining changes, or triggers. If
  * not, nothing can be executed or fail in it.
  */
 static bool
@@ -299,11 +299,11 @@ on_post_parse_analyze(ParseState *pstate, Query *query, CompatJumble *jumble)
 		 : !counts_as_utility(query->utilityStmt)))
 		return;
 
-	/* without constants the text needs no care before it is executed */
+	/* without constants there is no need to make the text before execution */
 	if (jumble == NULL || jumble->clocations_count == 0)
 		return;
 
-	/* what is executed gives it its text then */
+	/* a secret may be in it: the execution gives the entry its text */
 	if (query->utilityStmt &&
 		(secrets_mask_all() ||
 		 secrets_in(query->utilityStmt, pstate->p_sourcetext,
@@ -326,7 +326,7 @@ call_planner(COMPAT_PLANNER_PARAMS)
 		: standard_planner(COMPAT_PLANNER_ARGS);
 }
 
-/* Plans where an error has to be caught: to count it or for the nesting. */
+/* Plans and catches errors, to count them or to restore the nesting level. */
 static PlannedStmt *
 plan_guarded(bool known, bool measured, bool nests, COMPAT_PLANNER_PARAMS)
 {
@@ -385,7 +385,7 @@ on_planner(COMPAT_PLANNER_PARAMS)
 	return result;
 }
 
-/* Parallel workers add to the entry of their statement: there has to be one. */
+/* Makes the statement's entry: parallel workers only add to an existing one. */
 static void
 expect_workers(const QueryDesc *query)
 {
@@ -461,13 +461,14 @@ call_run(COMPAT_RUN_PARAMS)
 }
 
 /*
- * The share of a parallel worker. Its blocks and WAL are in the leader's
- * numbers; the operating system's are not, so they are added here.
+ * Adds the CPU time and I/O of a parallel worker. The leader's counters
+ * include the worker's blocks and WAL, but not these.
  *
- * The query identifier of a worker is what the leader reports, which is of its
- * top level statement, and belongs to the user of that: not to the owner of a
- * function that the statement may be in. The leader makes the entry; where it
- * has none, the worker has nothing to add to.
+ * The worker's query identifier is the one that the leader reports: the
+ * identifier of the leader's top-level statement. It belongs to the user of
+ * that statement, not to the owner of a function that the worker's query may
+ * be in. The leader makes the entry; if there is none, the worker adds
+ * nothing.
  */
 static void
 run_in_worker(COMPAT_RUN_PARAMS)
@@ -503,7 +504,7 @@ run_in_worker(COMPAT_RUN_PARAMS)
 	usage_end(&start, &delta);
 	delta.groups &= GROUP_cpu;
 	delta.weight = (UsageDraw) {1, 1};
-	delta.counters.sampled_exec_time = 0;	/* the leader's time has it */
+	delta.counters.sampled_exec_time = 0;	/* it is in the leader's time */
 	if (counted)
 		statements_add_if_there(&key, &delta);
 }
@@ -612,7 +613,7 @@ call_utility(UTILITY_PARAMS)
 		statements_adopt_members();
 }
 
-/* A command that is counted. The statement may be gone when it returns. */
+/* Runs a counted command. The statement may be gone when it returns. */
 static void
 run_utility(UTILITY_PARAMS)
 {
@@ -652,7 +653,7 @@ run_utility(UTILITY_PARAMS)
 	secrets_command_free(&text);
 }
 
-/* A command is through; of the top level, it may have been an EXECUTE. */
+/* A command has ended. At top level it may have been an EXECUTE. */
 static inline void
 forget_execute(void)
 {
@@ -663,7 +664,7 @@ forget_execute(void)
 	}
 }
 
-/* A command that is not counted; `nests`: what it executes is not top level. */
+/* Runs an uncounted command. `nests`: its statements are not at top level. */
 static void
 pass_utility(bool nests, UTILITY_PARAMS)
 {
@@ -712,7 +713,7 @@ install_hooks(void)
 {
 	static bool installed = false;
 
-	/* shared memory is made anew after a crash; the hooks are still there */
+	/* memory is made again after a crash, but the hooks are still installed */
 	if (installed)
 		return;
 	installed = true;
@@ -761,7 +762,7 @@ hooks_at_toplevel(void)
 	return level == 0;
 }
 
-/* Where nothing is counted. */
+/* At startup if nothing is counted: removes an old saved file. */
 static void
 on_shmem_startup_unused(void)
 {

@@ -8,12 +8,12 @@
 #define TACHO_HOOKS_H
 
 /*
- * Sets statistics of statements up, unless they are switched off. To be called
- * once while preloaded libraries are loaded, after settings_init().
+ * Sets up statistics of statements, unless they are switched off. To be
+ * called once while preloaded libraries are loaded, after settings_init().
  */
 extern void hooks_init(void);
 
-/* Whether what is analysed now is what the client sent. */
+/* Whether the statement being analysed is the client's own. */
 extern bool hooks_at_toplevel(void);
 
 #endif							/* TACHO_HOOKS_H */

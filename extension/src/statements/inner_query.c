@@ -1,6 +1,6 @@
 /*
  * inner_query.c
- *	  Where the query inside of a utility command stands in its message.
+ *	  The place of the query inside of a utility command in its message.
  *
  * Called by hooks. Locking: none. Memory: none.
  *
@@ -38,8 +38,8 @@ inner_query(const Node *command)
 }
 
 /*
- * Whether nothing but the command stands in `source`. The text is the whole
- * message then, as in pg_stat_statements.
+ * Whether `source` contains only the command. Then its text is the whole
+ * message, as in pg_stat_statements.
  */
 static bool
 is_alone(const Query *command, const char *source)
@@ -55,7 +55,7 @@ is_alone(const Query *command, const char *source)
 	return *rest == '\0';
 }
 
-/* Whether a query says that it stands inside of the command. */
+/* Whether a query has a place, and this lies inside of the command. */
 static bool
 is_placed(const Query *inner, const Query *command)
 {

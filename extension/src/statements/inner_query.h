@@ -1,6 +1,6 @@
 /*
  * inner_query.h
- *	  Where the query inside of a utility command stands in its message.
+ *	  The place of the query inside of a utility command in its message.
  *
  * Copyright (c) 2026, tacho contributors
  */
@@ -10,10 +10,11 @@
 #include "nodes/parsenodes.h"
 
 /*
- * The query inside of EXPLAIN, CREATE TABLE AS and DECLARE CURSOR does not say
- * where it stands in `source` up to 17, nor always from 18 on. So its text would
- * be the whole message, with the literals of all other statements. Here such a
- * query gets the place of its command. Called when the command has been analysed.
+ * Gives the query inside of EXPLAIN, CREATE TABLE AS or DECLARE CURSOR the
+ * place of its command in `source`. Up to 17 such a query has no place, and
+ * from 18 on not always. Its text would then be the whole message, with the
+ * literals of all other statements. Call it when the command has been
+ * analysed.
  */
 extern void inner_query_place(Query *command, const char *source);
 

@@ -2,15 +2,15 @@
  * normalize.c
  *	  Query texts without their constants.
  *
- * The jumble state knows where constants begin. Where they end, the server's
- * own scanner tells: after each token it leaves a zero byte behind the token
- * in its copy of the text.
+ * The jumble state knows where constants begin. The server's own scanner
+ * finds where they end: after each token it leaves a zero byte behind the
+ * token in its copy of the text.
  *
- * The scanner may raise errors: the text was cut within a literal, or a
- * setting changed after the text was parsed. Then the result ends before what
- * could not be scanned.
+ * The scanner raises an error if the text was cut within a literal, or if a
+ * setting has changed since the text was parsed. The result then ends before
+ * the part that could not be scanned.
  *
- * Memory: the current context; garbage is left to it.
+ * Memory: the current context; garbage stays in it.
  *
  * Copyright (c) 2026, tacho contributors
  */
@@ -22,9 +22,9 @@
 #include "statements/normalize.h"
 
 /*
- * Codes of tokens. The header with all of them is not installed, but
- * parser/scanner.h promises that every grammar begins with these, in this
- * order, from 258 on.
+ * Codes of tokens. The header with all codes is not installed. But
+ * parser/scanner.h promises that every grammar begins with these tokens, in
+ * this order, from 258 on.
  */
 typedef enum Token
 {
@@ -48,11 +48,11 @@ typedef struct Normalizer
 	const char *text;
 	int			length;
 	int			limit;
-	int			copied;			/* bytes of text dealt with */
-	int			safe;			/* bytes known to hold no other constants */
-	int			next_number;	/* of the next $n */
+	int			copied;			/* bytes of text copied or replaced */
+	int			safe;			/* bytes without further constants */
+	int			next_number;	/* number n of the next $n */
 	bool		doubt;			/* see normalize_text() */
-	bool		lost;			/* nothing may be copied behind `safe` */
+	bool		lost;			/* nothing after `safe` may be copied */
 
 	core_yyscan_t scanner;
 	core_yy_extra_type extra;
@@ -61,8 +61,9 @@ typedef struct Normalizer
 } Normalizer;
 
 /*
- * The last short text. The statistics and the history ask for the same one,
- * right after each other, and scanning is most of what a new statement costs.
+ * The last short text and its result. The statistics and the history request
+ * the same text right after each other, and scanning is most of the cost of a
+ * new statement.
  */
 #define LAST_BYTES 1024
 
@@ -110,7 +111,7 @@ token_length(const Normalizer *n)
 	return strlen(n->extra.scanbuf + n->location);
 }
 
-/* Copies the text up to `end` unless that is behind. */
+/* Copies the text up to `end`, unless it has been copied. */
 static void
 copy_to(Normalizer *n, int end)
 {
@@ -130,8 +131,8 @@ replace(Normalizer *n, int location, int length, const char *suffix)
 }
 
 /*
- * Whether it is standard_conforming_strings that says where a token ends: a
- * plain string with a backslash before a quote.
+ * Whether the end of a token depends on standard_conforming_strings: true for
+ * a plain string with a backslash before a quote.
  */
 static bool
 is_ambiguous(const Normalizer *n, int location, int length)
@@ -186,7 +187,7 @@ compare_locations(const void *left, const void *right)
 	return (a > b) - (a < b);
 }
 
-/* The constants of the jumble state in order, without doubles. */
+/* The constants of the jumble state, sorted and without duplicates. */
 static int
 sort_locations(CompatJumble *jumble, LocationLen **sorted)
 {
@@ -212,8 +213,9 @@ sort_locations(CompatJumble *jumble, LocationLen **sorted)
 }
 
 /*
- * Moves the scanner to the token at `location` and returns its length, that
- * of a minus sign and the number behind it together; -1 when there is none.
+ * Moves the scanner to the token at `location` and returns the token's
+ * length. A minus sign and the number after it count as one token. Returns -1
+ * if no token begins there.
  */
 static int
 constant_length(Normalizer *n, int location)
@@ -233,7 +235,7 @@ constant_length(Normalizer *n, int location)
 	return -1;
 }
 
-/* Replaces what the jumble state names. */
+/* Replaces the constants that the jumble state has. */
 static void
 replace_locations(Normalizer *n, CompatJumble *jumble, int offset)
 {
@@ -280,7 +282,10 @@ scan(Normalizer *n, CompatJumble *jumble, int offset)
 		n->scanner = scanner_init(n->text, &n->extra, &ScanKeywords,
 								  ScanKeywordTokens);
 		compat_quiet_scanner(&n->extra);
-		/* the text has been parsed: what the setting forbids is not there */
+		/*
+		 * the text has been parsed, so it has no backslash that this setting
+		 * forbids
+		 */
 		n->extra.backslash_quote = BACKSLASH_QUOTE_ON;
 		if (jumble)
 			replace_locations(n, jumble, offset);
@@ -290,7 +295,10 @@ scan(Normalizer *n, CompatJumble *jumble, int offset)
 	}
 	PG_CATCH();
 	{
-		/* half a text for lack of memory would stay when there is some */
+		/*
+		 * lack of memory may pass: then the whole text can be made, not half
+		 * of it
+		 */
 		if (geterrcode() == ERRCODE_OUT_OF_MEMORY)
 			PG_RE_THROW();
 		held_restore(held);

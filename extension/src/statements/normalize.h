@@ -13,29 +13,30 @@
 
 /*
  * Appends `text` to `out` with constants replaced by $n, and stops soon after
- * `limit` bytes. With a jumble state those constants are replaced that the
- * query identifier leaves out; offsets in it count from `offset` bytes before
- * `text`. Without (utility statements) all literals are replaced, passwords
- * included.
+ * `limit` bytes. With a jumble state it replaces the constants that the query
+ * identifier ignores; offsets in the jumble state count from `offset` bytes
+ * before `text`. Without one (utility statements) it replaces all literals,
+ * passwords included.
  *
- * `text` ends with a zero byte at `length`. What cannot be scanned ends the
- * result, so that nothing slips through. `doubt`: the text may have been parsed
- * under another standard_conforming_strings (strings_in_doubt()); a literal
- * whose end depends on that ends the result, too. Returns the number of bytes of
- * `text` that the result stands for.
+ * `text` has a zero byte at `length`. The result ends before the first part
+ * that cannot be scanned, so that no constant slips through. `doubt`: the
+ * text may have been parsed with another standard_conforming_strings
+ * (strings_in_doubt()). Then the result also ends before a literal whose end
+ * depends on this setting. Returns the number of bytes of `text` that the
+ * result replaces.
  *
  * Swallows errors of the scanner, so it must not be called while an error is
- * being handled. Raises one when there is no memory for the result.
+ * being handled. Raises an error if there is no memory for the result.
  */
 extern int	normalize_text(StringInfo out, const char *text, int length,
 						   CompatJumble *jumble, int offset, int limit,
 						   bool doubt);
 
 /*
- * The values of standard_conforming_strings under which this process has
- * analysed statements: a bit for each. The server analyses the first statement
- * of a string as soon as it has parsed that string, so a string that was parsed
- * under another value than that of now leaves both bits here.
+ * The values of standard_conforming_strings with which this process has
+ * analysed statements: one bit for each. The server analyses the first
+ * statement of a string right after it has parsed the string. So if the
+ * setting has changed since, both bits are set here.
  */
 extern HOT_DATA int strings_seen;
 
@@ -47,9 +48,9 @@ strings_observe(void)
 }
 
 /*
- * Whether a text may have been parsed under another standard_conforming_strings
- * than that of now. Later statements of a message, bodies of functions and
- * prepared statements are analysed long after they were parsed.
+ * Whether a text may have been parsed with another value of
+ * standard_conforming_strings. Later statements of a message, function bodies
+ * and prepared statements are analysed long after they were parsed.
  */
 static inline bool
 strings_in_doubt(void)

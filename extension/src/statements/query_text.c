@@ -2,25 +2,26 @@
  * query_text.c
  *	  Texts of queries on their way from backends to the sampler.
  *
- * A hook behind parse analysis sees each statement. One whose entry in the
- * statistics of statements says that its text is known is left at the price of
- * one comparison. Otherwise the set in shared memory is asked, and only a text
- * that is new there is normalised and put into the ring. The set has bounds:
- * where ids meet in one place the later stays, and a text may come twice. The
- * sampler makes everybody forget once a day, so that each day's history has its
- * texts.
+ * A hook after parse analysis sees each statement. If the statement's entry
+ * says that its text is known, the hook costs one comparison. Otherwise the
+ * hook searches a set of keys in shared memory. Only a text whose key is not
+ * there is normalised and put into the ring. The set has a fixed size: a new
+ * key may replace another one, and then a text comes twice. Once a day the
+ * sampler makes all backends forget the texts, so that each day's history has
+ * its own.
  *
- * A role in a database never has more of the ring than is left for others, and
- * makes no texts once its share of the day is used up (text_share.h).
+ * A role in a database never takes more of the ring than is left for all
+ * others. It makes no more texts once its share of the day is used up
+ * (text_share.h).
  *
- * Locking: the ring is written and emptied under the lock "tacho", which is
- * only ever taken conditionally: nobody waits. The set is atomics without a
- * lock.
+ * Locking: backends write the ring under the lock "tacho", which they only
+ * acquire conditionally: none of them waits. The sampler reads it without the
+ * lock. The set consists of atomics.
  *
- * The hook runs on the user's path: it must not fail. All that can is done
- * inside PG_TRY; those errors come from the scanner and from memory, so there
- * is nothing to clean up but the error itself and the counters of held
- * interrupts (held.h).
+ * The hook runs in the user's session and must not fail. Everything that may
+ * raise an error runs inside PG_TRY. These errors come from the scanner and
+ * from lack of memory. So only the error itself and the counters of held
+ * interrupts (held.h) must be cleaned up.
  *
  * Copyright (c) 2026, tacho contributors
  */
@@ -42,19 +43,19 @@
 #include "statements/query_text.h"
 #include "statements/statements.h"
 
-#define TEXT_WAYS		8		/* places a key can have: half a cache line */
+#define TEXT_WAYS		8		/* places of a key: half a cache line */
 
-/* whose share of an account is used up, beside the hash of a role in a database */
+/* values of `share_used` beside the hash of a role in a database */
 #define NO_ROLE			0
 #define SEVERAL			UINT32_MAX
 
-/* more of a statement is not looked at */
+/* a longer statement is cut before it is scanned */
 #define SCAN_LIMIT		(64 * 1024)
 
-/* An entry of the ring; the bytes follow. Never wraps around. */
+/* An entry of the ring, followed by its bytes. It never wraps around. */
 typedef struct RingEntry
 {
-	uint32		size;			/* whole entry; 0 = go to the ring's begin */
+	uint32		size;			/* whole entry; 0 = continue at the begin */
 	Oid			database;
 	Oid			user;
 	int32		encoding;
@@ -86,7 +87,7 @@ query_text_account(Oid database, Oid user)
 	return role_hash(database, user) % TEXT_ACCOUNTS;
 }
 
-/* A role in a database as `share_used` names it. */
+/* A role in a database, as in `share_used`. */
 static uint32
 sharer(Oid database, Oid user)
 {
@@ -95,7 +96,7 @@ sharer(Oid database, Oid user)
 	return hash == NO_ROLE || hash == SEVERAL ? SEVERAL - 1 : hash;
 }
 
-/* Whether the sampler has said that this role has no room left. */
+/* Whether the sampler has reported that this role's share is used up. */
 static bool
 share_is_used(int account)
 {
@@ -105,8 +106,8 @@ share_is_used(int account)
 }
 
 /*
- * The same query id may belong to other texts in other databases, and a role
- * may be allowed to read only the texts of its own.
+ * Includes database and user: the same query id may have other texts in
+ * another database, and a role may be allowed to read only its own texts.
  */
 static uint64
 known_key(int64 query_id, Oid user)
@@ -118,7 +119,7 @@ known_key(int64 query_id, Oid user)
 	return key != 0 ? key : 1;
 }
 
-/* Ring space an entry of this many bytes needs. */
+/* Bytes of the ring for an entry with `length` bytes of text. */
 static uint32
 entry_size(int length)
 {
@@ -126,9 +127,9 @@ entry_size(int length)
 }
 
 /*
- * Puts an entry into the ring. The caller holds the lock. Returns false when
- * it is full. Behind the last entry before the end there is always room for
- * the `size` of a mark that sends readers to the begin.
+ * Puts an entry into the ring; false if the ring is full. The caller holds
+ * the lock. After the last entry before the end of the ring there is always
+ * room for a `size` of 0, which sends readers to the begin.
  */
 static bool
 ring_put(const RingEntry *entry, const char *bytes)
@@ -149,14 +150,14 @@ ring_put(const RingEntry *entry, const char *bytes)
 	}
 	memcpy(tacho_shared->ring + offset, entry, sizeof(*entry));
 	memcpy(tacho_shared->ring + offset + sizeof(*entry), bytes, entry->length);
-	pg_write_barrier();			/* the bytes are there before the head says so */
+	pg_write_barrier();			/* the bytes must be visible before the head */
 	pg_atomic_write_u64(&tacho_shared->ring_head, head + skip + entry->size);
 	return true;
 }
 
 /*
- * Room for the longest text of an account, which may have as much in the ring
- * as is left of it; a guess without the lock.
+ * Whether the longest text has room. An account may take as much of the ring
+ * as it leaves free. Without the lock this is only a guess.
  */
 static bool
 ring_has_room(int account)
@@ -185,9 +186,10 @@ ring_offer(const RingEntry *entry, const char *bytes)
 }
 
 /*
- * Appends the text of a statement as the setting wants it. Where nobody knows
- * the constants (utility statements, query ids of another module) every
- * literal goes. Returns the bytes of the text that the result stands for.
+ * Appends the text of a statement in the form of tacho.query_text. All
+ * literals are replaced if the constants are unknown (utility statements,
+ * query ids of another module). Returns the number of bytes of the text that
+ * the result replaces.
  */
 static int
 make_text(StringInfo out, const char *text, int length, const Query *query,
@@ -247,9 +249,9 @@ offer_text(const char *source, const Query *query, CompatJumble *jumble)
 }
 
 /*
- * As offer_text(), in a context of its own and without raising an error. A
- * text that cannot be made for lack of memory is done with: to try it at every
- * execution would help nobody.
+ * Like offer_text(), with a memory context of its own, and raises no error. A
+ * text that failed for lack of memory counts as known: trying it at every
+ * execution would not help.
  */
 static bool
 try_offer_text(const char *source, const Query *query, CompatJumble *jumble)
@@ -281,8 +283,8 @@ try_offer_text(const char *source, const Query *query, CompatJumble *jumble)
 }
 
 /*
- * The set of keys is an array of small groups; a key can be anywhere in its
- * group. 0 is a free place.
+ * The set of keys is an array of small groups. A key can be at any place of
+ * its group; 0 is a free place.
  */
 static inline pg_atomic_uint64 *
 group_of(uint64 key)
@@ -301,7 +303,7 @@ is_known(uint64 key)
 	return false;
 }
 
-/* Into a free place, or that of another key. */
+/* Puts a key into a free place, or replaces another key. */
 static void
 remember(uint64 key)
 {
@@ -315,7 +317,9 @@ remember(uint64 key)
 	pg_atomic_write_u64(&group[i], key);
 }
 
-/* Offers the text of a statement unless it is known. True if it is now. */
+/*
+ * Offers the text of a statement unless it is known. True if it is known now.
+ */
 static bool
 make_known(const char *source, const Query *query, CompatJumble *jumble)
 {
@@ -347,7 +351,10 @@ collect_text(ParseState *pstate, const Query *query, CompatJumble *jumble)
 		IsParallelWorker() ||
 		pg_atomic_read_u32(&tacho_shared->texts_wanted) == 0)
 		return;
-	/* read before the set: who makes all forget clears that first */
+	/*
+	 * read before the set: query_text_want() clears the set, then changes
+	 * this
+	 */
 	texts = pg_atomic_read_u32(&tacho_shared->texts_generation);
 	pg_read_barrier();
 	if (!statements_text_known(query->queryId, toplevel, texts) &&
@@ -359,7 +366,7 @@ static pg_attribute_hot void
 query_text_hook(ParseState *pstate, Query *query, CompatJumble *jumble)
 {
 	strings_observe();
-	/* raw texts are those of pg_stat_statements, neighbours included */
+	/* a raw text is the whole message, as in pg_stat_statements */
 	if (tacho_query_text != QUERY_TEXT_RAW)
 		inner_query_place(query, pstate->p_sourcetext);
 	if (previous_hook)
@@ -374,7 +381,7 @@ query_text_init(void)
 	post_parse_analyze_hook = query_text_hook;
 }
 
-/* Copies what is in the ring; NULL when it is empty or busy. */
+/* Copies the contents of the ring; NULL if it is empty. */
 static char *
 ring_copy(uint64 *first, uint64 *end)
 {
@@ -390,7 +397,7 @@ ring_copy(uint64 *first, uint64 *end)
 	begin = *first & (RING_BYTES - 1);
 	part = Min(*end - *first, RING_BYTES - begin);
 
-	/* no entry is written twice before the tail moves: no lock to read */
+	/* needs no lock: no entry is overwritten before the tail moves */
 	pg_read_barrier();
 	memcpy(copy, tacho_shared->ring + begin, part);
 	memcpy(copy + part, tacho_shared->ring, *end - *first - part);

@@ -17,8 +17,8 @@ typedef struct QueryText
 	Oid			user;
 	int			encoding;
 	int			length;			/* of `bytes` */
-	int			whole_length;	/* of the text when it was cut, else 0 */
-	const char *bytes;			/* not terminated */
+	int			whole_length;	/* of the whole text if it was cut, else 0 */
+	const char *bytes;			/* not null-terminated */
 } QueryText;
 
 /* Installs the hook that collects texts. */
@@ -26,27 +26,31 @@ extern void query_text_init(void);
 
 /*
  * Sampler: takes all texts out of the ring and calls `take` for each. Does
- * not wait: when a backend is just putting one in, nothing is taken.
+ * not wait for backends.
  */
 extern void query_text_drain(void (*take) (const QueryText *text));
 
 /*
- * Sampler: from now on texts are wanted, or not; `again` = also those that
- * were taken before.
+ * Sampler: says whether backends shall put texts into the ring. `again`: they
+ * also put those that were taken before.
  */
 extern void query_text_want(bool wanted, bool again);
 
 /*
- * Texts so far that found the ring full or busy, that could not be made, or of
- * which nothing could be kept; counting one more.
+ * Number of texts lost so far: the ring was full or busy, or the text could
+ * not be made, or nothing of it could be kept. query_text_drop() counts one
+ * more.
  */
 extern int64 query_text_dropped(void);
 extern void query_text_drop(void);
 
-/* Number of a role in a database below TEXT_ACCOUNTS. */
+/* Number of the account of a role in a database, below TEXT_ACCOUNTS. */
 extern int	query_text_account(Oid database, Oid user);
 
-/* Sampler: the role has no room left today, its backends need not try. */
+/*
+ * Sampler: the role's share of today is used up, so its backends need not
+ * try.
+ */
 extern void query_text_share_used(Oid database, Oid user);
 
 /* Key of a text: a hash of its bytes, never 0. */

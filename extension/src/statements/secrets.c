@@ -1,12 +1,12 @@
 /*
  * secrets.c
- *	  Passwords and their like in the texts of utility statements.
+ *	  Passwords and other secrets in the texts of utility statements.
  *
- * Any literal of a utility statement may be a secret, and nobody knows which
- * one: CALL make_user('bob', 'hunter2'). So the statistics keep what the history
- * has of these statements: no literal. Where the statistics stand for
- * pg_stat_statements, or raw texts are wanted, texts are as there, except for
- * statements that may be known to hold a secret.
+ * Any literal of a utility statement may be a secret: CALL make_user('bob',
+ * 'hunter2'). So the statistics keep these statements as the history does,
+ * without literals. If the statistics replace pg_stat_statements, or raw
+ * texts are wanted, texts are the same as there. Even then, literals are
+ * removed from statements that are likely to hold a secret.
  *
  * Called by hooks. Locking: none.
  *
@@ -24,19 +24,21 @@
 #include "statements/statements_shared.h"
 
 /*
- * In names of settings, options and columns, and in bodies of functions. An
- * address may have a password in front of the host.
+ * Words that suggest a secret in names of settings, options and columns, and
+ * in function bodies. "conninfo" is one, because an address may have a
+ * password before the host.
  */
 static const char *const words[] = {
 	"conninfo", "credential", "passphrase", "passwd", "password", "secret",
 	"token",
 };
 
-#define LEAST 5					/* letters that each word has */
+#define LEAST 5					/* letters of the shortest word */
 
 /*
- * How far a window of LEAST letters can move to the right when this is its last
- * letter, and no word is missed; 0 = a word may begin with the window.
+ * By the last letter of a window of LEAST letters: how far the window can
+ * move to the right without missing a word. 0 = a word may begin at the
+ * window.
  */
 static const uint8 *
 word_steps(void)
@@ -63,7 +65,7 @@ word_steps(void)
 static bool
 begins_with_word(const char *text, int length)
 {
-	char		first = text[0] | 0x20;	/* of a letter: in lower case */
+	char		first = text[0] | 0x20;	/* a letter in lower case */
 
 	for (int i = 0; i < lengthof(words); i++)
 		if (first == words[i][0] && (int) strlen(words[i]) <= length &&
@@ -102,7 +104,7 @@ has_address(const char *text, int length)
 	return false;
 }
 
-/* Statements whose literals are mostly addresses and what opens them. */
+/* Statements whose literals are mostly addresses and credentials. */
 static bool
 is_about_access(const Node *statement)
 {
@@ -144,8 +146,8 @@ secrets_in(const Node *statement, const char *string, int location, int length)
 }
 
 /*
- * The text without any literal, in the current context; may raise errors. A text
- * that is too long to be kept is cut before it is scanned.
+ * Returns the text without literals, in the current memory context; may raise
+ * errors. A text that is too long to keep is cut before it is scanned.
  */
 static char *
 mask(const char *string, int location, int length)
@@ -167,7 +169,7 @@ mask(const char *string, int location, int length)
 	return MemoryContextStrdup(TopMemoryContext, out.data);
 }
 
-/* As mask(); NULL when there is no memory. */
+/* Like mask(), but returns NULL if there is no memory. */
 static char *
 mask_or_nothing(const char *string, int location, int length)
 {
@@ -203,7 +205,10 @@ secrets_command_text(const PlannedStmt *pstmt, const char *string, bool known)
 	int			length = pstmt->stmt_len;
 	CommandText text = {{string, location, length}};
 
-	/* after SET ROLE it counts for another user, whose entry may lack the text */
+	/*
+	 * after SET ROLE it counts for another user, whose entry may lack the
+	 * text
+	 */
 	known = known && secrets_mask_all() && !IsA(pstmt->utilityStmt, VariableSetStmt);
 	if (known || string == NULL)
 		text.source.string = NULL;

@@ -1,6 +1,6 @@
 /*
  * secrets.h
- *	  Passwords and their like in the texts of utility statements.
+ *	  Passwords and other secrets in the texts of utility statements.
  *
  * Copyright (c) 2026, tacho contributors
  */
@@ -13,14 +13,14 @@
 #include "statements/statements.h"
 
 /*
- * Whether the text of a utility statement may hold a secret: by what the
- * statement is, or by a word in it such as "password". `location` and `length`
- * say where it stands in `string`, as in PlannedStmt.
+ * Whether the text of a utility statement may hold a secret: by the kind of
+ * statement, or by a word in it such as "password". `location` and `length`
+ * are its place in `string`, as in PlannedStmt.
  */
 extern bool secrets_in(const Node *statement, const char *string,
 					   int location, int length);
 
-/* Whether utility statements are kept without any literal, see secrets.c. */
+/* Whether all literals of utility statements are removed; see secrets.c. */
 static inline bool
 secrets_mask_all(void)
 {
@@ -28,15 +28,16 @@ secrets_mask_all(void)
 }
 
 /*
- * The text to count a command with: what the client sent, or that without any
- * literal; NULL when it is `known`, or there is no memory. Made before the command
- * is executed: where errors are handled nothing may fail. Never raises an error.
- * To be given back by secrets_command_free(); no transaction ends its life.
+ * The text for counting a command: the client's string, or the same without
+ * literals. NULL if the text is `known`, or if there is no memory. Make it
+ * before the command is executed, because nothing may fail while an error is
+ * handled. Never raises an error. Free it with secrets_command_free(); the
+ * end of a transaction does not.
  */
 typedef struct CommandText
 {
-	StatementSource source;		/* its string NULL = none */
-	char	   *masked;			/* NULL = the string is what the client sent */
+	StatementSource source;		/* .string NULL = no text */
+	char	   *masked;			/* NULL = the client's string */
 } CommandText;
 
 extern CommandText secrets_command_text(const PlannedStmt *pstmt,

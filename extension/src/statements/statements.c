@@ -1,20 +1,21 @@
 /*
  * statements.c
- *	  Statistics of statements: entries and their stripes, finding, adding.
+ *	  Statistics of statements: finding entries and adding to their stripes.
  *
- * The way of an execution: its entry is found in the index without a lock; the
- * stripe of the entry is locked (one atomic operation), the generation compared,
- * the counters added. Only what is not found so is looked for under the shared
- * lock of the partition; creation takes it exclusively.
+ * An execution finds its entry in the index without a lock. It locks a stripe
+ * of the entry (one atomic operation), compares the generation, and adds its
+ * counters. Only if this search fails does it search again under the shared
+ * lock of the partition. To make an entry it takes that lock exclusively.
  *
- * When the stripe is busy, the entry gets more stripes, spread over backends.
- * When all of them are busy or cannot be had, the backend sleeps ten times 50
- * us at most and then counts the execution as skipped: the holder may have been
- * stopped by the operating system for any time.
+ * If the stripe is busy, the entry gets more stripes, and backends are spread
+ * over them. If all stripes are busy, or there are no more, the backend
+ * sleeps at most ten times 50 us and then counts the execution as skipped. It
+ * cannot wait longer: the operating system may have stopped the holder for
+ * any time.
  *
- * Nothing here raises errors on the way of an execution. Interrupts are held
+ * Nothing on the path of an execution raises errors. Interrupts are held
  * while chunks, slots or groups are taken from the pools, so that a backend
- * cannot end in between and lose them.
+ * cannot exit in between and lose them.
  *
  * Locking rules: statements_shared.h.
  *
@@ -30,10 +31,10 @@
 #include "core/hot.h"
 #include "statements/statements_shared.h"
 
-#define CHAIN_STEPS 64			/* of a walk that may have gone astray */
-#define EXACT_CALLS 16			/* executions before one may be sampled */
-#define TINY_MS 0.2				/* ... below which measuring it costs over 1 % */
-#define TINY_COUNTS 4			/* executions that one of these counts for */
+#define CHAIN_STEPS 64			/* steps before a walk counts as astray */
+#define EXACT_CALLS 16			/* executions before any is sampled */
+#define TINY_MS 0.2				/* below, measuring costs over 1 % */
+#define TINY_COUNTS 4			/* ... so each of these counts for four */
 
 /* An entry that was found: `entry` NULL = none. */
 typedef struct Found
@@ -47,10 +48,10 @@ typedef enum
 	ADD_DONE, ADD_STALE, ADD_BUSY
 } AddResult;
 
-/* an error is being handled: locks are tried, not waited for */
+/* an error is being handled: locks are only tried */
 static bool hurried = false;
 
-/* what was found last: a statement is looked for several times on its way */
+/* the newest result: one statement searches for its entry several times */
 static HOT_DATA struct
 {
 	uint64		query_id;
@@ -60,9 +61,9 @@ static HOT_DATA struct
 /* ---- stripes ---- */
 
 /*
- * Locks all stripes of an entry, or none. Partition lock held exclusively.
- * Between this and entry_unlock_stripes() nothing may be called that is not
- * in these files.
+ * Locks all stripes of an entry, or none. The caller holds the partition lock
+ * exclusively. Until entry_unlock_stripes() only functions of these files may
+ * be called.
  */
 bool
 entry_lock_stripes(StatementEntry *entry)
@@ -90,10 +91,10 @@ entry_unlock_stripes(StatementEntry *entry)
 }
 
 /*
- * Takes an entry out: adds its counters to `counters` unless that is NULL,
- * hands its text over, and unlocks its stripes, which belong to nobody then.
- * Partition lock held exclusively, stripes locked. Afterwards, with the lock
- * released, entry_release() must follow.
+ * Removes an entry from the index. Adds its counters to `counters` unless
+ * that is NULL, hands over its text, and unlocks its stripes, which are then
+ * free. The caller holds the partition lock exclusively and the stripes.
+ * After releasing the partition lock, it must call entry_release().
  */
 void
 entry_remove(StatementEntry *entry, Counters *counters, uint32 *text)
@@ -118,7 +119,7 @@ entry_remove(StatementEntry *entry, Counters *counters, uint32 *text)
 	entry->text_first = 0;
 }
 
-/* Gives slot and text of a removed entry back. */
+/* Frees the slot and the text of a removed entry. */
 void
 entry_release(StatementEntry *entry, uint32 text)
 {
@@ -127,7 +128,7 @@ entry_release(StatementEntry *entry, uint32 text)
 			  entry - statements_memory.entries + 1);
 }
 
-/* All but the slot, which is not free yet. */
+/* Frees everything but the slot. */
 void
 entry_release_text(StatementEntry *entry, uint32 text)
 {
@@ -140,7 +141,7 @@ entry_release_text(StatementEntry *entry, uint32 text)
 		pg_atomic_sub_fetch_u32(&statements_memory.shared->entries, 1);
 }
 
-/* Gives an entry more stripes if there are any. False if it has not got any. */
+/* Gives an entry more stripes; false if that was not possible. */
 static bool
 entry_promote(StatementEntry *entry, uint64 generation)
 {
@@ -196,7 +197,7 @@ partition_acquire(LWLock *lock, LWLockMode mode)
 
 /* ---- adding ---- */
 
-/* The clock spares an entry that is used again. A lost update does no harm. */
+/* The clock spares entries with usage. A lost update does no harm. */
 static inline void
 entry_touch(StatementEntry *entry)
 {
@@ -206,7 +207,10 @@ entry_touch(StatementEntry *entry)
 		entry->usage = usage + 1;
 }
 
-/* Makes a sample that takes `taken` of `left` count for `n`, or fewer, but itself. */
+/*
+ * Weight of a sample that uses `taken` of the `left` milliseconds: `n`, but
+ * not more than fit into `left`, and at least 1.
+ */
 static inline double
 bounded_weight(double n, double taken, double left)
 {
@@ -214,10 +218,10 @@ bounded_weight(double n, double taken, double left)
 }
 
 /*
- * Weighs what was measured of an execution by how many it counts for. Of a
- * statement whose executions differ, one that was drawn may take much more than
- * the others: no statement has more CPU time than it has taken time. (Parallel
- * workers have more; they are no samples.)
+ * Multiplies the measurements of an execution by its weight. If executions of
+ * a statement differ, the drawn one may have used much more than the others.
+ * So the weight is limited: no statement may have more CPU time than
+ * duration. (Parallel workers may, but they are not sampled.)
  */
 static inline void
 weigh(const HotCounters *hot, uint32 there, StatementDelta *delta)
@@ -244,8 +248,8 @@ weigh(const HotCounters *hot, uint32 there, StatementDelta *delta)
 }
 
 /*
- * The caller holds the lock of `stripe`, so nothing is called here that may fail.
- * `measured` is a constant: with GROUP_cpu, or without.
+ * Adds to a stripe. The caller holds its lock, so nothing that may fail is
+ * called. `measured` is a constant: with GROUP_cpu, or without.
  */
 static pg_attribute_always_inline void
 stripe_add(Stripe *stripe, RarePart *rare, StatementDelta *delta,
@@ -268,12 +272,12 @@ stripe_add(Stripe *stripe, RarePart *rare, StatementDelta *delta,
 }
 
 /*
- * How often the entry is measured from now on, by the executions that its own
- * stripe has seen, if these are short: a quarter up to 64, a 16th up to 1,024. So
- * a hundred are measured before it gets rare. Of a statement whose executions
- * are so short that measuring one is felt, each counts for four: a quarter of
- * them is enough to tell what it takes, which is little. The caller holds the
- * lock.
+ * Sets the share of executions that are measured from now on, if those that
+ * the entry's own stripe has seen are short: a quarter up to 64 executions, a
+ * 16th up to 1,024. So about a hundred are measured before it becomes rare.
+ * If they are so short that measuring one is noticeable, each counts for
+ * four: fewer measurements are enough for a statement that uses so little.
+ * The caller holds the stripe's lock.
  */
 static inline void
 entry_rate(StatementEntry *entry)
@@ -293,7 +297,7 @@ entry_rate(StatementEntry *entry)
 		entry->one_of = one_of;
 }
 
-/* Tries each stripe of the entry once. `measured`: see stripe_add(). */
+/* Tries each stripe of the entry once. For `measured` see stripe_add(). */
 static pg_attribute_always_inline AddResult
 try_each(StatementEntry *entry, uint64 generation,
 		 StatementDelta *delta, TimestampTz now, bool measured)
@@ -312,7 +316,7 @@ try_each(StatementEntry *entry, uint64 generation,
 		if (pg_atomic_read_u64(&stripe->generation) != generation)
 		{
 			stripe_unlock(stripe);
-			/* the group may just have gone to another entry */
+			/* another entry may just have got the group */
 			if (pg_atomic_read_u64(&entry->generation) != generation)
 				return ADD_STALE;
 			continue;
@@ -346,7 +350,7 @@ try_stripes(StatementEntry *entry, uint64 generation,
 	return try_each(entry, generation, delta, now, false);
 }
 
-/* More stripes and some patience for an entry whose stripes are all busy. */
+/* Promotes the entry and tries again for a while: all stripes were busy. */
 static pg_noinline AddResult
 entry_add_busy(StatementEntry *entry, uint64 generation,
 			   StatementDelta *delta, TimestampTz now)
@@ -381,8 +385,8 @@ entry_add(StatementEntry *entry, uint64 generation,
 /* ---- finding ---- */
 
 /*
- * True if `entry` is that of `key` in this moment. No lock: the key may be
- * changing, and then the generation is none, or one that no stripe has.
+ * True if `entry` has this key now. There is no lock, so the key may be
+ * changing. Then the generation is 0, or one that no stripe has.
  */
 static inline bool
 entry_is(StatementEntry *entry, const StatementKey *key, uint64 *generation)
@@ -393,9 +397,9 @@ entry_is(StatementEntry *entry, const StatementKey *key, uint64 *generation)
 }
 
 /*
- * The entry of `key`, without a lock. Chains may change meanwhile and send the
- * walk astray: what it finds is the entry, but one may be there that it has not
- * found.
+ * Finds the entry of `key` without a lock. A chain may change during the
+ * walk. An entry that the walk finds is always right, but it may miss an
+ * entry that exists.
  */
 static pg_attribute_hot Found
 walk_unlocked(const StatementKey *key)
@@ -462,7 +466,7 @@ statements_text_there(uint64 query_id, bool toplevel)
 	return found.entry != NULL && !found.entry->wants_text;
 }
 
-/* The mark of a text: of which entry, and which texts count. */
+/* The value of `text_known`: the generation of the entry and `texts`. */
 static inline uint64
 text_mark(const Found *found, uint32 texts)
 {
@@ -489,7 +493,7 @@ statements_note_text(uint64 query_id, bool toplevel, uint32 texts)
 
 /* ---- creation ---- */
 
-/* Fills a slot that nobody else can reach yet. Generation stays 0. */
+/* Fills a slot that no other process can reach yet. Its generation stays 0. */
 void
 entry_init(StatementEntry *entry, const StatementKey *key, uint32 hash,
 		   TimestampTz now)
@@ -547,7 +551,7 @@ entry_link_new(StatementEntry *entry)
 	return was_new;
 }
 
-/* A slot for one more entry, within the limit; NULL if there is no room. */
+/* Takes a slot for a new entry; NULL if the limit is reached. */
 static StatementEntry *
 slot_take(void)
 {
@@ -565,7 +569,7 @@ slot_take(void)
 	return number == 0 ? NULL : &statements_memory.entries[number - 1];
 }
 
-/* Stores a text of `owner` and says where it is, 0 = nowhere. */
+/* Stores a text of `owner` and returns its first chunk, 0 = no room. */
 static uint32
 source_store(const StatementKey *owner, const SourceText *text)
 {
@@ -577,7 +581,7 @@ source_store(const StatementKey *owner, const SourceText *text)
 	return first;
 }
 
-/* Takes a slot and fills it. NULL if there is no room. Interrupts are held. */
+/* Takes a slot and fills it; NULL if there is no room. Interrupts are held. */
 static StatementEntry *
 entry_fill(const StatementKey *key, uint32 hash,
 		   const StatementSource *source, const SourceText *text)
@@ -602,8 +606,8 @@ entry_fill(const StatementKey *key, uint32 hash,
 }
 
 /*
- * Makes the entry `key`. NULL if there is no room for it. The text is made
- * before interrupts are held.
+ * Makes the entry `key`; NULL if there is no room. The text is made before
+ * interrupts are held, because scanning takes time.
  */
 static StatementEntry *
 entry_create(const StatementKey *key, uint32 hash,
@@ -645,7 +649,7 @@ entry_find(const StatementKey *key, uint32 hash, StatementEntry **entry,
 	return true;
 }
 
-/* Finds or makes the entry; none if there is no room. */
+/* Finds or makes the entry; .entry is NULL if there is no room. */
 static Found
 entry_get(const StatementKey *key, const StatementSource *source)
 {
@@ -658,7 +662,7 @@ entry_get(const StatementKey *key, const StatementSource *source)
 	return found;
 }
 
-/* Gives an entry a stored text if it is still there and lacks one. */
+/* Gives a stored text to an entry, if the entry still exists and lacks one. */
 static void
 entry_take_text(StatementEntry *entry, uint64 generation, uint32 first,
 				int length, bool normalized)
@@ -683,7 +687,7 @@ entry_take_text(StatementEntry *entry, uint64 generation, uint32 first,
 	text_free(first);
 }
 
-/* Gives an entry the text that did not fit when it was made. */
+/* Gives an entry the text that did not fit when the entry was made. */
 static void
 entry_fill_text(StatementEntry *entry, uint64 generation,
 				const StatementSource *source)
@@ -691,7 +695,7 @@ entry_fill_text(StatementEntry *entry, uint64 generation,
 	SourceText	text;
 	uint32		first;
 
-	/* a raw text must not stand where a normalised one belongs */
+	/* a raw text must not take the place of a normalised one */
 	if ((entry->wants_jumble && source->jumble == NULL && !source->masked) ||
 		!text_has_room(&entry->key, entry->text_length))
 		return;
@@ -706,7 +710,7 @@ entry_fill_text(StatementEntry *entry, uint64 generation,
 		pfree(text.owned);
 }
 
-/* ---- what hooks call ---- */
+/* ---- called by hooks ---- */
 
 pg_attribute_hot void
 statements_remember(const StatementKey *key, const StatementSource *source)
@@ -726,7 +730,7 @@ statements_add(const StatementKey *key, StatementDelta *delta,
 	Found		found = find_unlocked(key);
 	AddResult	result = ADD_STALE;
 
-	/* an entry may go between being found and being added to, not often */
+	/* an entry may rarely be removed between finding and adding */
 	for (int attempt = 0; result == ADD_STALE && attempt < 4; attempt++)
 	{
 		if (found.entry == NULL)

@@ -3,8 +3,8 @@
  *	  Statistics of statements: one entry for each user, database, query
  *	  identifier and nesting (top level or not).
  *
- * What hooks and SQL functions call. The layout of the shared memory is in
- * statements_shared.h.
+ * The interface for hooks and SQL functions. The layout of the shared memory
+ * is in statements_shared.h.
  *
  * Copyright (c) 2026, tacho contributors
  */
@@ -15,9 +15,10 @@
 #include "core/counters.h"
 
 /*
- * Identity of an entry. Zero it before filling: it is compared as bytes. Query
- * id 0 is of no statement: without a user what was evicted of the database,
- * with one the errors that happened outside of statements.
+ * Identity of an entry. Zero it before filling it: keys are compared as
+ * bytes. Query id 0 marks two kinds of entries without a statement. Without a
+ * user, it has the counters evicted from the database; with a user, the
+ * errors that happened outside of statements.
  */
 typedef struct StatementKey
 {
@@ -29,8 +30,9 @@ typedef struct StatementKey
 } StatementKey;
 
 /*
- * How many executions one counts for in the counters of the operating system:
- * its usage, and its wait for a CPU. 0 = it is not measured.
+ * Weight of an execution's measurements by the operating system: number of
+ * executions that it stands for, for its usage and for its wait for a CPU. 0
+ * = this was not measured.
  */
 typedef struct UsageDraw
 {
@@ -39,40 +41,41 @@ typedef struct UsageDraw
 } UsageDraw;
 
 /*
- * What one planning or execution adds to an entry. Counters of the operating
- * system are those of the execution itself until they are added.
+ * The counters that one planning or execution adds to an entry. Counters of
+ * the operating system are those that the execution itself used;
+ * statements_add() weighs them.
  */
 typedef struct StatementDelta
 {
-	uint32		groups;			/* groups of `counters` that are filled */
+	uint32		groups;			/* groups that `counters` has */
 	int32		histogram_bucket;	/* -1 = none */
 	int32		sqlstate;		/* of the error, 0 = none */
-	UsageDraw	weight;			/* with GROUP_cpu */
+	UsageDraw	weight;			/* of an execution, 0 = none */
 	int64		plan_id;		/* of an execution, 0 = it has none */
-	Counters	counters;		/* only members of `groups` are set */
+	Counters	counters;		/* only `groups` are set */
 } StatementDelta;
 
-/* Where the text of a statement is, if an entry has to be made for it. */
+/* The text of a statement, for an entry that has to be made or lacks it. */
 typedef struct StatementSource
 {
-	const char *string;			/* what the client sent, zero terminated */
+	const char *string;			/* the client's message, zero-terminated */
 	int			location;		/* of the statement in it, -1 = unknown */
 	int			length;			/* 0 = the rest, as in PlannedStmt */
-	CompatJumble *jumble;	/* constants, or NULL: text is taken as it is */
-	bool		masked;			/* as it is, it has no constants */
+	CompatJumble *jumble;	/* constants, or NULL: keep the text as it is */
+	bool		masked;			/* the text has no constants */
 } StatementSource;
 
 /*
  * Copy of an entry, made by statements_read().
  *
- * restored: the entry was loaded when the server started (or made its memory
- * anew after a crash). Its counters then began with numbers that were counted
- * before, part of which is in the history: at first sight of such a
- * (key, generation) they are the baseline of differences and no difference
- * themselves. An entry that is not restored began with zero at stats_since.
- * Both hold for the entries without query id, too. Generations are given out
- * anew when memory is: (key, generation) is an identity only for as long as
- * the process that compares it has been attached.
+ * restored: the entry was loaded when the server started, or when its memory
+ * was made again after a crash. Its counters then began with older numbers,
+ * and the history has a part of these. When a reader of differences first
+ * sees such a (key, generation), its counters are only the base of later
+ * differences. An entry that is not restored began with zeros at stats_since.
+ * Entries without a query id follow the same rules. Generations begin again
+ * when the memory is made again. So (key, generation) identifies an entry
+ * only while the comparing process stays attached.
  */
 typedef struct StatementCopy
 {
@@ -80,18 +83,18 @@ typedef struct StatementCopy
 	uint64		generation;
 	TimestampTz stats_since;
 	TimestampTz minmax_stats_since;
-	TimestampTz text_since;		/* 0 = there is no text */
+	TimestampTz text_since;		/* 0 = no text */
 	TimestampTz last_error_at;
 	int32		last_sqlstate;
 	int32		encoding;
 	Counters	counters;
-	bool		restored;		/* see below */
+	bool		restored;		/* see above */
 	bool		has_text;
 	char	   *text;			/* in StatementReader's buffer, or NULL */
 	int			text_length;
 } StatementCopy;
 
-/* What is counted for each plan, in the units of Counters. */
+/* The counters of one plan, in the units of Counters. */
 typedef struct PlanCounters
 {
 	int64		calls;
@@ -102,13 +105,13 @@ typedef struct PlanCounters
 	int64		temp_blks_written;
 } PlanCounters;
 
-/* Plans of an entry that are counted at a time, once there are two. */
+/* Plans of an entry that are counted at the same time, once it has two. */
 #define PLANS_AT_ONCE 4
 
 /*
- * The plans of an entry. Their counters add up to what the entry has counted.
- * Plan id 0: executions whose plan is not known, because they were before the
- * server started, or of plans that have made room for others.
+ * The plans of an entry. Their counters add up to the entry's counters. Plan
+ * id 0 has the executions of unknown plans: from before the server started,
+ * or of plans that have made room for others.
  */
 typedef struct PlanRow
 {
@@ -124,97 +127,104 @@ typedef struct PlanRows
 	PlanRow		row[PLANS_AT_ONCE + 1];
 } PlanRows;
 
-/* Walks all entries. Zero it, set with_text, call until false. */
+/*
+ * Walks over all entries. Zero it, set with_text, call until it returns
+ * false.
+ */
 typedef struct StatementReader
 {
 	uint32		slot;
 	bool		with_text;
-	TimestampTz texts_since;	/* only texts kept since, 0 = all */
-	int			waited;			/* ms, for writers stopped amid writing */
+	TimestampTz texts_since;	/* only newer texts, 0 = all */
+	int			waited;			/* ms of waiting for stopped writers */
 	char	   *buffer;
 	Size		buffer_size;
 } StatementReader;
 
 typedef struct StatementsInfo
 {
-	int64		evicted;		/* entries that made room */
-	int64		skipped;		/* executions that could not be counted */
+	int64		evicted;		/* evicted entries */
+	int64		skipped;		/* executions not counted */
 	int64		entries;
 	int64		max;			/* in effect */
 	int64		reserved;
-	int64		plans_missing;	/* executions not counted for their plan */
+	int64		plans_missing;	/* executions without a plan's counters */
 	int64		text_bytes;
 	int64		text_bytes_max; /* in effect */
-	int64		texts_missing;	/* times a text did not fit */
+	int64		texts_missing;	/* number of times that a text did not fit */
 	int64		normalizations;
-	int64		promotions;		/* entries that got more stripes */
+	int64		promotions;		/* times that an entry got more stripes */
 	TimestampTz stats_reset;
 	TimestampTz last_eviction;	/* 0 = never */
 } StatementsInfo;
 
-/* At server start: hooks of shared memory, see hooks.c. */
+/* At server start, from the hooks of shared memory; see hooks.c. */
 extern void statements_shmem_request(void);
 extern bool statements_shmem_startup(void);
 
-/* Whether entries are kept at all in this server. */
+/* Whether this server keeps statistics of statements. */
 extern bool statements_active(void);
 
 /*
- * An execution that takes as long, in ms, has its CPU time and I/O measured, also
- * when it was not drawn. It is the begin of a bucket of the histogram.
+ * An execution of this duration, in ms, or longer has its CPU time and I/O
+ * counted even if it was not drawn. It is the lower limit of a histogram
+ * bucket.
  */
 #define LONG_MS 4.096
 
 /*
- * Adds `delta` to the entry `key`, which is made when it is missing. Never
- * raises an error; what could not be added is counted as skipped. Without a
- * source the entry has no text until a call with one follows.
+ * Adds `delta` to the entry `key`, and makes the entry if it is missing.
+ * Never raises an error; executions that could not be added are counted as
+ * skipped. Without a source a new entry has no text until a call with a
+ * source follows.
  *
- * An entry that is there and has its text is added to without a lock of the
- * server: after half a millisecond of trying the execution is skipped. To make an
- * entry, or to give it a text, this waits for the lock of its partition, one of
- * 64. Its holders allocate nothing, raise nothing and wait for nothing under it;
- * the longest is a reader that copies a text, a 16th of the memory for texts at
- * most. If the operating system stops a holder, all who make entries in its
- * partition wait until that runs again.
+ * If the entry exists and has its text, no lock of the server is taken: after
+ * half a millisecond of trying, the execution is skipped. To make an entry or
+ * give it a text, the function waits for the lock of its partition, one of
+ * 64. A holder of this lock does not allocate, raise or wait. The longest
+ * holder is a reader that copies a text, which has at most a 16th of the
+ * memory for texts. If the operating system stops a holder, all processes
+ * that make entries in this partition wait until it runs again.
  */
 extern void statements_add(const StatementKey *key,
 						   StatementDelta *delta,
 						   const StatementSource *source);
 
 /*
- * The same while an error is being handled, for counting that. Its locks are
- * only ever tried, for half a millisecond: the process may hold others.
+ * The same while an error is being handled, to count this error. Locks are
+ * only tried, for half a millisecond, because the process may hold other
+ * locks.
  */
 extern void statements_add_failure(const StatementKey *key,
 								   StatementDelta *delta,
 								   const StatementSource *source);
 
-/* Adds `delta` to the entry `key`, or nothing where there is none. */
+/* Adds `delta` to the entry `key` if there is one. */
 extern void statements_add_if_there(const StatementKey *key,
 									StatementDelta *delta);
 
 /*
- * Makes the entry `key` with its normalised text, or gives it the text it
- * lacks. Does nothing when it has one. Never raises an error.
+ * Makes the entry `key` with its normalised text, or gives the entry its
+ * missing text. Does nothing if it has a text. Never raises an error.
  */
 extern void statements_remember(const StatementKey *key,
 								const StatementSource *source);
 
 /*
- * One of how many executions of `query_id` has its CPU time and I/O measured: 1
- * unless it is known to be short and frequent, so that measuring each would cost
- * more than it tells; then ONE_OF_LEAST to ONE_OF_MOST, powers
- * of four.
+ * Returns n if one of n executions of `query_id` has its CPU time and I/O
+ * measured. n is 1 unless the statement is known to be short and frequent, so
+ * that measuring every execution would cost too much. Then n is a power of
+ * four from ONE_OF_LEAST to ONE_OF_MOST.
  */
 #define ONE_OF_LEAST 4
 #define ONE_OF_MOST 64
 extern int	statements_one_of(uint64 query_id, bool toplevel);
 
 /*
- * Whether somebody has noted that the history has the text of the current
- * user's `query_id`; noting it. `texts` tells the texts of today from those of
- * other days. Where there is no entry, nothing is known and nothing noted.
+ * Whether a process has noted that the history has the text of the current
+ * user's `query_id`; and noting it. `texts` is a number that changes every
+ * day, because each day's history has its own texts. Without an entry nothing
+ * is known or noted.
  */
 extern bool statements_text_known(uint64 query_id, bool toplevel, uint32 texts);
 extern void statements_note_text(uint64 query_id, bool toplevel, uint32 texts);
@@ -222,7 +232,9 @@ extern void statements_note_text(uint64 query_id, bool toplevel, uint32 texts);
 /* Whether the entry of the current user's `query_id` has its text. */
 extern bool statements_text_there(uint64 query_id, bool toplevel);
 
-/* Next entry into `copy`; false at the end. May raise errors (memory). */
+/*
+ * Reads the next entry into `copy`; false at the end. May run out of memory.
+ */
 extern bool statements_read(StatementReader *reader, StatementCopy *copy);
 
 /*
@@ -237,55 +249,57 @@ typedef struct StatementRow
 	int64		values[HISTORY_COLUMNS];
 } StatementRow;
 
-/* Slots to ask for: 0 … n - 1. */
+/* Number of slots; slots are numbered 0 … n - 1. */
 extern uint32 statements_slots(void);
 
 /*
- * Fills `row` and notes that it is recorded. False when the entry in the slot
- * has not counted anything; also when somebody is at it, then it comes with
- * the next record.
+ * Fills `row` with the counters since the last record and notes them as
+ * recorded. False if the entry in the slot has counted nothing, or if another
+ * process is changing it; then a later record has its counters.
  */
 extern bool statements_record(uint32 slot, StatementRow *row);
 
 /*
- * The history did not get a row after all: it comes with a later record, or
- * with the evicted if the entry is gone. Waits for a lock; for rare cases.
+ * Takes back a row that did not reach the history: a later record contains
+ * its counters, or the counters of evicted entries do if the entry is gone.
+ * Waits for a lock; for rare cases.
  */
 extern void statements_give_back(const StatementRow *row);
 
 /*
- * What the history lacks of the entry that was just read, if that is to be
- * kept. Only in the postmaster at its end.
+ * The counters that the history lacks of the entry that was just read. False
+ * if they are not to be kept. Only in the postmaster at its end.
  */
 extern bool statements_lacking(const StatementReader *reader,
 							   const StatementCopy *copy, int64 *values);
 
 /*
- * Whether a record should come soon, as many slots wait for one; the latest
- * resets, 0 = none, of everything and of some entries.
+ * Whether a record should come soon, because many slots wait for one. Time of
+ * the last reset of all statistics and of some entries; 0 = never.
  */
 extern bool statements_want_record(void);
 extern TimestampTz statements_reset_at(void);
 extern TimestampTz statements_partial_reset_at(void);
 
-/* A number that is another one when anything was counted, evicted or reset. */
+/* A number that changes when anything is counted, evicted or reset. */
 extern uint64 statements_state(void);
 
 /*
- * Time of the last record, in any life of the sampler or when the server
- * started, as clock_boot_us() tells it; 0 = what comes next is not to be
- * recorded.
+ * Time of the last record, by clock_boot_us(); of any life of the sampler, or
+ * the start of the server. 0 = the counters so far are not to be recorded.
  */
 extern int64 statements_recorded_at(void);
 extern void statements_set_recorded_at(int64 boot_us);
 
-/* Of what was counted longer ago than this the history tells nothing. */
+/*
+ * The history skips counters that were counted over a longer time than this.
+ */
 #define STATEMENTS_LONGEST_MS	(60 * 60 * 1000)
 
 /*
- * Removes entries, or unsets their extremes only. Zero matches everything.
- * Returns the one time that all touched entries carry. Waits for writers, can
- * be cancelled.
+ * Removes entries, or only unsets their extremes. Zero matches everything.
+ * Returns the reset time, which is the same for all affected entries. Waits
+ * for writers, and can be cancelled.
  */
 extern TimestampTz statements_reset(Oid user_id, Oid database_id,
 									uint64 query_id, bool minmax_only);
@@ -293,20 +307,22 @@ extern TimestampTz statements_reset(Oid user_id, Oid database_id,
 extern void statements_info(StatementsInfo *info);
 
 /*
- * The plans of the entry that was just read. A utility statement has none. False if the entry has gone meanwhile.
+ * The plans of the entry that was just read. A utility statement has none.
+ * False if the entry is gone.
  */
 extern bool statements_plans(const StatementReader *reader,
 							 const StatementCopy *copy, PlanRows *rows);
 
 /*
- * Puts a saved entry back, of which the history lacks so much (NULL =
- * nothing). Only in the postmaster while it starts. False when there is no room.
+ * Restores a saved entry. `lacking` has the counters that the history lacks
+ * (NULL = none). Only in the postmaster while it starts. False if there is no
+ * room.
  */
 extern bool statements_restore(const StatementCopy *copy, const int64 *lacking);
 extern void statements_restore_info(int64 evicted, int64 skipped,
 									TimestampTz stats_reset);
 
-/* Raises the error that there are no statistics here. */
+/* Raises the error that this server has no statistics of statements. */
 extern void statements_require(const char *library);
 
 #endif							/* TACHO_STATEMENTS_H */

@@ -1,11 +1,12 @@
 /*
  * statements_alias.c
- *	  The settings of pg_stat_statements, in its place.
+ *	  The settings of pg_stat_statements, which tacho defines in its place.
  *
- * A setting of pg_stat_statements that somebody has set overrides that of
- * tacho; one at its default does not. Whether it is at its default, only the
- * check hook is told; it hands that to the assign hook, and the server keeps
- * it with the value for when the value comes back (end of transaction).
+ * A setting of pg_stat_statements overrides tacho's setting if it has been
+ * set, not while it has its default. Only the check hook learns the source of
+ * a value. It passes this to the assign hook as `extra`. The server keeps
+ * `extra` with the value, for the end of a transaction that restores the
+ * value.
  *
  * Copyright (c) 2026, tacho contributors
  */
@@ -28,7 +29,7 @@
 
 HOT_DATA StatementsAlias statements_alias = {0};
 
-/* the variables that the server writes; statements_alias has what counts */
+/* variables of the server; statements_alias has the valid values */
 static int	max_value;
 static int	track_value;
 static bool utility_value;
@@ -42,7 +43,7 @@ static const struct config_enum_entry track_labels[] = {
 	{NULL, 0, false}
 };
 
-/* Leaves a non-null *extra behind for values that somebody has set. */
+/* Makes a non-null *extra for a value that has been set. */
 static bool
 note_source(void **extra, GucSource source)
 {
@@ -78,7 +79,7 @@ ASSIGN(utility, bool, utility)
 ASSIGN(planning, bool, planning)
 ASSIGN(save, bool, save)
 
-/* Whether `format` names a file there; fills *it. */
+/* Whether the path made from `format` is a file; fills *it. */
 static bool
 found(struct stat *it, const char *format, ...) pg_attribute_printf(2, 3);
 
@@ -96,7 +97,10 @@ found(struct stat *it, const char *format, ...)
 		!S_ISDIR(it->st_mode);
 }
 
-/* Begin of a path with $libdir replaced: what comes first, and the rest. */
+/*
+ * Splits a path that may begin with $libdir: returns the directory and moves
+ * *path to the rest.
+ */
 static const char *
 libdir(const char **path, int *length)
 {
@@ -107,7 +111,7 @@ libdir(const char **path, int *length)
 	return pkglib_path;
 }
 
-/* A name without a directory, in the directories of dynamic_library_path. */
+/* Searches the directories of dynamic_library_path for a bare name. */
 static bool
 found_in_path(struct stat *it, const char *name, const char *suffix)
 {
@@ -127,7 +131,7 @@ found_in_path(struct stat *it, const char *name, const char *suffix)
 	return false;
 }
 
-/* The file of a library, as the server looks for it. */
+/* Finds the file of a library in the same way as the server. */
 static bool
 found_library(struct stat *it, const char *name, const char *suffix)
 {

@@ -1,7 +1,6 @@
 /*
  * statements_alias.h
- *	  The settings of statements, which may come from those of
- *	  pg_stat_statements.
+ *	  The settings of statements, which pg_stat_statements.* may override.
  *
  * Copyright (c) 2026, tacho contributors
  */
@@ -10,7 +9,7 @@
 
 #include "core/settings.h"
 
-/* Settings of pg_stat_statements; each one counts while it is set. */
+/* Settings of pg_stat_statements; each one is valid while it is set. */
 typedef struct StatementsAlias
 {
 	bool		max_set;
@@ -64,18 +63,18 @@ setting_save(void)
 
 /*
  * Defines the settings of pg_stat_statements, unless tacho.pg_stat_statements
- * is off or contrib's library is preloaded as well. Only while libraries are
+ * is off or contrib's library is preloaded too. Only while libraries are
  * preloaded, after settings_init().
  */
 extern void statements_alias_init(void);
 
 /*
- * Whether a library, as settings name it, is contrib's own: a link of that name
- * to this library is not, wherever the server finds it.
+ * Whether a library name from a setting is contrib's own library. A link with
+ * contrib's name to this library is not, wherever the server finds it.
  */
 extern bool statements_is_contrib(const char *name);
 
-/* Whether contrib's own library is among the preloaded ones. */
+/* Whether contrib's own library is preloaded. */
 extern bool statements_contrib_preloaded(void);
 
 #endif							/* TACHO_STATEMENTS_ALIAS_H */

@@ -2,10 +2,9 @@
  * statements_dropin.c
  *	  The functions of pg_stat_statements, over the statistics of tacho.
  *
- * SQL names and columns are those of contrib's versions 1.0 to 1.13; which
- * version is asked for follows from the number of columns. The functions are
- * found in the library under contrib's symbols, so that its SQL scripts work
- * on this library.
+ * SQL names and columns are the same as in contrib's versions 1.0 to 1.13.
+ * The number of columns shows which version the caller expects. The library
+ * exports contrib's symbols, so contrib's SQL scripts work with it.
  *
  * Copyright (c) 2026, tacho contributors
  */
@@ -48,8 +47,8 @@ typedef enum
 
 typedef struct Column
 {
-	int			since;			/* first version that has it: 100 is 1.0 */
-	const char *name;			/* of the counter in the catalog */
+	int			since;			/* first version with it: 100 is 1.0 */
+	const char *name;			/* name in the catalog of counters */
 	ColumnKind	kind;
 } Column;
 
@@ -123,7 +122,7 @@ columns_of(int version)
 	return n;
 }
 
-/* The version whose result has so many columns. */
+/* The version whose result has `natts` columns. */
 static int
 version_of(int natts)
 {
@@ -135,7 +134,7 @@ version_of(int natts)
 			 errmsg("no version of pg_stat_statements has %d columns", natts)));
 }
 
-/* wal_bytes is numeric there. */
+/* contrib's wal_bytes is numeric. */
 static Datum
 int64_numeric(int64 value)
 {
@@ -243,7 +242,7 @@ rows(FunctionCallInfo fcinfo, bool showtext)
 	return (Datum) 0;
 }
 
-/* 1.0 and 1.1 had no argument and always the texts. */
+/* 1.0 and 1.1 had no argument and always returned texts. */
 Datum
 pg_stat_statements(PG_FUNCTION_ARGS)
 {

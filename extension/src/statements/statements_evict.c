@@ -1,27 +1,28 @@
 /*
  * statements_evict.c
- *	  Room for new entries: second-chance clock over the slab.
+ *	  Makes room for new entries: a second-chance clock over the slab.
  *
- * The hand is one shared number; each backend that needs room takes the next
- * batch of slots, and goes on in it the next time until it is through: slots
- * left out would give others less time than theirs. Many backends sweep at a
- * time, each other batches; a partition that is busy is passed by. Nobody
- * waits.
+ * The hand is one shared number. A backend that needs room takes the next
+ * batch of slots. It visits all of them, if necessary over several calls: if
+ * it left some out, other entries would have less time between two visits.
+ * Backends sweep different batches at the same time. They skip a partition
+ * whose lock is busy, so none waits.
  *
- * A new entry has one chance, and more come with being used again. A visit
- * takes the last one, and then evicts; from an entry with more than one, only
- * one visit of GENTLE_ONE_OF takes one: the hand comes round faster than many
- * hot statements are executed when they leave little room for the others. While
- * there is no room at all, every visit takes one.
+ * Chances are the `usage` of an entry. A new entry has one, and each use adds
+ * one. A visit takes away the last chance, and the next visit evicts. From an
+ * entry with more chances, only one of GENTLE_ONE_OF visits takes one: if
+ * many hot statements leave little room for the others, the hand comes round
+ * faster than hot statements are executed. While there is no room at all,
+ * every visit takes one.
  *
- * Sweeping begins at 95 percent of the limit, a few entries for each new one,
- * so that it hardly ever has to be done while there is no room at all. Then
- * one statement pays for one rotation at most: where all entries have been used
- * meanwhile, the one with the fewest chances goes. After
- * the limit was lowered, each new entry pays for looking at SWEEP entries or so,
- * within what is reserved, until the number of entries has come down.
+ * Sweeping begins at 95 percent of the limit, with a few evictions for each
+ * new entry, so that there is nearly always room. If there is no room, one
+ * statement sweeps at most one rotation. If all entries were used meanwhile,
+ * it evicts the one with the fewest chances. After the limit was lowered,
+ * each new entry causes visits to about SWEEP entries and is made within the
+ * reserved memory, until the number of entries has gone down.
  *
- * Locking rules: statements_shared.h.
+ * For the locking rules see statements_shared.h.
  *
  * Copyright (c) 2026, tacho contributors
  */
@@ -31,12 +32,12 @@
 
 #include "statements/statements_shared.h"
 
-#define BATCH 16				/* slots a backend takes from the hand */
-#define SWEEP 64				/* slots it looks at for one new entry */
-#define VICTIMS 4				/* to evict for one new entry */
-#define GENTLE_ONE_OF 8			/* visits that cost a used entry a chance */
+#define BATCH 16				/* slots per step of the hand */
+#define SWEEP 64				/* slots visited for one new entry */
+#define VICTIMS 4				/* evictions for one new entry */
+#define GENTLE_ONE_OF 8			/* visits that cost a used entry one chance */
 
-/* What a sweep saw of the entry in a slot. */
+/* An entry as a sweep saw it. */
 typedef struct Seen
 {
 	StatementEntry *entry;		/* NULL = none */
@@ -45,12 +46,13 @@ typedef struct Seen
 } Seen;
 
 /*
- * Evicts the entry that was seen unless it has more than `usage` chances now,
- * or somebody is at it. Its counters go to the accumulator of its database.
+ * Evicts the entry of `seen`, unless it has more than `usage` chances now or
+ * its lock is busy. Its counters are added to the accumulator of its
+ * database.
  *
- * The slot may have gone to another entry since it was looked at, even to one
- * of the same partition. Generations are never given out twice, so the
- * generation tells, once it cannot change.
+ * Since the visit another entry may have taken the slot, even one of the same
+ * partition. No generation is used twice, so comparing it under the lock
+ * decides.
  */
 static bool
 evict(const Seen *seen, uint8 usage)
@@ -88,7 +90,10 @@ evict(const Seen *seen, uint8 usage)
 	return true;
 }
 
-/* Returns the next slot that this backend shall look at. There may be none yet. */
+/*
+ * Returns the next slot for this backend to visit. The slot may have no entry
+ * yet.
+ */
 static uint32
 next_slot(void)
 {
@@ -104,7 +109,7 @@ next_slot(void)
 	return at++ % Max(pg_atomic_read_u32(&shared->slots.untouched), 1);
 }
 
-/* True one time of GENTLE_ONE_OF, in no pattern that slots could have. */
+/* True once in GENTLE_ONE_OF calls, without a pattern. */
 static bool
 one_of_many(void)
 {
@@ -114,7 +119,7 @@ one_of_many(void)
 	return (state >> 16) % GENTLE_ONE_OF == 0;
 }
 
-/* Visits an entry: takes a chance from it, or evicts it and returns true. */
+/* Visits an entry: takes away a chance, or evicts it and returns true. */
 static bool
 visit(Seen *seen)
 {
@@ -125,9 +130,9 @@ visit(Seen *seen)
 }
 
 /*
- * Evicts up to `wanted` entries and returns how many it has. `gently`: used
- * ones keep most chances. `least`, unless NULL, is kept at the visited entry
- * that has the fewest chances left.
+ * Evicts up to `wanted` entries and returns the number evicted. `gently`:
+ * entries with several chances keep most of them. *least, if not NULL,
+ * becomes the visited entry with the fewest chances left.
  */
 static int
 sweep(int wanted, bool gently, Seen *least)
@@ -156,9 +161,9 @@ sweep(int wanted, bool gently, Seen *least)
 }
 
 /*
- * One sweep for a new entry beyond a limit that was lowered. Where few of the
- * slots are in use, as many sweeps as SWEEP of `entries` take, until more have
- * gone than come.
+ * Sweeps for a new entry while there are more entries than the lowered limit.
+ * If few slots are in use, sweeps more often: until SWEEP entries have
+ * probably been visited, or two were evicted.
  */
 static void
 sweep_beyond(uint32 entries)
@@ -189,7 +194,7 @@ statements_make_room(void)
 				sweep(VICTIMS, true, NULL);
 			return true;
 		}
-		/* up to SWEEP more may be other backends that come and go here */
+		/* up to SWEEP more may be entries that other backends are making */
 		if (entries > limit + SWEEP &&
 			entries <= shared->reserved - ACCUMULATORS)
 		{
@@ -203,7 +208,7 @@ statements_make_room(void)
 	}
 	if (least.entry == NULL || !evict(&least, USAGE_MAX))
 		return false;
-	/* that room is ours, whoever else came meanwhile */
+	/* this room is ours, even if others made entries meanwhile */
 	pg_atomic_add_fetch_u32(&shared->entries, 1);
 	return true;
 }

@@ -1,11 +1,11 @@
 /*
  * statements_evicted.c
- *	  What evicted entries had counted: one entry for each database.
+ *	  Accumulators: one entry per database for the counters of evicted entries.
  *
- * Whoever adds to these entries, or takes from what the history has of them,
- * holds the lock of the partition exclusively.
+ * A process that adds to an accumulator, or changes the part that the history
+ * has, holds the partition lock exclusively.
  *
- * Locking rules: statements_shared.h.
+ * For the locking rules see statements_shared.h.
  *
  * Copyright (c) 2026, tacho contributors
  */
@@ -15,7 +15,7 @@
 
 #include "statements/statements_shared.h"
 
-/* The entry that takes what is evicted of a database; made when missing. */
+/* Finds or makes the accumulator of a database. */
 static StatementEntry *
 accumulator_get(Oid database_id, uint64 *generation)
 {
@@ -29,7 +29,7 @@ accumulator_get(Oid database_id, uint64 *generation)
 	if (!entry_find(&key, hash, &entry, generation) || entry)
 		return entry;
 
-	/* the last one is for all databases that have none of their own */
+	/* the last one is for all databases without an accumulator */
 	if (pg_atomic_add_fetch_u32(&shared->accumulators, 1) >= ACCUMULATORS &&
 		database_id != InvalidOid)
 	{
@@ -52,8 +52,9 @@ accumulator_get(Oid database_id, uint64 *generation)
 }
 
 /*
- * Adds to counters of the evicted and to what the history has of them at one
- * time: all who do so hold the lock of the partition, so no stripe is busy.
+ * Adds to the counters of an accumulator and to the part that the history
+ * has, at the same moment. All who do so hold the partition lock, so no
+ * stripe is busy.
  */
 static bool
 accumulate(StatementEntry *entry, uint64 generation,
@@ -79,8 +80,8 @@ accumulate(StatementEntry *entry, uint64 generation,
 }
 
 /*
- * Adds the counters of an evicted entry to those of its database; `recorded`
- * is what the history has of them, or NULL.
+ * Adds the counters of an evicted entry to the accumulator of its database.
+ * `recorded` is the part that the history has, or NULL.
  */
 void
 statements_accumulate(Oid database_id, const Counters *counters,
@@ -103,8 +104,9 @@ statements_accumulate(Oid database_id, const Counters *counters,
 }
 
 /*
- * The counters of a database's evicted owe the history `values`: these come
- * with the next record, and nobody sees them counted.
+ * Subtracts `values` from the part of a database's accumulator that the history
+ * has. So the next record contains them, although the accumulator's own counters
+ * do not change.
  */
 void
 statements_owe(Oid database_id, const int64 *values)

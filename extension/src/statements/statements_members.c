@@ -3,12 +3,12 @@
  *	  The functions of the extension pg_stat_statements in this database.
  *
  * CREATE and ALTER EXTENSION run contrib's scripts, whose functions call
- * contrib's library. Where tacho takes its place that library is not
- * preloaded and its functions fail, so that they are made to call tacho: only
- * the library changes (pg_proc.probin), symbols and types are the same.
+ * contrib's library. If tacho replaces that library, it is not preloaded and
+ * the functions fail. So their library is changed to tacho (pg_proc.probin);
+ * symbols and types are the same.
  *
- * Reads and writes catalogs of the current database. Locking: theirs. Memory:
- * current context. Called by the session that runs the command.
+ * Reads and writes catalogs of the current database and takes their locks.
+ * Memory: current context. Called by the session that runs the command.
  *
  * Copyright (c) 2026, tacho contributors
  */
@@ -37,10 +37,10 @@
 #include "statements/statements_alias.h"
 #include "statements/statements_members.h"
 
-/* as the scripts of the extension tacho name it */
+/* the same name as in the scripts of the extension tacho */
 #define LIBRARY "$libdir/tacho"
 
-/* Whether a function is written in C and lies in contrib's library. */
+/* Whether a function is written in C and belongs to contrib's library. */
 static bool
 calls_contrib(Oid function)
 {
@@ -95,10 +95,11 @@ statements_contrib_members(void)
 }
 
 /*
- * Anybody may say CREATE EXTENSION IF NOT EXISTS of an extension that is there:
- * for those who may not change its functions it does nothing here, either. A
- * command that does not name the extension may bring it with CASCADE; what
- * is there already was left as it is on purpose.
+ * Whether a command may change the extension's functions. Any user may run
+ * CREATE EXTENSION IF NOT EXISTS for an extension that exists; without the
+ * right to change its functions this does nothing. A command for another
+ * extension may install this one with CASCADE. If it existed before, its
+ * functions were left unchanged on purpose.
  */
 static bool
 may_make_members(const Node *statement)
@@ -123,7 +124,10 @@ statements_adopts(const Node *statement)
 		!statements_contrib_preloaded();
 }
 
-/* Leaves alone what a later version of the extension has and tacho has not. */
+/*
+ * Changes one function; not one that only a later version of the extension
+ * has.
+ */
 static void
 adopt(Relation functions, Oid function)
 {
@@ -154,7 +158,7 @@ statements_adopt_members(void)
 	ListCell   *cell;
 	Relation	functions;
 
-	/* see what the command has made */
+	/* sees the functions that the command has made */
 	CommandCounterIncrement();
 	members = statements_contrib_members();
 	if (members == NIL)

@@ -13,23 +13,23 @@
 #define STATEMENTS_CONTRIB "pg_stat_statements"
 
 /*
- * Members of the extension, as a list of function OIDs, that call its own
- * library; NIL where the extension is not installed. Inside a transaction.
+ * OIDs of the extension's functions that call contrib's library. NIL if the
+ * extension is not installed. Inside a transaction only.
  */
 extern List *statements_contrib_members(void);
 
 /*
- * Whether a utility command, which is about to run, may give this database
- * functions of the extension that tacho is to answer for. If so,
- * statements_adopt_members() is called when the command has run. False for any
- * other command at the cost of a comparison.
+ * Whether a utility command that is about to run may give this database
+ * functions of the extension that tacho shall answer for. If so,
+ * statements_adopt_members() must be called when the command has run. For
+ * other commands it is false, at the cost of a comparison.
  */
 extern bool statements_adopts(const Node *statement);
 
 /*
- * Makes the extension's functions call tacho, those that it has. In the
- * transaction of the command: both are seen, or none. May raise an error, as
- * the command itself.
+ * Makes the extension's functions call tacho, as far as tacho has them. Runs
+ * in the transaction of the command, so that both become visible or neither
+ * does. May raise an error, like the command itself.
  */
 extern void statements_adopt_members(void);
 

@@ -2,7 +2,7 @@
  * statements_memory.c
  *	  Shared memory of the statistics of statements: layout, pools, index.
  *
- * Rules of locking: statements_shared.h.
+ * For the locking rules see statements_shared.h.
  *
  * Copyright (c) 2026, tacho contributors
  */
@@ -25,7 +25,7 @@
 
 HOT_DATA StatementsMemory statements_memory = {0};
 
-/* the postmaster only */
+/* used by the postmaster only */
 static uint32 requested_slots = 0;
 static uint32 requested_chunks = 0;
 
@@ -38,8 +38,8 @@ statements_active(void)
 }
 
 /*
- * How much to reserve for a limit that is `now` and that a reload may change:
- * the setting for it, or twice the limit if that setting is -1.
+ * Amount to reserve for a limit that is `now` and that a reload may change:
+ * `setting`, or twice the limit if `setting` is -1.
  */
 static uint64
 reserved_for(int now, int setting)
@@ -48,9 +48,9 @@ reserved_for(int now, int setting)
 }
 
 /*
- * Numbers of entries (accumulators included) and chunks to reserve. Fixed at
- * server start: the settings may be others when the memory is made anew after
- * a crash.
+ * Computes the number of entries (accumulators included) and of chunks to
+ * reserve. They are fixed at server start, because the settings may have
+ * changed when the memory is made again after a crash.
  */
 static void
 reserve(uint32 *slots, uint32 *chunks)
@@ -71,7 +71,7 @@ buckets_for(uint32 slots)
 	return pg_nextpower2_32(Max(slots, STATEMENTS_PARTITIONS));
 }
 
-/* Half of all statements may have several plans. */
+/* Enough for half of all statements to have several plans. */
 static uint32
 plan_sets_for(uint32 slots)
 {
@@ -79,8 +79,8 @@ plan_sets_for(uint32 slots)
 }
 
 /*
- * Carves the parts of the slab out of `base`, which may be NULL, and returns
- * the number of bytes they take together.
+ * Divides `base`, which may be NULL, into the parts of the slab. Returns
+ * their total size in bytes.
  */
 static Size
 lay_out(char *base, uint32 slots, uint32 chunks, StatementsMemory *memory)
@@ -138,9 +138,9 @@ shared_init(StatementsShared *shared)
 }
 
 /*
- * Makes or attaches the memory. A new segment comes zeroed from the operating
- * system, which is what an unused slab looks like; it is touched as it is
- * used. Returns whether it was made.
+ * Makes or attaches the memory, and returns whether it was made. The
+ * operating system provides a new segment with zeros, which are an unused
+ * slab. Its pages are touched when they are first used.
  */
 bool
 statements_shmem_startup(void)
@@ -179,7 +179,7 @@ statements_require(const char *library)
 
 /* ---- pools ---- */
 
-/* A number from 1, or 0 when nothing is left. */
+/* Returns a number from 1, or 0 if the pool is empty. */
 uint32
 pool_pop(Pool *pool, uint32 *next)
 {
@@ -225,7 +225,7 @@ statement_hash(const StatementKey *key)
 	uint64		hash = key->query_id ^ ((uint64) key->user_id << 32) ^
 		((uint64) key->database_id << 8) ^ key->toplevel;
 
-	/* query ids are hashes already, the rest needs to be mixed in */
+	/* query ids are hashes already; this mixes in the other fields */
 	hash = (hash ^ (hash >> 32)) * UINT64CONST(0x9e3779b97f4a7c15);
 	return (uint32) (hash >> 32);
 }
@@ -258,7 +258,7 @@ chain_insert(StatementEntry *entry)
 	uint32	   *bucket = bucket_of(entry->hash);
 
 	entry->next = *bucket;
-	pg_write_barrier();			/* some walk without the lock */
+	pg_write_barrier();			/* others walk without the lock */
 	*bucket = entry - statements_memory.entries + 1;
 }
 
@@ -273,7 +273,7 @@ chain_remove(StatementEntry *entry)
 	*at = entry->next;
 }
 
-/* Entries that may exist now: the setting, within what is reserved. */
+/* Current limit of entries: the setting, or the reserved number if less. */
 uint32
 statements_limit(void)
 {

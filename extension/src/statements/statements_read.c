@@ -1,13 +1,13 @@
 /*
  * statements_read.c
- *	  Walking over the statistics, resetting and restoring them.
+ *	  Walks over the statistics to read, reset and restore them.
  *
- * Called from SQL functions (reading, resetting), the saver and, while no
- * other process exists, the postmaster. Memory is taken before a lock, never
- * under it. Reading does not hinder writers: stripes are copied without their
- * lock and copied again when they moved meanwhile.
+ * Called by SQL functions (reading, resetting), by the saver, and by the
+ * postmaster while no other process exists. Memory is allocated before a lock
+ * is taken, never under it. Readers do not block writers: they copy a stripe
+ * without its lock, and copy it again if it has changed in between.
  *
- * Locking rules: statements_shared.h.
+ * For the locking rules see statements_shared.h.
  *
  * Copyright (c) 2026, tacho contributors
  */
@@ -19,15 +19,15 @@
 
 #include "statements/statements_shared.h"
 
-#define PATIENCE_MS 100			/* of one walk over all entries */
+#define PATIENCE_MS 100			/* per walk over all entries */
 #define TEXT_GROW 4096
 
 /* ---- reading ---- */
 
 /*
- * Adds a stripe to `copy`. A writer that was stopped in between leaves the
- * stripe locked; after many attempts the copy is taken as it is, with each
- * counter right but not all of the same moment: false.
+ * Adds a stripe to `copy`. If a writer was stopped while it held the lock,
+ * the stripe stays locked. After COPY_ATTEMPTS it is copied anyway and the
+ * result is false: each counter is right, but they are of different moments.
  */
 static bool
 copy_stripe(Stripe *stripe, const RarePart *its_rare, uint64 generation,
@@ -65,8 +65,8 @@ copy_stripe(Stripe *stripe, const RarePart *its_rare, uint64 generation,
 }
 
 /*
- * Copies all but the text. Partition lock held. False if not all counters are
- * of the same moment.
+ * Copies everything but the text. The caller holds the partition lock. False
+ * if the counters are of different moments.
  */
 bool
 entry_copy(StatementEntry *entry, uint64 generation, StatementCopy *copy)
@@ -101,8 +101,8 @@ wants_text(const StatementReader *reader, const StatementEntry *entry)
 }
 
 /*
- * The postmaster reads when no other process exists any more. One that was
- * killed may have left a lock behind, and the postmaster cannot wait.
+ * Whether this is the postmaster, which reads when no other process exists. A
+ * killed process may have left a lock, and the postmaster cannot wait for it.
  */
 static bool
 alone(void)
@@ -111,9 +111,9 @@ alone(void)
 }
 
 /*
- * Copies the entry in a slot. False when there is none. *too_small: the text
- * needs a larger buffer, nothing was copied. *whole: the counters are of one
- * moment.
+ * Copies the entry in a slot. False if there is none. *too_small is the size
+ * of the text if it does not fit into the buffer; nothing is copied then.
+ * *whole: all counters are of one moment.
  */
 static bool
 read_slot(StatementReader *reader, uint32 slot, StatementCopy *copy,
@@ -160,7 +160,7 @@ statements_read(StatementReader *reader, StatementCopy *copy)
 		bool		whole;
 		bool		found = read_slot(reader, reader->slot, copy, &needed, &whole);
 
-		/* its writer will be back soon, unless somebody has stopped it */
+		/* its writer will finish soon, unless it has been stopped */
 		if (!whole && !alone() && reader->waited < PATIENCE_MS)
 		{
 			reader->waited++;
@@ -207,7 +207,7 @@ statements_info(StatementsInfo *info)
 
 /* ---- resetting ---- */
 
-/* Unsets the extremes of an entry. Partition lock held, stripes locked. */
+/* Unsets the extremes of an entry. Needs partition lock and stripe locks. */
 static void
 reset_extremes(StatementEntry *entry, TimestampTz now)
 {
@@ -343,7 +343,7 @@ restore_text(StatementEntry *entry, const StatementCopy *copy)
 	entry->encoding = copy->encoding;
 	entry->wants_text = text == 0;
 	entry->wants_jumble = text == 0;
-	/* a parameter may stand for a constant */
+	/* a "$" may belong to a parameter that stands for a constant */
 	entry->normalized = text == 0 ||
 		memchr(copy->text, '$', copy->text_length) != NULL;
 	return text;

@@ -1,19 +1,20 @@
 /*
  * statements_save.c
- *	  Statistics of statements across restarts.
+ *	  Saves and loads the statistics of statements, across restarts.
  *
- * A clean shutdown writes pg_stat/tacho_statements.stat, in the postmaster
- * when all other processes are gone; the next start loads and removes it. For
+ * At a clean shutdown the postmaster writes pg_stat/tacho_statements.stat
+ * when all other processes are gone. The next start loads and removes it. For
  * crashes, a background worker writes pg_stat_tmp/tacho_statements.stat every
- * tacho.statements_save_interval while something changed; that directory is
- * not part of base backups. Both are written beside and renamed, so a reader
- * sees a whole file or none.
+ * tacho.statements_save_interval if anything has changed. That directory is
+ * not part of base backups. Both files are written under another name and
+ * renamed, so a reader sees a whole file or none.
  *
- * The loader runs in the postmaster: it raises no errors and trusts no length.
- * The file carries the identity of cluster and data directory and a checksum;
- * one that does not fit is renamed to ....rejected, with a warning.
+ * The loader runs in the postmaster, so it raises no errors and trusts no
+ * length. The file has a checksum and the identity of cluster and data
+ * directory. A file that fails these checks is renamed to ....rejected, with
+ * a warning.
  *
- * The only file of the extension that reads and writes files.
+ * The only file of the extension that reads and writes these files.
  *
  * Copyright (c) 2026, tacho contributors
  */
@@ -45,7 +46,7 @@
 
 #define DUMP_FILE	"pg_stat/tacho_statements.stat"
 #define SAVE_FILE	"pg_stat_tmp/tacho_statements.stat"
-#define RESTART_S	5				/* after the saver has ended */
+#define RESTART_S	5				/* after the saver's end */
 #define MAGIC		0x3154534f48434154	/* "TACHOST1", little-endian */
 
 #define COUNTER_WORDS	(sizeof(Counters) / sizeof(uint64))
@@ -65,14 +66,14 @@ typedef struct SavedHead
 	TimestampTz saved_at;
 } SavedHead;
 
-/* What the history lacks of a column of it. */
+/* The amount that the history lacks in one of its columns. */
 typedef struct SavedLack
 {
 	int64		column;
 	int64		value;
 } SavedLack;
 
-/* Followed by the counters that `mask` names, the text, and what is lacking. */
+/* Followed by the counters of `mask`, the text, and `lacking` SavedLacks. */
 typedef struct SavedEntry
 {
 	StatementKey key;
@@ -83,7 +84,7 @@ typedef struct SavedEntry
 	int32		last_sqlstate;
 	int32		encoding;
 	int32		text_length;	/* -1 = no text */
-	int32		lacking;		/* values that the history lacks */
+	int32		lacking;		/* number of SavedLacks */
 	uint64		mask[MASK_WORDS];
 } SavedEntry;
 
@@ -91,7 +92,7 @@ StaticAssertDecl(sizeof(SavedHead) == 72, "layout of saved files");
 StaticAssertDecl(sizeof(SavedEntry) == 72 + 8 * MASK_WORDS,
 				 "layout of saved files");
 
-/* identity of this cluster; taken while it can be asked for */
+/* identity of this cluster, found at start */
 static SavedHead identity;
 
 /* ---- writing ---- */
@@ -103,7 +104,7 @@ typedef struct Output
 	int			error;			/* errno of the first failure, 0 = none */
 } Output;
 
-/* A call has failed and set errno. */
+/* Called when a call has failed and set errno. */
 static void
 note_error(Output *output)
 {
@@ -119,7 +120,10 @@ put(Output *output, const void *bytes, Size size)
 		note_error(output);
 }
 
-/* What the history lacks of an entry; returns the number of its columns. */
+/*
+ * Finds the columns in which the history lacks a part of an entry; returns
+ * their number.
+ */
 static int
 find_lacks(const StatementReader *reader, const StatementCopy *copy,
 		   SavedLack *lacks)
@@ -127,7 +131,7 @@ find_lacks(const StatementReader *reader, const StatementCopy *copy,
 	int64		values[HISTORY_COLUMNS];
 	int			n = 0;
 
-	/* a save for a crash does not know what comes to the history after it */
+	/* a crash save cannot know which of these reach the history afterwards */
 	if (IsUnderPostmaster || !statements_lacking(reader, copy, values))
 		return 0;
 	for (int i = 0; i < HISTORY_COLUMNS; i++)
@@ -171,7 +175,7 @@ put_entry(Output *output, const StatementReader *reader,
 	put(output, lacks, saved.lacking * sizeof(SavedLack));
 }
 
-/* Entries that never counted anything are left out. */
+/* Whether the entry has counted anything. */
 static bool
 worth_saving(const StatementCopy *copy)
 {
@@ -208,7 +212,7 @@ put_all(Output *output)
 	put(output, &crc, sizeof(crc));
 }
 
-/* Writes all statistics to `path`. A failure is logged, and false. */
+/* Writes all statistics to `path`. Logs a failure and returns false. */
 static bool
 write_file(const char *path, bool durable)
 {
@@ -249,7 +253,7 @@ typedef struct Input
 	const char *end;
 } Input;
 
-/* Takes `size` bytes, or returns false when there are fewer. */
+/* Copies `size` bytes; false if fewer are left. */
 static bool
 take(Input *input, void *to, Size size)
 {
@@ -260,7 +264,7 @@ take(Input *input, void *to, Size size)
 	return true;
 }
 
-/* Fills `values` from `n` lacks. */
+/* Fills `values` from `n` SavedLacks. */
 static bool
 take_lacks(Input *input, int n, int64 *values)
 {
@@ -310,7 +314,7 @@ take_entry(Input *input, StatementCopy *copy, int64 *lacking)
 		take_lacks(input, saved.lacking, lacking);
 }
 
-/* What is wrong with a file of `size` bytes, or NULL. */
+/* The reason why a file of `size` bytes is rejected, or NULL. */
 static const char *
 find_fault(const char *bytes, Size size)
 {
@@ -333,15 +337,16 @@ find_fault(const char *bytes, Size size)
 		return "It was written by another version.";
 	if (head.system_identifier != identity.system_identifier)
 		return "It belongs to another database cluster.";
-	/* a reboot or another mount gives the device another number */
+	/* a reboot or another mount may change the device number */
 	if (head.inode != identity.inode)
 		return "It was copied from another data directory.";
 	return NULL;
 }
 
 /*
- * Puts the entries of a checked file back. What the history lacks counts once:
- * `fresh` is a file that no server has loaded yet.
+ * Restores the entries of a checked file. `fresh`: no server has loaded the
+ * file yet. Only then are the amounts that the history lacks restored,
+ * because they may count only once.
  */
 static const char *
 restore(const char *bytes, Size size, bool fresh)
@@ -363,7 +368,7 @@ restore(const char *bytes, Size size, bool fresh)
 	return NULL;
 }
 
-/* Reads a file into memory of malloc(). NULL if there is none or no memory. */
+/* Reads a file into malloc() memory. NULL if there is no file or no memory. */
 static char *
 read_file(const char *path, Size *size)
 {
@@ -377,7 +382,7 @@ read_file(const char *path, Size *size)
 	{
 		*size = status.st_size;
 		bytes = malloc(*size + 1);
-		/* one that has become shorter is found to be damaged */
+		/* a file that has become shorter fails the checks */
 		if (bytes)
 			*size = fread(bytes, 1, *size, file);
 		if (bytes && ferror(file))
@@ -395,7 +400,7 @@ read_file(const char *path, Size *size)
 	return bytes;
 }
 
-/* Loads a file; see restore(). False if there is none to load. */
+/* Loads a file; see restore(). False if there is no file. */
 static bool
 load_saved(const char *path, bool fresh)
 {
@@ -448,7 +453,7 @@ statements_save_forget(void)
 	unlink(SAVE_FILE);
 }
 
-/* At exit of the postmaster, or of a server in single-user mode. */
+/* Runs at the exit of the postmaster, or of a server in single-user mode. */
 static void
 on_exit_dump(int code, Datum arg)
 {
@@ -459,7 +464,7 @@ on_exit_dump(int code, Datum arg)
 		statements_save_forget();
 		return;
 	}
-	/* without a dump the next start falls back to the last save */
+	/* without this file, the next start loads the last save */
 	if (write_file(DUMP_FILE, true))
 		unlink(SAVE_FILE);
 }
@@ -474,7 +479,7 @@ statements_save_startup(void)
 		statements_save_forget();
 		return;
 	}
-	/* until the first save, what was loaded is what a crash falls back to */
+	/* until the first save, a crash needs the file that was just loaded */
 	if (load_saved(DUMP_FILE, true))
 	{
 		if (rename(DUMP_FILE, SAVE_FILE) != 0)
@@ -501,7 +506,7 @@ statements_save_init(void)
 	RegisterBackgroundWorker(&worker);
 }
 
-/* Milliseconds to wait for the next save, -1 = until something happens. */
+/* Milliseconds until the next save; -1 = until a signal. */
 static long
 until_next_save(int64 last_us)
 {
@@ -560,6 +565,6 @@ statements_saver_main(Datum arg)
 		}
 		CHECK_FOR_INTERRUPTS();
 	}
-	/* not 0: a saver that somebody has terminated is to be started again */
+	/* not 0, so that a terminated saver is started again */
 	proc_exit(1);
 }

@@ -1,24 +1,25 @@
 /*
  * statements_save.h
- *	  Statistics of statements across restarts.
+ *	  Saves and loads the statistics of statements, across restarts.
  *
  * Copyright (c) 2026, tacho contributors
  */
 #ifndef TACHO_STATEMENTS_SAVE_H
 #define TACHO_STATEMENTS_SAVE_H
 
-/* Registers the saver; while preloaded libraries are loaded. */
+/* Registers the saver. Call it while preloaded libraries are loaded. */
 extern void statements_save_init(void);
 
 /*
- * Loads what the last life of the server has left, and arranges for the dump
- * at shutdown. Called by the postmaster when it has made the shared memory.
+ * Loads the statistics that the last life of the server saved, and arranges
+ * for the dump at shutdown. The postmaster calls it after making the shared
+ * memory.
  */
 extern void statements_save_startup(void);
 
 /*
- * Removes what was saved: while nothing is counted or saved it grows old, and
- * must not be loaded by the start of a later day.
+ * Removes the saved files. While nothing is counted or saved they become
+ * outdated, and a later start must not load them.
  */
 extern void statements_save_forget(void);
 

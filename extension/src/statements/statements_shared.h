@@ -2,37 +2,39 @@
  * statements_shared.h
  *	  Shared memory of the statistics of statements.
  *
- * Slab. Entries live in an array that is never unmapped or reused for
- * anything else, so that a stale slot number is always safe to look at. An
- * entry is in use while its generation is not 0; generations are never given
- * out twice: who has found an entry without a lock has its generation, and
- * compares that under the lock of what it changes. One that is not in use may be leaving: it belongs to who sets
- * `leaving` to 0 by compare-and-exchange, and then frees it. Slots are taken
- * from the free list, then from the untouched end (zeroed by the operating
- * system when the segment was made).
+ * Slab. Entries live in an array that is never unmapped or used for other
+ * data, so a stale slot number is always safe to read. An entry is in use
+ * while its generation is not 0, and no generation is used twice. A process
+ * that has found an entry without a lock knows its generation. It compares
+ * the generation again under the lock of the data it changes. An entry that
+ * is not in use may be leaving: the process that sets `leaving` to 0 by
+ * compare-and-exchange owns it and frees it. New entries take slots from the
+ * free list, then from the untouched end (zeroed by the operating system when
+ * the segment was made).
  *
  * Locks, in the order in which they may be nested:
- * 1. Partition lock (LWLock, by hash): protects the chains of the index, and
- *	  of each entry in them key, generation, times, text and the set of its
- *	  stripes. Exclusively to create, evict, reset, promote; shared to find and
- *	  to copy. Never two at a time. Nothing is allocated, raised or called
- *	  under it except the functions of these files.
- *	  Also what the history has of the entry (Recorded): the sampler changes it
- *	  under the lock taken in shared mode, there is one sampler; all others
- *	  take it exclusively.
- * 2. Stripe lock (the low bit of `change`): protects the counters of the
- *	  stripe. Only ever tried, never waited for while anything is held. Under
- *	  it no function is called, so its holder cannot leave it behind. A stripe
- *	  belongs to the entry whose generation it carries; a writer compares after
- *	  locking. Whoever removes or empties an entry locks all its stripes first.
- *	  Readers do not lock: they copy and compare `change`, which every unlock
- *	  moves on.
- * 3. Plan lock (the low bit of PlanPlace.change): protects what is counted for
- *	  the plans of the entry in a slot, by the rules of a stripe lock. No stripe
- *	  is locked under it. See statements_plans.c.
+ * 1. Partition lock (LWLock, by hash). It protects the chains of the index.
+ *	  For each entry in them it protects key, generation, times, text and the
+ *	  set of stripes. Exclusive to create, evict, reset, promote; shared to
+ *	  find and copy. A process holds at most one. Under it nothing is
+ *	  allocated or raised, and only functions of these files are called.
+ *	  It also protects the part of an entry that the history has (Recorded).
+ *	  The only sampler changes this part under the shared lock; all others
+ *	  need the exclusive lock.
+ * 2. Stripe lock (the low bit of `change`). It protects the counters of the
+ *	  stripe. It is only tried, and never waited for while another lock is
+ *	  held. Under it no function is called, so its holder cannot leave it
+ *	  locked. A stripe belongs to the entry whose generation it has; a writer
+ *	  compares after locking. To remove or empty an entry, a process locks all
+ *	  its stripes first. Readers do not lock: they copy and compare `change`,
+ *	  which every unlock increases.
+ * 3. Plan lock (the low bit of PlanPlace.change). It protects the counters of
+ *	  the plans of the entry in a slot, by the rules of a stripe lock. No
+ *	  stripe is locked under it. See statements_plans.c.
  *
- * The pools (free slots, free chunks of text, sets of plans) are stacks changed by
- * compare-and-exchange; their heads carry a count against reuse in between.
+ * The pools (free slots, free text chunks, plan sets) are stacks that are
+ * changed by compare-and-exchange. Their heads have a counter, so that a
+ * number that was popped and pushed again in between is noticed.
  *
  * Copyright (c) 2026, tacho contributors
  */
@@ -54,37 +56,39 @@
 #define STRIPES_PER_GROUP 7		/* beyond the one in the entry */
 #define STRIPES_MAX (1 + STRIPES_PER_GROUP)
 #define STRIPE_GROUPS 64		/* entries that can have more stripes */
-#define ACCUMULATORS 64			/* slots for the counters of the evicted */
-#define USAGE_MAX 5				/* rotations a used entry survives */
+#define ACCUMULATORS 64			/* slots for counters of evicted entries */
+#define USAGE_MAX 5				/* most rotations an unused entry survives */
 #define TEXT_CHUNK 128
-#define COPY_ATTEMPTS 1000		/* of what its writer changes meanwhile */
+#define COPY_ATTEMPTS 1000		/* to copy counters that a writer changes */
 
 /*
- * Counters of a stripe. Those of groups that nothing was added to are not
- * there; GROUP_exec always is.
+ * Counters of a stripe. Only the groups in `groups` have values; GROUP_exec
+ * always has.
  */
 typedef struct Stripe
 {
 	pg_atomic_uint32 change;	/* odd = locked */
-	uint32		groups;			/* that are there */
+	uint32		groups;			/* groups with values */
 	pg_atomic_uint64 generation;	/* of the owner, 0 = none */
 	HotCounters hot;
 } Stripe;
 
 /*
- * What few statements change, of one stripe, under its lock. It lies apart:
- * the operating system gives memory for what is used of it only.
+ * The rarely changed counters of a stripe, under its lock. They are stored
+ * apart, so that the operating system provides memory only for the parts in
+ * use.
  */
 typedef struct RarePart
 {
-	TimestampTz last_error_at;	/* there with GROUP_error */
+	TimestampTz last_error_at;	/* valid with GROUP_error */
 	int32		last_sqlstate;
 	RareCounters counters;
 } RarePart;
 
 /*
- * An execution reads the first 64 bytes and changes the stripe after them. An
- * entry is whole lines, however many counters a stripe has.
+ * An execution reads the first 64 bytes and changes the stripe after them.
+ * The size of an entry is a multiple of the cache line, whatever counters a
+ * stripe has.
  */
 typedef struct StatementEntry
 {
@@ -93,17 +97,17 @@ typedef struct StatementEntry
 	pg_atomic_uint64 text_known;	/* see statements_text_known() */
 	uint32		hash;
 	uint32		next;			/* slot + 1 in the chain, 0 = end */
-	pg_atomic_uint32 stripes;	/* number of its group + 1, 0 = none */
-	bool		wants_text;		/* text did not fit, or had to go; may come later */
-	bool		wants_jumble;	/* ... but only a normalised one */
-	bool		normalized;		/* the text it has, or had, is one */
-	volatile uint8 usage;		/* set without lock: a hint to the clock */
+	pg_atomic_uint32 stripes;	/* its group + 1, 0 = none */
+	bool		wants_text;		/* text did not fit or was removed */
+	bool		wants_jumble;	/* ... and must be normalised */
+	bool		normalized;		/* its current or last text is normalised */
+	volatile uint8 usage;		/* hint to the clock, set without a lock */
 	volatile uint8 one_of;		/* see statements_one_of(); a hint */
 	Stripe		stripe;
 	uint32		text_first;		/* chunk + 1, 0 = no text */
-	int32		text_length;	/* also that of a text that did not fit */
+	int32		text_length;	/* also of a text that did not fit */
 	int32		encoding;
-	pg_atomic_uint64 leaving;	/* generation it had, see statements_record.c */
+	pg_atomic_uint64 leaving;	/* see statements_record.c */
 	TimestampTz stats_since;
 	TimestampTz minmax_stats_since;
 	TimestampTz text_since;
@@ -114,7 +118,7 @@ StaticAssertDecl(offsetof(StatementEntry, stripe) == 64,
 
 typedef struct StripeGroup
 {
-	/* alignment belongs to members: a typedef's would not change the size */
+	/* members need the alignment: on a typedef it would not change the size */
 	struct
 	{
 		Stripe		stripe pg_attribute_aligned(STATEMENTS_CACHE_LINE);
@@ -127,15 +131,15 @@ StaticAssertDecl(sizeof(StripeGroup) % STATEMENTS_CACHE_LINE == 0,
 				 "groups of stripes lie on cache lines");
 
 /*
- * What the history has of the entry in a slot, see statements_record.c. One
- * of another generation stands for zeros.
+ * The counters of the entry in a slot that the history has, see
+ * statements_record.c. With another generation it means zeros.
  */
 typedef struct Recorded
 {
 	uint64		generation;
 	uint64		change;			/* of the stripes when it was recorded */
 	int64		hot[HISTORY_HOT];
-	bool		has_rare;		/* else RecordedRare stands for zeros */
+	bool		has_rare;		/* false = RecordedRare means zeros */
 } Recorded;
 
 typedef struct RecordedRare
@@ -184,13 +188,16 @@ typedef struct Pool
 
 typedef struct StatementsShared
 {
-	/* kept here: only the postmaster can find them by name (EXEC_BACKEND) */
+	/*
+	 * kept here, because only the postmaster finds them by name
+	 * (EXEC_BACKEND)
+	 */
 	LWLockPadded *locks;
 
 	uint32		reserved;		/* entries */
 	uint32		buckets;		/* power of two */
 	uint32		chunks;			/* of text */
-	uint64		restored;		/* last generation that was loaded at start */
+	uint64		restored;		/* last generation loaded at start */
 	pg_atomic_uint64 generation;	/* last one given out */
 	pg_atomic_uint64 evicted;
 	pg_atomic_uint64 skipped;
@@ -199,16 +206,16 @@ typedef struct StatementsShared
 	pg_atomic_uint64 promotions;
 	pg_atomic_uint64 last_eviction;	/* TimestampTz, 0 = never */
 	pg_atomic_uint64 stats_reset;	/* TimestampTz */
-	pg_atomic_uint64 partial_reset; /* TimestampTz, 0 = never; of some entries */
-	pg_atomic_uint64 recorded_at;	/* clock_boot_us(), 0 = long ago */
+	pg_atomic_uint64 partial_reset; /* of some entries; 0 = never */
+	pg_atomic_uint64 recorded_at;	/* clock_boot_us(), 0 = discard */
 	pg_atomic_uint32 entries;
 	pg_atomic_uint32 accumulators;
-	pg_atomic_uint32 leaving;	/* slots; not in use, and not free */
+	pg_atomic_uint32 leaving;	/* slots neither in use nor free */
 	pg_atomic_uint32 chunks_used;
-	pg_atomic_uint32 hand;		/* of the clock */
-	pg_atomic_uint32 text_hand; /* of that for texts */
-	pg_atomic_uint32 text_accounts; /* that have chunks */
-	pg_atomic_uint32 text_held[TEXT_ACCOUNTS];	/* chunks of each */
+	pg_atomic_uint32 hand;		/* of the clock that evicts entries */
+	pg_atomic_uint32 text_hand; /* of the clock that takes texts */
+	pg_atomic_uint32 text_accounts; /* accounts with chunks */
+	pg_atomic_uint32 text_held[TEXT_ACCOUNTS];	/* chunks of each account */
 	Pool		slots pg_attribute_aligned(STATEMENTS_CACHE_LINE);
 	Pool		texts pg_attribute_aligned(STATEMENTS_CACHE_LINE);
 	Pool		plan_sets pg_attribute_aligned(STATEMENTS_CACHE_LINE);
@@ -220,7 +227,7 @@ typedef struct StatementsMemory
 {
 	StatementsShared *shared;	/* NULL = no statistics */
 	StatementEntry *entries;
-	RarePart   *rare;			/* of the entries' own stripes, by slot */
+	RarePart   *rare;			/* of the entry's own stripe, by slot */
 	Recorded   *recorded;		/* by slot */
 	RecordedRare *recorded_rare;	/* by slot */
 	uint32	   *next_free;		/* of slots */
@@ -228,7 +235,7 @@ typedef struct StatementsMemory
 	StripeGroup *groups;
 	char	   *chunks;
 	uint32	   *next_chunk;		/* chunk + 1; in a text or in the pool */
-	uint16	   *text_account;	/* by chunk, of the first one of a text */
+	uint16	   *text_account;	/* by first chunk of a text */
 	PlanPlace  *plans;			/* by slot */
 	PlanSet    *plan_sets;
 	uint32	   *next_plan_set;
@@ -238,9 +245,9 @@ typedef struct StatementsMemory
 extern StatementsMemory statements_memory;
 
 /*
- * statements_memory.c. The functions of the index want the partition lock
- * held, exclusively except for finding (NULL = there is none). A pool gives
- * numbers from 1, or 0 when nothing is left.
+ * statements_memory.c. Callers of the index functions hold the partition
+ * lock: exclusive, or shared to find (NULL = not found). A pool returns
+ * numbers from 1, or 0 when it is empty.
  */
 extern uint32 statement_hash(const StatementKey *key);
 extern LWLock *partition_lock(uint32 hash);
@@ -259,7 +266,7 @@ extern void pool_push(Pool *pool, uint32 *next, uint32 number);
 
 /* ---- stripes of an entry ---- */
 
-/* NULL = it has its own stripe only. */
+/* The extra stripes of an entry; NULL = none. */
 static inline StripeGroup *
 entry_group(const StatementEntry *entry)
 {
@@ -282,7 +289,7 @@ entry_stripe(StatementEntry *entry, StripeGroup *group, int i)
 	return i == 0 ? &entry->stripe : &group->member[i - 1].stripe;
 }
 
-/* The rest of that stripe. */
+/* The rare part of that stripe. */
 static inline RarePart *
 entry_rare(const StatementEntry *entry, StripeGroup *group, int i)
 {
@@ -290,7 +297,7 @@ entry_rare(const StatementEntry *entry, StripeGroup *group, int i)
 		: &group->member[i - 1].rare;
 }
 
-/* A stripe that has counted nothing. Nobody else changes it. */
+/* Empties a stripe that no other process can change. */
 static inline void
 stripe_init(Stripe *stripe)
 {
@@ -298,7 +305,7 @@ stripe_init(Stripe *stripe)
 	parts_init(&stripe->hot, NULL, GROUP_exec);
 }
 
-/* Makes groups be there. Lock of the stripe held. */
+/* Initializes missing groups. The caller holds the stripe's lock. */
 static inline void
 stripe_want(Stripe *stripe, RarePart *rare, uint32 groups)
 {
@@ -311,7 +318,7 @@ stripe_want(Stripe *stripe, RarePart *rare, uint32 groups)
 	}
 }
 
-/* Adds groups of `from`. Lock of the stripe held. */
+/* Adds groups of `from`. The caller holds the stripe's lock. */
 static pg_attribute_always_inline void
 stripe_merge(Stripe *stripe, RarePart *rare, const Counters *from,
 			 uint32 groups)
@@ -322,7 +329,7 @@ stripe_merge(Stripe *stripe, RarePart *rare, const Counters *from,
 		rare_add(&rare->counters, from, groups);
 }
 
-/* Adds all that the stripe has to `to`. Nobody changes it meanwhile. */
+/* Adds all counters of the stripe to `to`. No process may change it now. */
 static inline void
 stripe_collect(Counters *to, const Stripe *stripe, const RarePart *rare)
 {
@@ -349,7 +356,7 @@ plans_same(const StatementEntry *entry, uint64 generation, int64 plan_id)
 		pg_atomic_read_u32(&place->set) == 0;
 }
 
-/* statements.c; contracts are there. */
+/* statements.c; see the contracts there. */
 extern bool entry_lock_stripes(StatementEntry *entry);
 extern void entry_unlock_stripes(StatementEntry *entry);
 extern void entry_remove(StatementEntry *entry, Counters *counters,
@@ -361,38 +368,40 @@ extern void entry_init(StatementEntry *entry, const StatementKey *key,
 extern bool entry_link_new(StatementEntry *entry);
 
 /*
- * Takes the lock of a partition. While an error is being counted it is tried
- * for half a millisecond: false if it was not to be had.
+ * Takes the lock of a partition. While an error is being counted the lock is
+ * tried for half a millisecond; false if it stayed busy.
  */
 extern bool partition_acquire(LWLock *lock, LWLockMode mode);
 
-/* Finds an entry, NULL = there is none. False without the lock. */
+/* Finds an entry, NULL = not found. False without the lock. */
 extern bool entry_find(const StatementKey *key, uint32 hash,
 					   StatementEntry **entry, uint64 *generation);
 
 /*
- * Puts a filled slot into the index; if another backend was faster, returns
- * that one's entry instead and *was_new is false. NULL without the lock.
+ * Puts a filled slot into the index. If another backend was faster, returns
+ * its entry and sets *was_new to false. NULL without the lock.
  */
 extern StatementEntry *entry_link(StatementEntry *entry, uint64 *generation,
 								  bool *was_new);
 
-/* statements_evicted.c; contracts are there. */
+/* statements_evicted.c; see the contracts there. */
 extern void statements_accumulate(Oid database_id, const Counters *counters,
 								  const int64 *recorded);
 extern void statements_owe(Oid database_id, const int64 *values);
 
 /*
- * statements_read.c: all but the text. Partition lock held. False if not all
- * counters are of the same moment.
+ * statements_read.c: copies everything but the text. The caller holds the
+ * partition lock. False if the counters could not be copied at one moment.
  */
 extern bool entry_copy(StatementEntry *entry, uint64 generation,
 					   StatementCopy *copy);
 
 /*
- * statements_record.c. Partition lock held exclusively, or no other process
- * there. What the history has of an entry, false = nothing, which is zeros;
- * adding to it and taking from it; making it all the entry has.
+ * statements_record.c: the counters of an entry that the history has. The
+ * caller holds the partition lock exclusively, or there is no other process.
+ * recorded_of() returns false if the history has nothing, which means zeros.
+ * Others add to them, take from them, or set them to all of the entry's
+ * counters.
  */
 extern bool recorded_of(const StatementEntry *entry, uint64 generation,
 						int64 *values);
@@ -403,28 +412,30 @@ extern void recorded_take(const StatementEntry *entry, uint64 generation,
 extern void recorded_all(StatementEntry *entry);
 
 /*
- * Keeps the slot of an entry that a reset has just removed if the history
- * lacks any of its counters: the next record takes them and frees the slot.
+ * Keeps the slot of an entry that a reset has just removed, if the history
+ * lacks any of its counters. The next record takes these and frees the slot.
  * False if there is nothing to keep. Same lock.
  */
 extern bool entry_leaves(StatementEntry *entry, uint64 generation,
 						 const Counters *counters);
 
 /*
- * Frees a slot that waits for the next record, when there is no other; the
- * history gets its counters with those of the evicted. False if there is none.
+ * Frees a slot that waits for the next record, if no other slot is free. Its
+ * counters reach the history with the counters of evicted entries. False if
+ * no slot waits.
  */
 extern bool leaving_reclaim(void);
 
 /*
- * statements_evict.c: true if there is room for one more entry, which the
- * number of entries includes then.
+ * statements_evict.c: makes room for one more entry and counts it in
+ * `entries`. False if there is no room.
  */
 extern bool statements_make_room(void);
 
 /*
- * statements_text.c: chunk chains; 0 = none. Lock-free, but text_store_anyhow(),
- * which tries partition locks: it takes texts of other entries for lack of room.
+ * statements_text.c: chains of chunks; 0 = none. All are lock-free except
+ * text_store_anyhow(), which tries partition locks: if memory is full, it
+ * takes the memory of other texts.
  */
 extern uint32 text_store(const StatementKey *owner, const char *text, int length);
 extern uint32 text_store_anyhow(const StatementKey *owner, const char *text,
@@ -432,20 +443,20 @@ extern uint32 text_store_anyhow(const StatementKey *owner, const char *text,
 extern void text_free(uint32 first);
 extern void text_copy(uint32 first, int length, char *to);
 
-/* Whether there is room for a text of that role, if need be that of others. */
+/* Whether a text of that role has room, possibly by removing other texts. */
 extern bool text_has_room(const StatementKey *owner, int length);
 extern uint32 text_chunks_limit(void);
 
-/* Bytes that one text can have; a longer one is cut and ends so. */
+/* Most bytes of one text. A longer text is cut and ends with TEXT_CUT. */
 extern int	text_most(void);
 #define TEXT_CUT "..."
 
 /*
- * The text of a source as it is to be kept, which is a 16th of the memory for
- * texts at most. A normalised or cut one is in memory of the current context,
- * which `owned` says. `bytes` is NULL when normalising
- * failed. With constants to replace it must not be called while an error is
- * being handled, nor while interrupts are held: scanning takes its time.
+ * The text to keep for a source, at most a 16th of the memory for texts. A
+ * normalised or cut text is allocated in the current memory context, and
+ * `owned` is set. `bytes` is NULL if normalising failed. A source with
+ * constants must not be passed while an error is being handled or interrupts
+ * are held, because scanning takes time.
  */
 typedef struct SourceText
 {
@@ -463,7 +474,7 @@ same_key(const StatementKey *a, const StatementKey *b)
 		a->database_id == b->database_id && a->toplevel == b->toplevel;
 }
 
-/* Entries for the counters of what was evicted of a database. */
+/* Whether it is the entry for counters evicted from a database. */
 static inline bool
 is_accumulator(const StatementKey *key)
 {
@@ -471,11 +482,11 @@ is_accumulator(const StatementKey *key)
 }
 
 /*
- * Stripe lock. Nothing may be called between a successful trylock and the
- * unlock. Readers take an even `change` for counters at rest: the odd value
- * has to be seen before anything that is written under the lock. A
- * compare-and-exchange alone does not see to that on ARM: its store may be
- * passed by later ones.
+ * Stripe lock. No function may be called between a successful trylock and the
+ * unlock. Readers trust counters while `change` is even. So the odd value
+ * must be visible before any write under the lock. On ARM a
+ * compare-and-exchange alone does not ensure that: later stores may overtake
+ * its store.
  */
 static inline bool
 change_trylock(pg_atomic_uint32 *change)

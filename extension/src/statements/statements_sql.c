@@ -3,8 +3,8 @@
  *	  tacho.statements, tacho.statement_plans, tacho.statements_info,
  *	  tacho.statements_reset.
  *
- * They read shared memory only, so they see what all backends counted up to
- * now, also from within a parallel worker.
+ * They read only shared memory. So they see the current counters of all
+ * backends, and also work in a parallel worker.
  *
  * Copyright (c) 2026, tacho contributors
  */
@@ -68,7 +68,7 @@ time_or_null(TimestampTz time, bool *isnull)
 	return TimestampTzGetDatum(time);
 }
 
-/* Identity and text; not everybody may see them. */
+/* Identity and text, which not every role may see. */
 static void
 key_to_datums(const StatementCopy *copy, bool with_text, Datum *values,
 			  bool *nulls)
@@ -96,7 +96,10 @@ key_to_datums(const StatementCopy *copy, bool with_text, Datum *values,
 	}
 }
 
-/* The last error tells what somebody has just tried: for who sees the text. */
+/*
+ * The last error shows what a user has just tried, so it is visible with the
+ * text.
+ */
 static void
 tail_to_datums(const StatementCopy *copy, Datum *values, bool *nulls)
 {
@@ -170,7 +173,7 @@ tacho_statements_rows(PG_FUNCTION_ARGS)
 	return (Datum) 0;
 }
 
-/* A plan belongs to its query: for who sees the text. */
+/* A plan belongs to its query, so it is visible with the text. */
 static void
 plan_to_datums(const StatementCopy *copy, const PlanRow *row, Datum *values, bool *nulls)
 {

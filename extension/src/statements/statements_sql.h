@@ -1,6 +1,6 @@
 /*
  * statements_sql.h
- *	  What the SQL functions over statements share.
+ *	  Functions that the SQL functions over statements share.
  *
  * Copyright (c) 2026, tacho contributors
  */
@@ -9,7 +9,7 @@
 
 #include "statements/statements.h"
 
-/* Whether the current role may see query id and text of that role's. */
+/* Whether the current role may see query ids and texts of role `user_id`. */
 extern bool statements_may_see(Oid user_id);
 
 /* The text in the encoding of the database; null if there is none. */

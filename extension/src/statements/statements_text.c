@@ -1,22 +1,23 @@
 /*
  * statements_text.c
- *	  Texts of statements: normalising them, and keeping them in shared memory.
+ *	  Texts of statements: normalises them and keeps them in shared memory.
  *
- * A text is a chain of chunks of 128 bytes. Chunks come from a pool without
- * locks; whoever has taken them owns them until it has put the chain into an
- * entry (under the partition lock), and whoever has taken the chain out of an
- * entry (under the same lock, exclusively) gives them back. A chain is copied
- * only under the partition lock of its entry.
+ * A text is a chain of chunks of 128 bytes. Chunks come from a lock-free
+ * pool. The process that takes chunks owns them until it has put the chain
+ * into an entry, under the partition lock. A process that removes a chain
+ * from an entry, under the same lock taken exclusively, gives the chunks
+ * back. A chain is copied only under the partition lock of its entry.
  *
- * When memory is full, a new text takes that of others: a hand of its own goes
- * over the entries as the clock of statements_evict.c does, and takes texts of
- * those that have no chance left, large ones sooner. Such an entry keeps its
- * counters and gets its text again with its next execution that finds room.
+ * If memory is full, a new text takes the memory of other texts. A second
+ * hand walks over the entries like the clock of statements_evict.c. It takes
+ * the texts of entries without usage, and takes large texts sooner. Such an
+ * entry keeps its counters. It gets its text again at its next execution that
+ * finds room.
  *
- * Each role in a database has an account (query_text_account()), and a share:
- * the memory divided by the number of accounts that have texts. A text is taken
- * from an account that has more than its share, or from one's own. So a role
- * that keeps within its share loses no text to others.
+ * Each role in a database has an account (query_text_account()) and a share:
+ * the memory divided by the number of accounts with texts. A new text may
+ * take a text of its own account, or of an account above its share. So a role
+ * within its share loses no text to others.
  *
  * Copyright (c) 2026, tacho contributors
  */
@@ -31,7 +32,7 @@
 #include "statements/query_text.h"
 #include "statements/statements_shared.h"
 
-/* Chunks that tacho.query_text_memory allows now. */
+/* Number of chunks that tacho.query_text_memory now allows. */
 uint32
 text_chunks_limit(void)
 {
@@ -40,10 +41,10 @@ text_chunks_limit(void)
 	return Min(limit, statements_memory.shared->chunks);
 }
 
-#define SWEEP 64				/* slots to look at for a text without room */
-#define SWEEPS 4				/* ... and how often, as long as nothing is found */
-#define LARGE 1024				/* bytes; goes sooner */
-#define SHARE 16				/* of all memory for texts, the most that one can have */
+#define SWEEP 64				/* slots that one text without room visits */
+#define SWEEPS 4				/* ... times this, while no text was taken */
+#define LARGE 1024				/* bytes; a larger text is taken sooner */
+#define SHARE 16				/* a text has at most 1/16 of the memory */
 
 static uint32
 chunks_of(int length)
@@ -63,7 +64,7 @@ held_by(int account)
 	return pg_atomic_read_u32(&statements_memory.shared->text_held[account]);
 }
 
-/* Chunks that each account may have, `account` being one of them. */
+/* Number of chunks that each account may have, `account` included. */
 static uint32
 fair_share(int account)
 {
@@ -74,7 +75,10 @@ fair_share(int account)
 	return text_chunks_limit() / Max(accounts, 1);
 }
 
-/* An account counts from its first text on. It does before others see that one. */
+/*
+ * Counts chunks of an account, and the account when it gets its first text.
+ * Done before other processes can see the text.
+ */
 static void
 account_add(int account, uint32 n)
 {
@@ -109,7 +113,7 @@ text_has_room(const StatementKey *owner, int length)
 		held_by(account) + chunks_of(length) <= fair_share(account);
 }
 
-/* Gives back a chain of chunks and returns their number. */
+/* Frees a chain of chunks and returns their number. */
 static uint32
 chain_free(uint32 first)
 {
@@ -128,7 +132,7 @@ chain_free(uint32 first)
 	return n;
 }
 
-/* A chain holding `text`, or 0 when memory for texts is full. */
+/* Returns a chain with `text`, or 0 if the memory for texts is full. */
 uint32
 text_store(const StatementKey *owner, const char *text, int length)
 {
@@ -142,14 +146,17 @@ text_store(const StatementKey *owner, const char *text, int length)
 		pg_atomic_sub_fetch_u32(&shared->chunks_used, wanted);
 		return 0;
 	}
-	/* from the end, so that each chunk knows the one after it */
+	/*
+	 * from the last chunk to the first, so that each is linked to the next
+	 * one
+	 */
 	for (uint32 i = wanted; i-- > 0;)
 	{
 		uint32		chunk = pool_pop(&shared->texts,
 									 statements_memory.next_chunk);
 		int			begin = i * TEXT_CHUNK;
 
-		/* chunks_used bounds what is taken, so the pool cannot be empty */
+		/* chunks_used limits what is taken, so the pool cannot be empty */
 		if (chunk == 0)
 		{
 			pg_atomic_sub_fetch_u32(&shared->chunks_used, i + 1);
@@ -178,7 +185,7 @@ text_free(uint32 first)
 	}
 }
 
-/* Whether a text may have to go for one of `account`. */
+/* Whether a text may be removed for one of `account`. */
 static bool
 text_may_go(uint32 first, int account)
 {
@@ -189,8 +196,8 @@ text_may_go(uint32 first, int account)
 }
 
 /*
- * Takes the text of an entry, whose last chance is gone, for one of `account`.
- * False when somebody is at it.
+ * Takes the text of an entry without usage, for a text of `account`. False if
+ * another process holds the partition lock.
  */
 static bool
 text_take(StatementEntry *entry, int account)
@@ -215,8 +222,8 @@ text_take(StatementEntry *entry, int account)
 }
 
 /*
- * Goes over the next slots and takes texts until `wanted` chunks are free for
- * an account.
+ * Visits the next slots and takes texts until `wanted` chunks are free for an
+ * account.
  */
 static void
 text_sweep(uint32 wanted, int account)
@@ -234,7 +241,7 @@ text_sweep(uint32 wanted, int account)
 		uint8		usage = entry->usage;	/* others change it meanwhile */
 		uint8		price = entry->text_length > LARGE ? 2 : 1;
 
-		/* not locked: hints */
+		/* these reads are hints, without a lock */
 		if (!text_may_go(entry->text_first, account))
 			continue;
 		if (usage >= price)
@@ -280,7 +287,10 @@ text_most(void)
 	return Min(Max(most, 4 * TEXT_CHUNK), MaxAllocSize / 2);
 }
 
-/* The work of text_of_source(), in the current context; may raise errors. */
+/*
+ * Normalises for text_of_source(), in the current memory context; may raise
+ * errors.
+ */
 static char *
 normalize(const StatementSource *source, const char *text, int location,
 		  int *length, MemoryContext result_context)
@@ -300,8 +310,8 @@ normalize(const StatementSource *source, const char *text, int location,
 }
 
 /*
- * Normalising can fail: memory may be short. Nothing but memory is held then,
- * and that goes with the private context.
+ * Returns NULL if normalising fails, because memory is short. Only memory of
+ * the private context must then be freed.
  */
 static char *
 text_normalized(const StatementSource *source, const char *text, int location,
@@ -332,7 +342,10 @@ text_normalized(const StatementSource *source, const char *text, int location,
 	return result;
 }
 
-/* Cuts a text that is too long; without memory for that there is none. */
+/*
+ * Cuts a text that is too long. Without memory for the copy, there is no
+ * text.
+ */
 static void
 text_cut(SourceText *text)
 {

@@ -1,8 +1,8 @@
 /*
  * usage.c
- *	  What one planning or execution used: snapshots before and after.
+ *	  Resources that one planning or execution used: differences of snapshots.
  *
- * Works on memory of the caller; called only by hooks. See usage.h.
+ * Works on memory of the caller; only hooks call it. See usage.h.
  *
  * Copyright (c) 2026, tacho contributors
  */
@@ -22,7 +22,7 @@
 #include "core/settings.h"
 #include "statements/usage.h"
 
-/* between two samples; on average one of ONE_OF_MOST, see draw_sample() */
+/* distance between two samples; on average ONE_OF_MOST, see draw_sample() */
 #define DISTANCE_LEAST 16
 #define DISTANCE_MOST 112
 StaticAssertDecl((DISTANCE_LEAST + DISTANCE_MOST) / 2 == ONE_OF_MOST,
@@ -30,7 +30,7 @@ StaticAssertDecl((DISTANCE_LEAST + DISTANCE_MOST) / 2 == ONE_OF_MOST,
 StaticAssertDecl(DISTANCE_LEAST >= ONE_OF_MOST / ONE_OF_LEAST,
 				 "no execution is two samples");
 
-/* BufferUsage begins with numbers of blocks, shared ones first; times follow */
+/* BufferUsage begins with block counts, shared blocks first; times follow */
 #define SHARED_COUNTERS 4
 #define BLOCK_COUNTERS 10
 #define BUFFER_COUNTERS ((int) (sizeof(BufferUsage) / sizeof(int64)))
@@ -43,12 +43,12 @@ StaticAssertDecl(offsetof(BufferUsage, temp_blks_written) ==
 
 #define BLOCK_BYTES 512			/* unit of ru_inblock, ru_oublock */
 
-/* adds to a counter of a group that may not have been filled yet */
+/* adds to a counter whose group may not be filled yet */
 #define ADD(delta, filled, member, value) \
 	((delta)->counters.member = \
 	 ((filled) ? (delta)->counters.member : 0) + (value))
 
-/* the last reading, and whether there is one */
+/* the last reading, and whether there was one */
 static HOT_DATA UsageReading latest = {0};
 static HOT_DATA bool begun = false;
 
@@ -62,7 +62,7 @@ is_drawn(UsageDraw draw)
 
 static bool read_usage(void);
 
-/* A number from 0 to `most`. */
+/* A random number from 0 to `most`. */
 static inline int
 random_to(int most)
 {
@@ -70,9 +70,10 @@ random_to(int most)
 }
 
 /*
- * How far the next sample is from where a session begins: anywhere between two
- * samples, which is more often a wide gap than a narrow one. So a session of
- * one execution has as good a chance as each of a long one.
+ * Distance from the begin of a session to its first sample. The begin lies
+ * anywhere between two samples, and more often in a wide gap than in a narrow
+ * one. So a session of one execution has the same chance as each execution of
+ * a long session.
  */
 static int
 first_distance(void)
@@ -87,10 +88,11 @@ first_distance(void)
 }
 
 /*
- * For a short execution of which one of `one_of` is measured: nothing most of
- * the time. Samples lie on a line at random distances, so that no pattern of
- * the client is met; an execution takes ONE_OF_MOST / one_of of it. rusage and
- * the wait for a CPU are measured in turns: no more than two system calls.
+ * Draws a short execution with probability 1 / `one_of`. Samples lie on a
+ * line at random distances, so that they cannot follow a pattern of the
+ * client; an execution advances by ONE_OF_MOST / one_of on it. To save system
+ * calls, samples measure rusage and the wait for a CPU in turns. So each
+ * counts for 2 * one_of executions.
  */
 static inline UsageDraw
 draw_sample(int one_of)
@@ -130,8 +132,8 @@ usage_draw(uint64 query_id, bool toplevel)
 }
 
 /*
- * Nanoseconds this process has waited for a CPU, 0 when the kernel does not
- * say. The file stays open for the life of the process.
+ * Nanoseconds that this process has waited for a CPU, 0 if the kernel does
+ * not count them. The file stays open for the life of the process.
  */
 static int64
 run_queue_ns(void)
@@ -169,7 +171,7 @@ timeval_us(const struct timeval *time)
 	return time->tv_sec * INT64CONST(1000000) + time->tv_usec;
 }
 
-/* Asks the operating system; false if it does not say. */
+/* Reads the counters of the operating system; false if that fails. */
 static bool
 read_usage(void)
 {
@@ -190,7 +192,7 @@ read_usage(void)
 	return true;
 }
 
-/* Whether another process has had the CPU since then. */
+/* Whether this process has lost its CPU since that reading. */
 static inline bool
 switched(const UsageReading *before)
 {
@@ -199,9 +201,9 @@ switched(const UsageReading *before)
 }
 
 /*
- * The share of CPU time since the reading before a piece of `ms` that is the
- * piece's: executions that nobody read have had some before it began, and the
- * piece has not had more than it took.
+ * The piece's share of the CPU time since the reading before it; the piece
+ * took `ms`. Executions without a reading have used some CPU time before the
+ * piece began, and the piece cannot have used more than its duration.
  */
 static double
 cpu_share(const UsageReading *before, double ms)
@@ -213,7 +215,7 @@ cpu_share(const UsageReading *before, double ms)
 	return since_ms > 0 ? Min(own_ms, ms) / since_ms : 0;
 }
 
-/* Adds what was counted since the reading before a piece of `ms`, or nothing. */
+/* Adds the counters since the reading before a piece of `ms`. */
 static void
 add_usage(StatementDelta *delta, const UsageReading *before, double ms)
 {
@@ -234,10 +236,11 @@ add_usage(StatementDelta *delta, const UsageReading *before, double ms)
 }
 
 /*
- * The end of a piece that was drawn, that was long, or with which executions
- * have taken as long without a reading. So the next long one begins near one.
- * Who has kept the CPU has not waited for it: the file, which costs three times
- * as much as getrusage(), is not read again then.
+ * Ends a piece that was drawn or was long, or after which the executions
+ * since the last reading have taken LONG_MS. The last case is for the next
+ * long execution, which then has a recent reading before it. A process that
+ * kept its CPU has not waited for it. The file with the wait is then not
+ * read, because that costs three times as much as getrusage().
  */
 static pg_noinline void
 end_measured(const UsageStart *start, double ms, StatementDelta *delta)
@@ -270,7 +273,7 @@ end_measured(const UsageStart *start, double ms, StatementDelta *delta)
 
 /* ---- server ---- */
 
-/* Whether any of the words `from` … `to` - 1 of BufferUsage has changed. */
+/* Whether the words `from` … `to` - 1 of BufferUsage have changed. */
 static inline bool
 used_between(const BufferUsage *before, int from, int to)
 {
@@ -295,7 +298,7 @@ add_buffers(const BufferUsage *before, StatementDelta *delta)
 	delta->groups |= GROUP_buffers;
 }
 
-/* Blocks of temporary tables and files. */
+/* Adds blocks of temporary tables and files. */
 static void
 add_other_blocks(const BufferUsage *before, StatementDelta *delta)
 {
@@ -332,7 +335,7 @@ add_io_time(const BufferUsage *before, StatementDelta *delta)
 	delta->groups |= GROUP_io_time;
 }
 
-/* All but the numbers of shared blocks. */
+/* Adds all but the counts of shared blocks. */
 static void
 add_rare_buffers(const BufferUsage *before, StatementDelta *delta)
 {
@@ -399,7 +402,7 @@ usage_end(const UsageStart *start, StatementDelta *delta)
 		if (unlikely(used_between(&start->buffers, SHARED_COUNTERS, BUFFER_COUNTERS)))
 			add_rare_buffers(&start->buffers, delta);
 	}
-	/* whatever else WAL counts, it counts with a record */
+	/* all WAL counters change only together with wal_records */
 	if (start->wal.wal_records != pgWalUsage.wal_records)
 		add_wal(&start->wal, delta);
 	return ms;
@@ -407,7 +410,7 @@ usage_end(const UsageStart *start, StatementDelta *delta)
 
 /* ---- the whole ---- */
 
-/* An execution of LONG_FIRST_US or more, for both histograms. */
+/* Counts an execution of LONG_FIRST_US or more in both histograms. */
 static pg_noinline void
 count_long(StatementDelta *delta, double us)
 {
@@ -464,7 +467,7 @@ usage_executed(StatementDelta *delta, double ms, uint64 rows, UsageDraw draw)
 	{
 		counters->n_sampled = counters->sampled_exec_time > 0 ? 1 : 0;
 		delta->weight = draw;
-		if (ms >= LONG_MS)		/* as all such executions are measured */
+		if (ms >= LONG_MS)		/* every such execution is measured */
 			delta->weight.rusage = 1;
 	}
 }
@@ -479,11 +482,11 @@ usage_planned(StatementDelta *delta, double ms)
 	counters->min_plan_time = ms;
 	counters->max_plan_time = ms;
 	counters->square_plan_time = ms * ms;
-	delta->groups &= ~GROUP_cpu;	/* that is of executions */
+	delta->groups &= ~GROUP_cpu;	/* only executions have it */
 	delta->groups |= GROUP_plan;
 }
 
-/* What a piece of an execution used becomes what a failed one used. */
+/* Moves the counters of an execution to the counters of failed ones. */
 static void
 move_to_failed(StatementDelta *delta, double ms)
 {

@@ -1,10 +1,10 @@
 /*
  * usage.h
- *	  What one planning or execution used: snapshots before and after.
+ *	  Resources that one planning or execution used: differences of snapshots.
  *
- * Own measurement: nothing here depends on the instrumentation of the executor
- * or on other extensions, and it works alike for all kinds of statements.
- * No function raises errors.
+ * Nothing here depends on the executor's instrumentation or on other
+ * extensions, and all kinds of statements are measured alike. No function
+ * raises errors.
  *
  * Copyright (c) 2026, tacho contributors
  */
@@ -19,18 +19,18 @@
 
 struct JitInstrumentation;
 
-/* What the operating system had counted of this process when it was last read. */
+/* Counters of the operating system for this process, when last read. */
 typedef struct UsageReading
 {
 	int64		user_us;
 	int64		system_us;
-	uint32		read_blocks;	/* these may wrap: differences count */
+	uint32		read_blocks;	/* may wrap; only differences count */
 	uint32		written_blocks;
 	uint32		minor_faults;
 	uint32		major_faults;
 	uint32		voluntary_switches;
 	uint32		involuntary_switches;
-	double		unread_ms;		/* that executions have taken since */
+	double		unread_ms;		/* duration of executions since, ms */
 } UsageReading;
 
 typedef struct UsageStart
@@ -38,24 +38,24 @@ typedef struct UsageStart
 	instr_time	time;
 	BufferUsage buffers;
 	WalUsage	wal;
-	UsageReading reading;		/* the latest before it began */
+	UsageReading reading;		/* the last one before it began */
 	UsageDraw	draw;
 	int64		run_queue_ns;	/* only if draw.run_queue */
 } UsageStart;
 
-/* Decides what of the operating system's counters an execution has measured. */
+/* Decides which counters of the operating system an execution measures. */
 extern UsageDraw usage_draw(uint64 query_id, bool toplevel);
 
 /* Begins a piece of an execution. */
 extern void usage_begin(UsageStart *start, UsageDraw draw);
 
 /*
- * Ends the piece and adds to `delta` all that it used but its time, which is
- * returned in milliseconds.
+ * Ends the piece. Adds all resources it used, except its duration, to
+ * `delta`. Returns the duration in milliseconds.
  */
 extern double usage_end(const UsageStart *start, StatementDelta *delta);
 
-/* An empty delta. Counters are not touched: no group is filled. */
+/* Empties a delta: no group is filled, and counters are not touched. */
 static inline void
 usage_clear(StatementDelta *delta)
 {
@@ -65,20 +65,20 @@ usage_clear(StatementDelta *delta)
 	delta->plan_id = 0;
 }
 
-/* Rows of a utility command, where the server counts them. */
+/* Rows of a utility command, if the server counts them. */
 extern uint64 usage_utility_rows(const QueryCompletion *completion);
 
 /*
- * The last of it: the execution as a whole took `ms`, the planning did, or it
- * failed with `sqlstate`, after `ms` if it was executed. What a failed execution
- * used stands in counters of its own, and in no others.
+ * Finish a delta: the whole execution took `ms`; the planning took `ms`; or
+ * it failed with `sqlstate`, after `ms` if it was executed at all. Resources
+ * of a failed execution are counted in separate counters only.
  */
 extern void usage_executed(StatementDelta *delta, double ms, uint64 rows,
 						   UsageDraw draw);
 extern void usage_planned(StatementDelta *delta, double ms);
 extern void usage_failed(StatementDelta *delta, double ms, int sqlstate);
 
-/* What only the executor knows. */
+/* Adds the counters that only the executor has. */
 extern void usage_executor(StatementDelta *delta, const QueryDesc *query);
 
 #endif							/* TACHO_USAGE_H */
