@@ -1,8 +1,8 @@
-//! Writes a history as a server of 1,000 sessions would, a tick a second, for
-//! `bench/live.sh`: `feed DIRECTORY ACTIVE_PERCENT SECONDS [SPEED]`, SPEED times as fast as
-//! time goes: the file `DIRECTORY.clock` has the time (`bench/clock.c`). There are forty
-//! minutes already when it begins, more than 200 columns show. Logs are sealed as the writer does, and
-//! sealed files kept for an hour.
+//! Writes the history of a server with 1,000 sessions, a tick per second, for `bench/live.sh`:
+//! `feed DIRECTORY ACTIVE_PERCENT SECONDS [SPEED]`. SPEED is a factor of time; the file
+//! `DIRECTORY.clock` has the current time (`bench/clock.c`). At the start there are forty minutes
+//! already, more than 200 columns show. Logs are sealed as the writer does, and sealed files are
+//! kept for an hour.
 
 use std::fs::{File, remove_file};
 use std::io::{Error, Write};
@@ -15,7 +15,7 @@ use tacho_tape::testing::{Load, Sampler};
 use tacho_tape::write::seal::seal_log;
 use tacho_tape::write::writer::{LOG_MS, LOG_ROWS};
 
-/// Seconds that are there at the begin.
+/// Seconds of history at the start.
 const BEFORE: i64 = 2_400;
 /// Sealed files that are kept.
 const KEPT: u64 = 7;
@@ -39,7 +39,7 @@ fn main() -> Result<(), Error> {
     let mut sampler = Sampler::new(7, load);
     let now_s = jiff::Timestamp::now().as_second();
     sampler.slot_ms = (now_s - BEFORE) * 1_000;
-    // As many ticks as a log of so many rows a tick may have.
+    // A log has a limit of rows and of time: this number of ticks fits.
     let rows_a_tick = active * 10;
     let ticks = (LOG_ROWS / rows_a_tick).min(LOG_MS as u64 / 1_000);
     let (mut number, mut left) = (0, 0);
@@ -66,12 +66,12 @@ fn main() -> Result<(), Error> {
     Ok(())
 }
 
-/// When the second of the tick that was written is over.
+/// End of the second of the last written tick.
 fn time_us(sampler: &Sampler) -> i64 {
     (sampler.slot_ms + 1_000) * 1_000
 }
 
-/// Begins a log and seals the one before.
+/// Begins a log and seals the previous one.
 fn begin(directory: &Path, number: u64, sampler: &mut Sampler) -> Result<File, Error> {
     let path = directory.join(file_name(number, Kind::Log));
     std::fs::write(&path, sampler.begin_log(7))?;

@@ -1,4 +1,5 @@
-//! Makes the history of the tests, for `tools/record-live.sh`: `shop DIRECTORY`.
+//! Writes the history of the tests, for `tools/record-live.sh`: `shop
+//! DIRECTORY`.
 
 #[allow(unused)]
 #[path = "../tests/common/mod.rs"]
@@ -8,6 +9,6 @@ fn main() {
     let directory = std::env::args().nth(1).unwrap_or_default();
     let scratch = common::Scratch(directory.into());
     scratch.import();
-    // Who asked for it removes it.
+    // The caller removes the directory.
     std::mem::forget(scratch);
 }

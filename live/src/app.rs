@@ -1,5 +1,5 @@
-//! What the program knows and what keys do. It asks by putting questions into
-//! a queue, and is told answers; so it knows neither threads nor a terminal.
+//! State of the program, and the effects of keys. It puts questions into a queue and
+//! receives answers, so it knows neither threads nor a terminal.
 
 use crate::asked::{Asked, Slot, status};
 use crate::command::{command_line, web_address};
@@ -17,34 +17,34 @@ use tacho_source::rows::{Rows, Status};
 use tacho_source::{Arguments, catalog, time};
 use tacho_tape::query::{BlockingRow, MarkersRow, QueryError};
 
-/// A tick is late after this, µs.
+/// A last tick that is older is late, µs.
 const LATE: i64 = 5 * SECOND;
-/// A question without an answer is an alarm after this, µs.
+/// A question that waits longer for its answer is an alarm, µs.
 const SILENCE: i64 = 15 * SECOND;
-/// Times between two looks for something new.
+/// Shortest and longest time between two looks for something new.
 const LOOK: Duration = Duration::from_secs(1);
 const MOST: Duration = Duration::from_secs(30);
-/// Answers may take this part of the time: a hundredth.
+/// Answers may take a hundredth of the time.
 const SHARE: u32 = 100;
 
-/// What is written at the bottom.
+/// Input at the bottom.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Prompt {
     GoTo(String),
     Filter(String),
 }
 
-/// What lies over the list.
+/// Content shown over the list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Over {
     Help,
-    /// The equivalent command and address.
+    /// The equivalent command, and the address.
     Command(Vec<String>),
-    /// What y does, and to whom.
+    /// The action that `y` confirms, and its session.
     Confirm(Act, Box<Session>),
 }
 
-/// What the terminal has to do.
+/// A request to the terminal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Wish {
     Quit,
@@ -54,7 +54,7 @@ pub enum Wish {
     Signal(Request),
 }
 
-/// What questions were answered, and with what arguments.
+/// Answers, and the arguments of their questions.
 #[derive(Default)]
 struct Answers {
     rows: BTreeMap<Slot, (Arguments, Rows)>,
@@ -62,7 +62,7 @@ struct Answers {
     earlier: Option<Load>,
 }
 
-/// Where to look for a marker.
+/// Direction of the search for a marker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Seek {
     Later,
@@ -74,47 +74,48 @@ pub struct App {
     pub paint: Paint,
     pub prompt: Option<Prompt>,
     pub over: Option<Over>,
-    /// What is to be said until the next key.
+    /// A message until the next key.
     pub message: Option<String>,
-    /// What could not be answered.
+    /// Error of the last questions.
     pub error: Option<QueryError>,
-    /// The same of the questions that are being answered.
+    /// Error of the questions in progress.
     failure: Option<QueryError>,
-    /// What is to be known of the answers.
+    /// Notice about the answers.
     pub notice: Option<String>,
-    /// How many places of the history are damaged.
+    /// Number of damaged places in the history.
     damaged: String,
-    /// How long ago the last tick ended, µs in whole seconds, where that is late.
+    /// Age of the last tick, µs in whole seconds, if it is late.
     pub late: Option<i64>,
-    /// How long a question has had no answer, µs in whole seconds, where that is long.
+    /// Time that a question has waited for its answer, µs in whole seconds, if that is
+    /// long.
     pub silent: Option<i64>,
     /// Since when questions wait for the next answer, µs.
     waits_since: Option<i64>,
     pub table: Table,
-    /// The moment that the tree is of.
+    /// The moment of the tree of blockers.
     pub moment: Option<i64>,
-    /// The screen is not as it should be.
+    /// The screen must be drawn again.
     pub dirty: bool,
-    /// What w showed last.
+    /// Lines that `w` showed last.
     pub said: Vec<String>,
     pub servers: Vec<String>,
     pub wishes: Vec<Wish>,
     pub home: TimeZone,
-    /// Servers where queries may be cancelled, sessions be ended.
+    /// Servers on which queries may be cancelled and sessions ended.
     pub signalled: BTreeSet<String>,
-    /// The server is asked about a session, and no key was pressed since.
+    /// The server is looking up a session, and no key was pressed since.
     pub is_aiming: bool,
     web: String,
-    /// Words of a command line that name the server.
+    /// The words that name the server on a command line.
     place: Vec<String>,
     answers: Answers,
     number: u64,
     queue: Vec<Asked>,
     pending: usize,
     took: Duration,
-    /// Markers are looked for from a moment, and how many of them are passed by.
+    /// Search for a marker: direction, begin, and number of markers to skip.
     seek: Option<(Seek, i64, usize)>,
-    /// A window to begin with.
+    /// The window at the start.
     begin: Option<Window>,
 }
 
@@ -158,7 +159,7 @@ impl App {
         }
     }
 
-    /// Looks at a server; the picture begins live, or with a window.
+    /// Opens a server, live or with a window.
     pub fn open(&mut self, server: Option<String>, place: Vec<String>, window: Option<Window>) {
         self.view.server = server;
         self.place = place;
@@ -169,18 +170,18 @@ impl App {
         self.put(status(self.number));
     }
 
-    /// Questions that are to be asked now.
+    /// Takes the questions to be asked now.
     pub fn questions(&mut self) -> Vec<Asked> {
         std::mem::take(&mut self.queue)
     }
 
-    /// Everything that was asked is answered.
+    /// True if every question has its answer.
     pub fn is_idle(&self) -> bool {
         self.pending == 0 && self.queue.is_empty()
     }
 
-    /// When to look for something new: never in a window that is over, and in
-    /// no time that would take more than a hundredth of a CPU.
+    /// Time until the next look for something new; `None` for a window in the past.
+    /// Answers should take at most a hundredth of a CPU.
     pub fn looks_after(&self) -> Option<Duration> {
         let follows = self.view.live && !self.view.paused;
         if !self.is_idle() {
@@ -190,7 +191,8 @@ impl App {
         wanted.then(|| (self.took * SHARE).clamp(LOOK, MOST))
     }
 
-    /// Time goes on: looks for something new, or how long nothing was answered.
+    /// Called when the time of [`App::looks_after`] is over. Looks for something new,
+    /// or measures how long a question has waited.
     pub fn passes(&mut self, now_us: i64) {
         match self.is_idle() {
             true => self.look(),
@@ -198,7 +200,7 @@ impl App {
         }
     }
 
-    /// Measures how long a question has had no answer.
+    /// Measures how long a question has waited for its answer.
     pub fn listen(&mut self, now_us: i64) {
         let since = match self.is_idle() {
             true => None,
@@ -211,7 +213,8 @@ impl App {
         self.silent = silent;
     }
 
-    /// What cannot be read is tried again; a question that makes no sense is not.
+    /// Whether failed questions are asked again: read errors are, questions that make
+    /// no sense are not.
     pub fn is_tried_again(&self) -> bool {
         let error = self.error.as_ref();
         error.is_some_and(|error| !error.sqlstate.starts_with("22"))
@@ -223,12 +226,12 @@ impl App {
         self.put(status(self.number));
     }
 
-    /// The load, and that of the earlier window.
+    /// The load, and the load of the earlier window.
     pub fn loads(&self) -> (Option<&Load>, Option<&Load>) {
         (self.answers.load.as_ref(), self.answers.earlier.as_ref())
     }
 
-    /// Rows that answer a question.
+    /// Rows of the answer in a slot.
     pub fn rows(&self, slot: Slot) -> Option<&Rows> {
         self.answers.rows.get(&slot).map(|answer| &answer.1)
     }
@@ -238,7 +241,7 @@ impl App {
         self.queue.push(asked);
     }
 
-    /// Another view: answers to earlier questions are not wanted any more.
+    /// Another view: drops open questions and ignores their answers.
     fn begin_anew(&mut self) {
         self.number += 1;
         self.pending = 0;
@@ -247,7 +250,7 @@ impl App {
         self.failure = None;
     }
 
-    /// Asks what is not answered yet; `all` of it after a tick.
+    /// Asks the questions without an answer; with `all`, after a tick, every question.
     fn ask(&mut self, all: bool) {
         if self.view.end.is_none() {
             return;
@@ -287,7 +290,8 @@ impl App {
             Ok(answered) => self.answered(answer.asked, answered, now_us),
             Err(error) => self.failed(answer.asked.slot, error),
         }
-        // An error goes when everything was answered, so that nothing flickers.
+        // An error disappears only when every question has its answer, so that nothing
+        // flickers.
         if !is_status && self.is_idle() && self.error != self.failure {
             self.error = self.failure.clone();
             self.dirty = true;
@@ -313,7 +317,7 @@ impl App {
         }
     }
 
-    /// Makes what is shown of an answer.
+    /// Updates the display from an answer.
     fn take(&mut self, slot: Slot) {
         self.dirty = true;
         match slot {
@@ -331,7 +335,8 @@ impl App {
         }
     }
 
-    /// Asks for the tree of the longest queue, when it was last there.
+    /// Asks for the tree of the longest queue, at the last moment when the queue
+    /// existed.
     fn climb(&mut self) {
         let selection = self.view.selection();
         let heads: Vec<BlockingRow> = self.rows(Slot::Heads).map_or(Vec::new(), Rows::read);
@@ -386,7 +391,7 @@ impl App {
         self.view.row = self.view.row.min(last);
     }
 
-    /// The end of the history is known.
+    /// Takes the answer of `status`: the end of the history.
     fn followed(&mut self, status: &Status, now_us: i64) {
         let Some(last) = status.time("last_tick_time") else {
             return self.failed(Slot::Status, without_ticks(status));
@@ -420,7 +425,7 @@ impl App {
         self.failure = Some(error);
     }
 
-    /// The picture has so many columns.
+    /// Sets the number of columns of the picture.
     pub fn resize(&mut self, columns: usize) {
         if self.view.resize(columns) {
             self.ask(false);
@@ -428,7 +433,7 @@ impl App {
         self.dirty = true;
     }
 
-    /// Text that was pasted: it goes to where one writes.
+    /// Pasted text goes to the prompt.
     pub fn paste(&mut self, text: &str) {
         if let Some(Prompt::GoTo(line) | Prompt::Filter(line)) = &mut self.prompt {
             line.extend(text.chars().filter(|c| !c.is_control()));
@@ -436,7 +441,7 @@ impl App {
         }
     }
 
-    /// Does what a key says.
+    /// Handles a key.
     pub fn key(&mut self, key: KeyEvent) {
         self.dirty = true;
         self.message = None;
@@ -455,7 +460,8 @@ impl App {
             self.over = None;
             self.confirm(act, session, key.code);
         } else if let Some(over) = self.over.take() {
-            // Any key takes it away; those that opened it do no more.
+            // Any key closes it. The keys that opened it, Esc and Enter do nothing
+            // else.
             if !matches!(
                 key.code,
                 KeyCode::Esc | KeyCode::Enter | KeyCode::Char('?' | 'w')
@@ -490,7 +496,7 @@ impl App {
         }
     }
 
-    /// Keys that change what is looked at.
+    /// Handles keys that change the view.
     fn turn(&mut self, code: KeyCode) {
         let view = &mut self.view;
         match code {
@@ -521,7 +527,7 @@ impl App {
         self.view.row = self.view.row.saturating_add_signed(by).min(last);
     }
 
-    /// Into the chosen row.
+    /// Opens the chosen row.
     fn enter(&mut self) {
         let chosen = self.table.items.get(self.view.row);
         let Some(key) = chosen.and_then(|item| item.key.clone()) else {
@@ -536,7 +542,7 @@ impl App {
         self.view.enter(list, Filter::key(dimension, &key), alone);
     }
 
-    /// Compares with the window before, yesterday, last week, nothing.
+    /// Changes the comparison: the previous window, yesterday, last week, none.
     fn compare(&mut self) {
         let window = self.view.window();
         let length = window.until - window.since;
@@ -561,7 +567,7 @@ impl App {
         self.message = Some(format!("times are those of {name}"));
     }
 
-    /// Shows the question of the list as a command and an address.
+    /// Shows the list's question as a command and an address.
     fn say(&mut self) {
         let (function, arguments) = match (self.view.list, self.moment) {
             (List::Locks, Some(at)) => self.view.tree(at),
@@ -599,12 +605,12 @@ impl App {
         }
     }
 
-    /// Words that name the server on a command line.
+    /// Sets the words that name the server on a command line.
     pub fn placed(&mut self, place: Vec<String>) {
         self.place = place;
     }
 
-    /// A key of a line that is written.
+    /// Handles a key in a prompt.
     fn write(&mut self, code: KeyCode) {
         let Some(Prompt::GoTo(line) | Prompt::Filter(line)) = &mut self.prompt else {
             return;
@@ -633,7 +639,8 @@ impl App {
         }
     }
 
-    /// `application=web`, `wait_event_type=!Lock`, or nothing for no filter.
+    /// Parses `application=web` or `wait_event_type=!Lock`; an empty text removes all
+    /// filters.
     fn filter(&mut self, text: &str) {
         let names = catalog::dimension_names();
         let (name, value) = text.split_once('=').unwrap_or((text, ""));
@@ -653,10 +660,10 @@ impl App {
         self.ask(false);
     }
 
-    /// Looks for the next marker before or behind the cursor.
+    /// Searches for the next marker before or after the cursor.
     fn seek(&mut self, seek: Seek) {
         let Some(end) = self.view.end else { return };
-        // A key that is faster than the answer: one marker further.
+        // The key was pressed again before the answer: skip one marker more.
         if let Some(known) = self.seek.as_mut().filter(|known| known.0 == seek) {
             known.2 += 1;
             return;
@@ -687,7 +694,7 @@ impl App {
         });
     }
 
-    /// Goes to the marker that was looked for.
+    /// Goes to the marker of the search.
     fn found(&mut self, rows: &Rows) {
         let Some((seek, from, passed)) = self.seek.take() else {
             return;
@@ -716,7 +723,8 @@ impl App {
     }
 }
 
-/// The same question of another window: its rows stay until the new ones come.
+/// Whether it is the same question about another window. Then its rows stay on the
+/// screen until the new ones come.
 fn alike(a: &Arguments, b: &Arguments) -> bool {
     let of = |all: &Arguments| all.get("dimension").cloned().or(all.get("n").cloned());
     let kind = |all: &Arguments| {
@@ -729,7 +737,7 @@ fn alike(a: &Arguments, b: &Arguments) -> bool {
     kind(a) == kind(b)
 }
 
-/// Why there is no tick: nobody took one, or none can be read.
+/// Error of a history without ticks: none was taken, or none can be read.
 fn without_ticks(status: &Status) -> QueryError {
     match status.metric("damaged_places") {
         Some("0") | None => QueryError::new("58P01", "nothing is recorded yet"),
@@ -739,14 +747,14 @@ fn without_ticks(status: &Status) -> QueryError {
     }
 }
 
-/// What a notice says of history that could not be read.
+/// The text of a notice about history that could not be read.
 fn left_out(notice: &QueryError) -> Option<String> {
     let is_left_out = notice.sqlstate.starts_with("XX") || notice.sqlstate == "0A000";
     let detail = notice.detail.as_deref().unwrap_or_default();
     is_left_out.then(|| format!("{}. {detail}", notice.message))
 }
 
-/// An error in one line.
+/// An error on one line.
 pub fn error_line(error: &QueryError) -> String {
     match &error.hint {
         Some(hint) => format!("{}. {hint}", error.message),

@@ -1,4 +1,4 @@
-//! The questions of a view, and how people ask them elsewhere.
+//! The questions of a view, in the form that other programs take.
 
 use crate::view::{List, View, Window};
 use tacho_source::arguments::texts;
@@ -7,20 +7,20 @@ use tacho_tape::query::{
     Blocking, Compare, Markers, Request, Row, Sessions, StatementsHistory, Status, Timeline, Top,
 };
 
-/// What bars and the picture are split by.
+/// Dimension of the bars and of the picture.
 const CLASS: &str = "wait_event_type";
 
 /// Most rows of a list.
 const ROWS: Option<i64> = Some(100);
-/// Most sessions that are shown as lanes: a day of one can be many spans.
+/// Most sessions shown as lanes: one session may have many spans in a day.
 const LANES: Option<i64> = Some(40);
 /// Most rows of a tree.
 const TREE: Option<i64> = Some(200);
 
-/// What a question is for.
+/// Purpose of a question.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Slot {
-    /// When something was recorded last.
+    /// The time of the last tick.
     Status,
     /// The picture.
     Load,
@@ -28,25 +28,25 @@ pub enum Slot {
     Earlier,
     Markers,
     List,
-    /// What queries cost.
+    /// Costs of queries.
     Costs,
-    /// Queues of the selection; the tree of a moment follows.
+    /// Queues in the selection; a question for the tree of a moment follows.
     Heads,
     Tree,
 }
 
-/// A question and what it is for.
+/// A question and its purpose.
 #[derive(Clone, Debug)]
 pub struct Asked {
     pub slot: Slot,
-    /// Answers to questions of an earlier view are not wanted any more.
+    /// Number of the view. Answers for an earlier view are ignored.
     pub view: u64,
     pub function: &'static str,
     pub arguments: Arguments,
 }
 
 impl Asked {
-    /// As a source takes it.
+    /// The question for a source.
     pub fn ask(&self, server: Option<&str>, memory_bytes: u64) -> Ask {
         Ask {
             server: server.map(str::to_string),
@@ -59,7 +59,7 @@ impl Asked {
     }
 }
 
-/// A function, and what it is asked.
+/// A function and its arguments.
 type Question = (&'static str, Arguments);
 
 fn question<R: Request>(request: &R) -> Question {
@@ -67,7 +67,7 @@ fn question<R: Request>(request: &R) -> Question {
 }
 
 impl View {
-    /// The filters as a request takes them.
+    /// The filters in a request's form.
     fn filters(&self) -> Vec<(String, String)> {
         let filters = self.filters.iter();
         filters
@@ -109,7 +109,7 @@ impl View {
             }
             List::Sessions => self.sessions(self.selection(), "load", LANES),
             List::Spans => self.sessions(self.asked(), "all", Some(1)),
-            // Queues are of the whole server: their readers take no filter.
+            // Queues concern the whole server: their readers take no filter.
             List::Locks => question(&Blocking {
                 since: Some(since),
                 until: Some(until),
@@ -154,7 +154,7 @@ impl View {
         })
     }
 
-    /// Every question but when something was recorded last.
+    /// All questions of the view except `status`.
     pub fn questions(&self, view: u64) -> Vec<Asked> {
         let window = self.asked();
         let markers = question(&Markers {
@@ -175,7 +175,8 @@ impl View {
         ];
         if self.list == List::Queries && self.earlier.is_none() {
             let selection = self.selection();
-            // A bucket at least as long as the selection: one row a statement.
+            // A bucket at least as long as the selection: one row per
+            // statement.
             let costs = question(&StatementsHistory {
                 since: Some(selection.since),
                 until: Some(selection.until),
@@ -198,7 +199,7 @@ impl View {
     }
 }
 
-/// When something was recorded last.
+/// The question for the last tick.
 pub fn status(view: u64) -> Asked {
     let (function, arguments) = question(&Status::default());
     Asked {

@@ -10,12 +10,12 @@ use ratatui::layout::Rect;
 use ratatui::style::Style;
 use tacho_source::time;
 
-/// Columns of the axis at the left.
+/// Width of the axis at the left, in columns.
 pub const AXIS: u16 = 7;
-/// Lines under the picture: markers and cursor, and times.
+/// Lines below the picture: one for markers and the cursor, one for times.
 pub const UNDER: u16 = 2;
 
-/// What is drawn.
+/// Data of a picture.
 pub struct Picture<'a> {
     pub view: &'a View,
     pub load: Option<&'a Load>,
@@ -26,7 +26,7 @@ pub struct Picture<'a> {
 }
 
 impl Picture<'_> {
-    /// Draws the stacks, the axis and what is under it.
+    /// Draws the stacks, the axis and the lines below.
     pub fn draw(&self, buf: &mut Buffer, area: Rect) {
         let rows = area.height.saturating_sub(UNDER);
         let stacks = Rect {
@@ -72,7 +72,7 @@ impl Picture<'_> {
         }
     }
 
-    /// One column of the stack, or that nothing was recorded.
+    /// Draws one column: its stack, or a gap.
     fn column(&self, buf: &mut Buffer, area: Rect, x: u16, begin: i64, unit: f64) {
         let same = self.load.filter(|load| load.width == self.view.width());
         let Some(column) = same.and_then(|load| load.columns.get(&begin)) else {
@@ -92,7 +92,8 @@ impl Picture<'_> {
         }
     }
 
-    /// What a cell shows of a stack: what lies between `from` and a unit above.
+    /// Text and style of the cell that covers `from` to `from + unit` of a
+    /// stack.
     fn cell(&self, column: &Column, from: f64, unit: f64) -> (String, Style) {
         let mut parts: Vec<(&str, f64)> = Vec::new();
         let mut ground = 0.0_f64;
@@ -121,7 +122,7 @@ impl Picture<'_> {
         }
     }
 
-    /// A cell of the class at its ground and what is largest above it.
+    /// A cell with the class at its bottom and the largest class above it.
     fn two(&self, parts: &[(&str, f64)]) -> (String, Style) {
         let (ground, share) = parts[0];
         let filled: f64 = parts.iter().map(|part| part.1).sum();
@@ -142,7 +143,7 @@ impl Picture<'_> {
         }
     }
 
-    /// The CPUs, the earlier load, the cursor.
+    /// Draws the CPUs, the earlier load and the cursor.
     fn lines(&self, buf: &mut Buffer, area: Rect, unit: f64, cpus: Option<f64>) {
         let row_of = |value: f64| {
             let row = (value / unit - 0.5).round().max(0.0);
@@ -172,8 +173,8 @@ impl Picture<'_> {
         }
     }
 
-    /// A sign above a stack: its colour becomes the ground. The end of a stack,
-    /// and one without colours, is left as it is.
+    /// Draws a sign above a stack, with the stack's colour as background. The
+    /// top of a stack, and screens without colours, stay unchanged.
     fn over(&self, buf: &mut Buffer, x: u16, y: u16, sign: Sign) {
         let cell = &mut buf[(x, y)];
         let is_empty = cell.symbol() == " ";
@@ -192,7 +193,7 @@ impl Picture<'_> {
         }
     }
 
-    /// The line under the picture with markers and the cursor, and times.
+    /// Draws markers, the cursor and times below the picture.
     fn under(&self, buf: &mut Buffer, area: Rect) {
         let y = area.bottom();
         let base = self.paint.sign(Sign::Base).to_string();
@@ -229,7 +230,7 @@ impl Picture<'_> {
     }
 }
 
-/// A time under the picture, as short as its columns allow.
+/// A time below the picture, as short as the column width allows.
 fn label(at: i64, width: i64, zone: &TimeZone) -> String {
     let text = zone.to_datetime(time::timestamp(at));
     let format = match width {

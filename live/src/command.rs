@@ -1,10 +1,9 @@
-//! The question of a list elsewhere: as a command line, and on the page of
-//! `tacho web`.
+//! The list's question as a command line, and as an address of `tacho web`.
 
 use crate::view::{List, View, argument};
 use tacho_source::Arguments;
 
-/// A word as a shell takes it.
+/// Quotes a word for a shell.
 fn word(text: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "_@%+=:,./-".contains(c);
     match !text.is_empty() && text.chars().all(is_plain) {
@@ -13,8 +12,8 @@ fn word(text: &str) -> String {
     }
 }
 
-/// The command line of a question; `place` are the words that name the server.
-/// `tacho` knows files; a server with a connection is asked by psql.
+/// The command line of a question. `place` has the words that name the server.
+/// `tacho` reads files; psql asks a server with a connection.
 pub fn command_line(function: &str, arguments: &Arguments, place: &[String]) -> String {
     if let [option, conninfo] = place
         && option == "--dsn"
@@ -34,7 +33,7 @@ pub fn command_line(function: &str, arguments: &Arguments, place: &[String]) -> 
     words.join(" ")
 }
 
-/// The statement of a question, all values as texts.
+/// The statement for a question; all values are texts.
 fn sql(function: &str, arguments: &Arguments) -> String {
     let given = |(name, value): (&String, &String)| match (name.as_str(), value.as_str()) {
         ("n", "all") => "n => null".to_string(),
@@ -44,7 +43,7 @@ fn sql(function: &str, arguments: &Arguments) -> String {
     format!("select * from tacho.{function}({})", given.join(", "))
 }
 
-/// A value in an address.
+/// Encodes a value for an address.
 fn encoded(text: &str) -> String {
     let byte = |b: u8| match b {
         b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' | b':' | b',' => {
@@ -55,7 +54,7 @@ fn encoded(text: &str) -> String {
     text.bytes().map(byte).collect()
 }
 
-/// The address of the page that shows the same.
+/// The address of a page with the same content.
 pub fn web_address(base: &str, view: &View, moment: Option<i64>) -> String {
     let selection = view.selection();
     let tab = match view.list {

@@ -1,12 +1,12 @@
-//! What keys do to cancel a query or to end a session: the server is asked who
-//! it is, somebody confirms, the server is told.
+//! Keys that cancel a query or end a session. The server looks up the session,
+//! the user confirms, the server gets the signal.
 
 use crate::app::{App, Over, Wish};
 use crate::signal::{Act, Reply, Request, Session};
 use crossterm::event::KeyCode;
 
 impl App {
-    /// Asks who the chosen session is.
+    /// Looks up the chosen session on the server.
     pub fn aim(&mut self, act: Act) {
         let server = self.view.server.as_deref().unwrap_or_default();
         if !self.signalled.contains(server) {
@@ -35,8 +35,8 @@ impl App {
             .push(Wish::Signal(Request::Look(act, target, seen)));
     }
 
-    /// What the server said. Whoever pressed a key meanwhile is not asked to
-    /// confirm: it could be taken for the answer.
+    /// Takes the server's reply. If the user has pressed a key meanwhile, no
+    /// confirmation opens: the next key might be taken for the answer.
     pub fn server_said(&mut self, reply: Reply) {
         match reply {
             Reply::Found(act, session) if self.is_aiming => {
@@ -50,7 +50,7 @@ impl App {
         self.dirty = true;
     }
 
-    /// Only y confirms.
+    /// Signals the session if the key is `y`.
     pub(crate) fn confirm(&mut self, act: Act, session: Session, code: KeyCode) {
         if code == KeyCode::Char('y') {
             self.message = Some("telling the server".into());

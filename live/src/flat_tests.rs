@@ -1,4 +1,4 @@
-//! A terminal that follows a history for hours takes no more memory than after
+//! A terminal that follows a history for hours uses no more memory than after
 //! some minutes.
 
 use crate::paint::Depth;
@@ -15,19 +15,19 @@ use tacho_tape::write::seal::seal_log;
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// Set where this test is alone in its process: memory is counted for all of it.
+/// Set if this test runs alone in its process: memory is counted per process.
 const ALONE: &str = "TACHO_LIVE_ALONE";
 const NAME: &str = "flat_tests::memory_stays_flat_over_a_thousand_refreshes";
-/// Ticks of a log, and sealed files that are kept.
+/// Ticks per log, and number of sealed files that are kept.
 const LOG: u64 = 20;
 const KEPT: u64 = 8;
-/// Ticks of a round.
+/// Ticks per round.
 const ROUND: u64 = 8 * LOG;
-/// Most bytes by which two rounds may differ: one that lost 100 bytes a refresh
-/// would be beyond it after four.
+/// Largest difference between two rounds, in bytes. A loss of 100 bytes per
+/// refresh would exceed it after four rounds.
 const SLACK: u64 = 64 << 10;
 
-/// A history that is written, sealed and forgotten as a recorder does.
+/// Writes a history, seals it and removes old files, as a recorder does.
 struct Writer<'a> {
     directory: &'a Path,
     sampler: Sampler,
@@ -104,7 +104,7 @@ fn follow() {
         }
         used() - u64::try_from(writer.bytes.capacity()).unwrap()
     };
-    // The files that are kept and the cache of columns fill up.
+    // The kept files and the cache of columns fill up.
     round();
     let first = round();
     let others: Vec<u64> = (0..5).map(|_| round()).collect();

@@ -1,5 +1,5 @@
-//! What a session did over the selection, a character a piece of time: the wait
-//! class that took most of it.
+//! The life of a session over the selection. Each character is a piece of time
+//! in the look of its main wait class.
 
 use crate::paint::{Paint, Sign};
 use crate::text::put;
@@ -10,14 +10,14 @@ use ratatui::style::Style;
 use std::collections::BTreeMap;
 use tacho_tape::query::SessionsRow;
 
-/// Pieces that a lane is kept in; what is drawn has fewer.
+/// Most pieces of a lane.
 const PIECES: i64 = 400;
 
 /// A session's life within a window.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Lane {
     window: Window,
-    /// Begin and end of spans by class, µs; nothing of time that it was idle.
+    /// Spans by class, µs: begin, end, class. Idle time has no span.
     spans: Vec<(i64, i64, Option<String>)>,
 }
 
@@ -41,14 +41,14 @@ impl Lane {
                 let class = class.or(cpu).unwrap_or("(null)").to_string();
                 self.spans.push((begin, end, Some(class)));
             }
-            // Nobody looked.
+            // Nothing was recorded in it.
             Some("gap") => self.spans.push((begin, end, None)),
             _ => (),
         }
     }
 
-    /// The class of each of so many pieces; `None` of idle time, `Some(None)` of
-    /// time that was not recorded.
+    /// The class of each piece: `None` for idle time, `Some(None)` for time that
+    /// was not recorded.
     fn pieces(&self, pieces: i64) -> Vec<Option<Option<&str>>> {
         let length = (self.window.until - self.window.since).max(1);
         let mut sums: Vec<BTreeMap<Option<&str>, i64>> = Vec::new();
@@ -74,7 +74,7 @@ impl Lane {
         sums.into_iter().map(longest).collect()
     }
 
-    /// Draws it.
+    /// Draws the lane.
     pub fn draw(&self, buf: &mut Buffer, area: Rect, paint: Paint) {
         let pieces = self.pieces(i64::from(area.width).min(PIECES));
         for (x, piece) in (area.x..area.right()).zip(pieces) {
@@ -89,7 +89,7 @@ impl Lane {
     }
 }
 
-/// What took most of a piece.
+/// The class with most time in a piece.
 fn longest(sums: BTreeMap<Option<&str>, i64>) -> Option<Option<&str>> {
     let taken = sums.into_iter().filter(|sum| sum.1 > 0);
     taken.max_by_key(|sum| sum.1).map(|sum| sum.0)

@@ -20,35 +20,35 @@ use tacho_tape::query::{
 /// A row of a list.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Item {
-    /// Its key as a filter takes it; `None` of rows that stand for no key.
+    /// Its key in a filter's form; `None` for rows without a key.
     pub key: Option<String>,
-    /// What stands before its bar or lane.
+    /// Text before the bar or lane.
     pub left: String,
-    /// Classes of its bar by their share of the list's largest row.
+    /// Classes of the bar, and their shares of the list's largest row.
     pub bar: Vec<(String, f64)>,
-    /// Its lane: the class of each piece of the selection.
+    /// The lane, with the class of each piece of the selection.
     pub lane: Option<lanes::Lane>,
-    /// What stands behind.
+    /// Text after the bar.
     pub right: String,
-    /// What is known in full.
+    /// The full details of the row.
     pub detail: String,
-    /// What y copies.
+    /// Text that `y` copies.
     pub copied: String,
-    /// The session that it is of.
+    /// The row's session.
     pub session: Option<Target>,
 }
 
-/// A list as it is shown.
+/// A list as shown.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Table {
-    /// Heads of what stands before the bar, of it, and of what is behind.
+    /// Heads: of the text before the bar, the bar, the text after it.
     pub left: String,
     pub bar: &'static str,
     pub right: String,
     pub items: Vec<Item>,
 }
 
-/// What a list is made of.
+/// Data of a list.
 pub struct Made<'a> {
     pub view: &'a View,
     pub rows: &'a Rows,
@@ -56,7 +56,7 @@ pub struct Made<'a> {
     pub is_compared: bool,
 }
 
-/// A key for people, and as a filter takes it.
+/// A key, for people and in a filter's form.
 fn key_of(key: Option<&str>) -> (String, Option<String>) {
     match key {
         None => ("(null)".into(), Some("(null)".into())),
@@ -69,22 +69,22 @@ fn number(known: Option<Numeric>) -> Option<f64> {
     known.map(Numeric::to_f64)
 }
 
-/// A figure; 0 where nothing is known.
+/// A figure; 0 if unknown.
 fn some(known: Option<Numeric>) -> f64 {
     known.map_or(0.0, Numeric::to_f64)
 }
 
-/// A number, or nothing.
+/// A number; empty if unknown.
 fn whole(known: Option<i64>) -> String {
     known.map_or(String::new(), |number| number.to_string())
 }
 
-/// A length of time as readers print it.
+/// An interval in the form that readers print.
 fn interval(us: i64) -> String {
     value(&Value::Interval(us)).trim_matches('"').to_string()
 }
 
-/// As readers print it, cut to two digits.
+/// A figure in the form that readers print, cut to two digits.
 pub fn figure(value: Option<f64>) -> String {
     value.map_or("-".into(), |value| match value {
         value if value.abs() >= 100_000.0 => format!("{:.0}k", value / 1000.0),
@@ -105,7 +105,7 @@ impl Made<'_> {
         }
     }
 
-    /// Largest first, with a bar each.
+    /// Keys with a bar each, largest first.
     fn keys(&self) -> Table {
         let rows: Vec<TopRow> = self.rows.read();
         let is_other = |row: &&TopRow| row.key.as_deref() == Some("(other)");
@@ -141,7 +141,7 @@ impl Made<'_> {
         }
     }
 
-    /// Queries by load, with their waits and what they cost.
+    /// Queries by load, with their waits and costs.
     fn queries(&self) -> Table {
         let rows: Vec<TopRow> = self.rows.read();
         let mut order: Vec<(&TopRow, String, Option<String>)> = Vec::new();
@@ -158,7 +158,7 @@ impl Made<'_> {
             bars.entry(shown).or_default().push(part);
         }
         let sum = |shown: &str| bars[shown].iter().map(|part| part.1).sum::<f64>();
-        // (other) is no query: it would make every bar short.
+        // (other) is not a query, and would make all bars short.
         let keys = order.iter().filter(|row| row.2.is_some());
         let most = keys.map(|(_, shown, _)| sum(shown));
         let most = most.fold(0.0, f64::max).max(1e-9);
@@ -196,8 +196,8 @@ impl Made<'_> {
         }
     }
 
-    /// Calls a second, mean and 95th percentile in ms: of a query that several
-    /// databases or users have, of the one that took most time.
+    /// Calls per second, mean and 95th percentile in ms, by query. If several
+    /// databases or users have the query, the one with most time counts.
     fn costs_by_query(&self) -> HashMap<String, [Option<f64>; 3]> {
         let mut costs = HashMap::new();
         let rows: Vec<StatementsHistoryRow> = self.costs.map_or(Vec::new(), Rows::read);
@@ -246,7 +246,7 @@ impl Made<'_> {
         }
     }
 
-    /// One lane a session, in the order of their load.
+    /// A lane per session, ordered by load.
     fn sessions(&self) -> Table {
         let window = self.view.selection();
         let mut items: Vec<(_, Item, f64)> = Vec::new();
@@ -365,13 +365,13 @@ fn key_name(list: List) -> &'static str {
     }
 }
 
-/// What there is, one beside the other.
+/// Joins the known parts.
 fn known(parts: &[Option<&str>]) -> String {
     let parts: Vec<&str> = parts.iter().flatten().copied().collect();
     parts.join("  ")
 }
 
-/// What is known of a process of a tree.
+/// Describes a process of a tree.
 fn holder(row: &BlockingRow, tree: &str, text: &str) -> String {
     let held = row.mode_held.as_ref().map(|mode| format!(" holds {mode}"));
     let age = row.xact_age.map(interval);
@@ -381,13 +381,13 @@ fn holder(row: &BlockingRow, tree: &str, text: &str) -> String {
     format!("{kind} {tree}{known}  {text}")
 }
 
-/// The session of a row; none of a prepared transaction.
+/// The session of a row; `None` for a prepared transaction.
 fn target(pid: Option<i64>, begin: Option<i64>) -> Option<Target> {
     let pid = pid.filter(|pid| *pid > 0)?;
     Some(Target { pid, begin })
 }
 
-/// A session before its spans.
+/// The row of a session, before its spans are added.
 fn session(row: &SessionsRow, window: Window) -> Item {
     let pid = whole(row.pid);
     let names = [
@@ -415,8 +415,8 @@ fn percent(value: Option<f64>) -> String {
     value.map_or(String::new(), |value| format!("{value:.1}"))
 }
 
-/// Draws a table: its heads, and rows so that the chosen one is seen. Says which
-/// of them are seen, where not all are.
+/// Draws a table: its heads, and rows around the chosen one. Returns the range
+/// of visible rows, unless all are visible.
 pub fn draw(
     buf: &mut Buffer,
     area: Rect,
@@ -463,7 +463,7 @@ pub fn draw(
     (last - first < all).then(|| format!("{}{to}{last} of {all}", first + 1))
 }
 
-/// Classes side by side.
+/// Draws classes side by side.
 fn draw_bar(buf: &mut Buffer, area: Rect, bar: &[(String, f64)], paint: Paint) {
     put(
         buf,
@@ -484,7 +484,7 @@ fn draw_bar(buf: &mut Buffer, area: Rect, bar: &[(String, f64)], paint: Paint) {
         }
         from = to;
     }
-    // What is too short for a character is still there.
+    // A share too small for a character is still visible.
     if let (true, Some((class, share))) = (x == area.x && area.width > 0, bar.first()) {
         let eighths = ((share * f64::from(area.width) * 8.0).ceil() as usize).clamp(1, 7);
         let text = match paint.ascii {

@@ -1,11 +1,11 @@
-//! The picture's figures: what each column of time is made of.
+//! Figures of the picture: the classes in each column of time.
 
 use crate::paint::rank;
 use std::collections::BTreeMap;
 use tacho_source::rows::count;
 use tacho_tape::query::{Numeric, TimelineRow};
 
-/// A column: classes with their average active sessions, the ground first.
+/// A column: classes with their average active sessions, bottom first.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Column {
     pub classes: Vec<(String, f64)>,
@@ -19,12 +19,12 @@ impl Column {
     }
 }
 
-/// Columns by their begin, µs.
+/// Columns by begin, µs.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Load {
     pub width: i64,
     pub columns: BTreeMap<i64, Column>,
-    /// The last that is known.
+    /// The last known number.
     pub vcpus: Option<f64>,
 }
 
@@ -59,7 +59,7 @@ impl Load {
         totals.fold(0.0, f64::max)
     }
 
-    /// Every class there is, the ground first.
+    /// All classes, bottom first.
     pub fn classes(&self) -> Vec<&str> {
         let columns = self.columns.values();
         let all = columns.flat_map(|column| column.classes.iter().map(|class| class.0.as_str()));
@@ -70,7 +70,8 @@ impl Load {
     }
 }
 
-/// The next number above that reads well: 1, 2, 4, 5, 6 or 8 times a power of ten.
+/// The next larger number that reads well: 1, 2, 4, 5, 6 or 8 times a power of
+/// ten.
 pub fn nice(most: f64) -> f64 {
     let most = most.max(1.0);
     let power = 10f64.powf(most.log10().floor());

@@ -1,5 +1,5 @@
-//! `tacho-live`: the history of a server in a terminal. It stands on
-//! `tacho-source` and reads only. Exit codes: 0 quit or ended by a signal, 1
+//! `tacho-live`: the history of a server in a terminal. It builds on
+//! `tacho-source` and only reads. Exit codes: 0 quit or ended by a signal, 1
 //! failure, 2 usage.
 
 mod app;
@@ -65,7 +65,7 @@ fn now_us() -> i64 {
     Timestamp::now().as_microsecond()
 }
 
-/// Runs until somebody quits; what w showed last is returned.
+/// Runs until the user quits. Returns the lines that `w` showed last.
 fn run(options: &Options) -> Result<Vec<String>, Failure> {
     let zone = options.zone()?;
     let window = options.window(now_us(), &zone)?;
@@ -116,8 +116,7 @@ fn run(options: &Options) -> Result<Vec<String>, Failure> {
     }
 }
 
-/// Chooses the server to begin with: the one that is named, else the first that
-/// has history.
+/// Chooses the first server: the named one, otherwise the first with history.
 fn begin(
     app: &mut App,
     source: &dyn Source,
@@ -142,18 +141,18 @@ fn begin(
     Ok(())
 }
 
-/// What asks and draws.
+/// Asks questions and draws.
 struct Program<'a> {
     source: &'a dyn Source,
     worker: Worker,
     memory_bytes: u64,
-    /// Where queries are cancelled and sessions ended, by server.
+    /// Connections for signals, by server.
     signals: BTreeMap<String, tacho_dsn::Options>,
     events: Sender<Event>,
 }
 
 impl Program<'_> {
-    /// Draws what changed, asks what is to be asked, waits for what happens.
+    /// Main loop: asks the queued questions, draws changes, waits for an event.
     fn go(&self, app: &mut App, screen: &mut Screen, events: &Receiver<Event>) -> io::Result<()> {
         app.resize(screen::columns(screen.size()?.width));
         loop {
@@ -172,7 +171,7 @@ impl Program<'_> {
             if !self.happened(app, screen, event)? {
                 return Ok(());
             }
-            // What came meanwhile is drawn at once.
+            // Further events are handled before the next drawing.
             while let Ok(event) = events.try_recv() {
                 if !self.happened(app, screen, event)? {
                     return Ok(());
@@ -181,7 +180,7 @@ impl Program<'_> {
         }
     }
 
-    /// False when the program ends.
+    /// Handles an event; false if the program ends.
     fn happened(&self, app: &mut App, screen: &mut Screen, event: Event) -> io::Result<bool> {
         match event {
             Event::Key(key) => app.key(key),
@@ -222,7 +221,7 @@ impl Program<'_> {
 }
 
 impl Program<'_> {
-    /// Asks the server on a thread of its own: it may take its time.
+    /// Asks the server on a thread of its own, because it may take long.
     fn signal(&self, app: &App, request: Request) -> io::Result<()> {
         let server = app.view.server.as_ref();
         let Some(options) = server.and_then(|name| self.signals.get(name)).cloned() else {
@@ -237,7 +236,7 @@ impl Program<'_> {
     }
 }
 
-/// What happens next; `None` when it is time to look for something new.
+/// The next event; `None` if it is time to look for something new.
 fn wait(app: &App, events: &Receiver<Event>) -> Option<Event> {
     let Some(after) = app.looks_after() else {
         return Some(events.recv().unwrap_or(Event::Lost));

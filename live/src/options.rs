@@ -1,4 +1,4 @@
-//! The command line, and what of it is refused.
+//! The command line, and its refusals.
 
 use crate::paint::Depth;
 use clap::{ArgAction, Parser, ValueEnum};
@@ -10,7 +10,7 @@ use tacho_source::{Failure, Source, time};
 
 /// Name of our sessions, unless a connection string gives another.
 const APPLICATION: &str = "tacho live";
-/// Share of the memory limit that columns are kept in.
+/// Divisor of the memory limit: columns may use a quarter.
 const CACHE_SHARE: u64 = 4;
 
 /// The performance history of PostgreSQL in a terminal.
@@ -67,19 +67,19 @@ pub struct Options {
 }
 
 impl Options {
-    /// What answers.
+    /// The source of answers.
     ///
     /// # Errors
-    /// As of [`Places::source`].
+    /// As [`Places::source`].
     pub fn source(&self) -> Result<Arc<dyn Source>, Failure> {
         let cache_bytes = self.memory_bytes() / CACHE_SHARE;
         Ok(Arc::new(self.places.source(cache_bytes, APPLICATION)?))
     }
 
-    /// Where queries are cancelled and sessions ended, by server.
+    /// Connections for signals, by server.
     ///
     /// # Errors
-    /// As of [`Places::connections`].
+    /// As [`Places::connections`].
     pub fn signals(
         &self,
         servers: &[String],
@@ -88,12 +88,12 @@ impl Options {
             .connections(&self.allow_signal, servers, APPLICATION)
     }
 
-    /// Bytes that one question may take.
+    /// Most bytes per question.
     pub fn memory_bytes(&self) -> u64 {
         u64::from(self.memory_limit_mb) << 20
     }
 
-    /// The zone of times.
+    /// Time zone of displayed times.
     ///
     /// # Errors
     /// There is no such zone.
@@ -101,11 +101,11 @@ impl Options {
         time::zone(&self.tz).map_err(Failure::query)
     }
 
-    /// A window to begin with, µs; nothing to begin live. An end without a begin
-    /// is that of an hour.
+    /// The window at the start, µs; `None` starts live. An end without a begin means the hour
+    /// before it.
     ///
     /// # Errors
-    /// A time is not understood, or there is nothing between the two.
+    /// A time is not understood, or the window is empty.
     pub fn window(&self, now_us: i64, zone: &TimeZone) -> Result<Option<(i64, i64)>, Failure> {
         const HOUR: i64 = 3_600_000_000;
         let at = |text: &Option<String>| {
@@ -125,19 +125,19 @@ impl Options {
         Ok(Some((since, until)))
     }
 
-    /// How many colours there are, by the environment where nothing is said.
+    /// Number of colours: from `--color`, otherwise from the environment.
     pub fn depth(&self, environment: &BTreeMap<&str, String>) -> Depth {
         self.color.unwrap_or_else(|| Depth::of(environment))
     }
 
-    /// Whether the screen has ASCII alone: by `--ascii`, else by the environment.
+    /// Whether the screen is limited to ASCII: by `--ascii`, otherwise by the environment.
     pub fn ascii(&self, environment: &BTreeMap<&str, String>) -> bool {
         self.ascii || draws_ascii(environment)
     }
 }
 
-/// Whether the terminal or the locale may show ASCII alone. The first variable that is
-/// not empty of LC_ALL, LC_CTYPE and LANG gives the locale.
+/// Whether the terminal or the locale is limited to ASCII. The first non-empty one of LC_ALL,
+/// LC_CTYPE and LANG gives the locale.
 fn draws_ascii(environment: &BTreeMap<&str, String>) -> bool {
     let value = |name: &str| environment.get(name).map_or("", String::as_str);
     let locale = ["LC_ALL", "LC_CTYPE", "LANG"].map(value);

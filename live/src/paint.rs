@@ -1,25 +1,25 @@
-//! Colours and characters by name, never by rank: a wait class has the same one
-//! in every picture, and on the page of `tacho web`. Classes are told apart by
-//! their characters where there are no colours.
+//! Colours and characters. They depend on names, never on ranks: a wait class
+//! looks the same in every picture, and on the page of `tacho web`. Without
+//! colours, characters distinguish classes.
 
 use ratatui::style::{Color, Modifier, Style};
 use std::collections::BTreeMap;
 
-/// How many colours a terminal has.
+/// Number of colours of a terminal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Depth {
     /// Red, green and blue.
     True,
-    /// 256.
+    /// 256 colours.
     Many,
-    /// 16.
+    /// 16 colours.
     Sixteen,
-    /// None: bold, dim and reversed only.
+    /// No colours: only bold, dim and reversed.
     None,
 }
 
 impl Depth {
-    /// What variables of the environment say.
+    /// By the environment.
     pub fn of(environment: &BTreeMap<&str, String>) -> Depth {
         let get = |name| environment.get(name).map_or("", String::as_str);
         let (term, more) = (get("TERM"), get("COLORTERM"));
@@ -33,7 +33,7 @@ impl Depth {
         }
     }
 
-    /// As the command line calls it.
+    /// Name on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Depth::True => "truecolor",
@@ -44,11 +44,11 @@ impl Depth {
     }
 }
 
-/// How a wait class looks: its colour, the one of 16 next to it, its character
-/// without colours, and that of ASCII.
+/// Look of a wait class: name, colour, nearest of 16 colours, character without
+/// colours, character in ASCII.
 struct Look(&'static str, (u8, u8, u8), Color, char, char);
 
-/// In the order in which classes lie on each other, the ground first.
+/// In the order of stacking, bottom first.
 const LOOKS: [Look; 11] = [
     Look("CPU", (0x35, 0xad, 0x88), Color::Green, '█', 'C'),
     Look("IO", (0x4f, 0x94, 0xda), Color::Blue, '▓', 'I'),
@@ -70,7 +70,7 @@ const LOOKS: [Look; 11] = [
 ];
 const OTHER: Look = Look("other", (0x7d, 0x87, 0x91), Color::DarkGray, '▜', 'o');
 
-/// Characters that are no class.
+/// Characters that are not classes.
 #[derive(Clone, Copy)]
 pub enum Sign {
     /// Nothing was recorded.
@@ -79,31 +79,31 @@ pub enum Sign {
     Cpus,
     /// The load of the earlier window.
     Earlier,
-    /// The line under a picture, and where a marker or the cursor is.
+    /// The line below a picture, and the place of a marker or the cursor on it.
     Base,
     Marker,
     Cursor,
     /// The column of the cursor.
     Column,
-    /// Where the answers are live.
+    /// The view is live.
     Live,
-    /// The line beside a picture, and where a number stands.
+    /// The line beside a picture, and the place of a number on it.
     Side,
     Tick,
-    /// What was cut off.
+    /// Text was cut off here.
     Cut,
     /// Between two times.
     To,
 }
 
-/// What a terminal can show.
+/// Abilities of a terminal.
 #[derive(Clone, Copy, Debug)]
 pub struct Paint {
     pub depth: Depth,
     pub ascii: bool,
 }
 
-/// Eighths of a character, from the ground.
+/// Characters filled by eighths, from the bottom and from the left.
 const EIGHTHS: [&str; 9] = [" ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"];
 const EIGHTHS_WIDE: [&str; 9] = [" ", "▏", "▎", "▍", "▌", "▋", "▊", "▉", "█"];
 
@@ -116,7 +116,7 @@ fn look(class: &str) -> &'static Look {
         .unwrap_or(&LOOKS[LOOKS.len() - 1])
 }
 
-/// Where a class lies in a stack.
+/// Position of a class in a stack.
 pub fn rank(class: &str) -> usize {
     let found = LOOKS.iter().position(|look| look.0 == look_name(class));
     found.unwrap_or(LOOKS.len())
@@ -127,7 +127,7 @@ fn look_name(class: &str) -> &'static str {
 }
 
 impl Paint {
-    /// Classes are told apart by colour and a cell may show parts of two.
+    /// Whether colours distinguish classes and a cell can show parts of two.
     pub fn has_parts(self) -> bool {
         self.depth != Depth::None && !self.ascii
     }
@@ -143,7 +143,7 @@ impl Paint {
         }
     }
 
-    /// The character of a cell that a class fills.
+    /// The character for a cell full of a class.
     pub fn full(self, class: &str) -> char {
         match (self.ascii, self.depth) {
             (true, _) => look(class).4,
@@ -152,17 +152,17 @@ impl Paint {
         }
     }
 
-    /// A character filled from the ground by so many eighths.
+    /// A character filled by eighths from the bottom.
     pub fn part(eighths: usize) -> &'static str {
         EIGHTHS[eighths.min(8)]
     }
 
-    /// The same from the left.
+    /// A character filled by eighths from the left.
     pub fn part_wide(eighths: usize) -> &'static str {
         EIGHTHS_WIDE[eighths.min(8)]
     }
 
-    /// A character that is no class.
+    /// A character that is not a class.
     pub fn sign(self, sign: Sign) -> char {
         let (wide, plain) = match sign {
             Sign::Gap => ('░', ':'),
@@ -181,27 +181,27 @@ impl Paint {
         if self.ascii { plain } else { wide }
     }
 
-    /// What is worth a look.
+    /// Style of alarms.
     pub fn alarm(self) -> Style {
         self.on(Color::LightRed).add_modifier(Modifier::BOLD)
     }
 
-    /// What is good.
+    /// Style of good states.
     pub fn good(self) -> Style {
         self.on(Color::LightGreen)
     }
 
-    /// What stands back.
+    /// Style of unimportant text.
     pub fn faint(self) -> Style {
         Style::new().add_modifier(Modifier::DIM)
     }
 
-    /// Heads.
+    /// Style of heads.
     pub fn strong(self) -> Style {
         Style::new().add_modifier(Modifier::BOLD)
     }
 
-    /// What is selected.
+    /// Style of the selection.
     pub fn chosen(self) -> Style {
         Style::new().add_modifier(Modifier::REVERSED)
     }
@@ -214,7 +214,7 @@ impl Paint {
     }
 }
 
-/// The colour of 256 that is nearest: the cube of six, or a grey.
+/// The nearest of 256 colours: from the cube of six, or a grey.
 fn nearest((r, g, b): (u8, u8, u8)) -> u8 {
     const STEPS: [i32; 6] = [0, 95, 135, 175, 215, 255];
     let far = |a: i32, b: u8| (a - i32::from(b)).pow(2);
@@ -284,7 +284,7 @@ mod tests {
             signs.push(paint.sign(Sign::Gap));
             signs.sort_unstable();
             signs.dedup();
-            // BufferPin and Buffer are one class under two names.
+            // BufferPin and Buffer are two names of one class.
             assert_eq!(signs.len(), LOOKS.len());
         }
     }

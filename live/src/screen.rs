@@ -1,4 +1,4 @@
-//! The screen: picture above, list below, what is to be known around them.
+//! The screen: picture above, list below, state and messages around them.
 
 use crate::app::{App, Over, Prompt};
 use crate::asked::Slot;
@@ -16,10 +16,10 @@ use tacho_source::rows::Rows;
 use tacho_source::time;
 use tacho_tape::query::MarkersRow;
 
-/// The smallest terminal that has a picture and a list.
+/// Smallest terminal with a picture and a list.
 const LEAST: (u16, u16) = (40, 14);
 
-/// Keys and what they do.
+/// Keys and their effects.
 const KEYS: &[(&str, &str)] = &[
     (
         "← →",
@@ -48,7 +48,7 @@ const KEYS: &[(&str, &str)] = &[
     ("Tab Q", "next server; quit, as Ctrl-C"),
 ];
 
-/// Keys at the bottom, those that fit.
+/// Keys shown at the bottom, as many as fit.
 const HINTS: [(&str, &str); 15] = [
     ("?", "help"),
     ("← →", "time"),
@@ -67,7 +67,7 @@ const HINTS: [(&str, &str); 15] = [
     ("Q", "quit"),
 ];
 
-/// Columns of the picture in a terminal so wide.
+/// Number of columns of the picture in a terminal of this width.
 pub fn columns(width: u16) -> usize {
     usize::from(width.saturating_sub(chart::AXIS))
 }
@@ -82,7 +82,7 @@ pub fn draw(app: &App, buf: &mut Buffer) {
     }
     head(app, buf);
     legend(app, buf);
-    // An even number of lines: half of the axis is a line.
+    // An even number of lines, so that the middle of the axis is on a line.
     let height = (area.height * 2 / 5).clamp(6, 24).next_multiple_of(2);
     let picture = Rect::new(0, 2, area.width, height);
     let (load, earlier) = app.loads();
@@ -116,7 +116,7 @@ pub fn draw(app: &App, buf: &mut Buffer) {
     foot(app, buf, area.height - 1);
 }
 
-/// What is known of the chosen row.
+/// Draws the details of the chosen row.
 fn detail(app: &App, buf: &mut Buffer, y: u16) {
     let chosen = app.table.items.get(app.view.row);
     let detail = chosen.map_or("", |item| item.detail.as_str());
@@ -135,7 +135,7 @@ fn clock(app: &App, us: i64) -> String {
     at.strftime("%H:%M:%S").to_string()
 }
 
-/// Who, when, and whether it is live.
+/// Draws the head: server, time, and whether it is live.
 fn head(app: &App, buf: &mut Buffer) {
     let paint = app.paint;
     let window = app.view.window();
@@ -185,7 +185,7 @@ fn head(app: &App, buf: &mut Buffer) {
     );
 }
 
-/// The age of the last tick; when it was, where that is days ago.
+/// The age of the last tick; its time if that is days ago.
 fn late(app: &App) -> String {
     match app.late.unwrap_or_default() {
         age @ ..DAY => format!("no tick for {}", lasting_units(age, 2)),
@@ -196,12 +196,12 @@ fn late(app: &App) -> String {
     }
 }
 
-/// A length of time for people: 12m10s.
+/// A duration for people: 12m10s.
 fn lasting(us: i64) -> String {
     lasting_units(us, 4)
 }
 
-/// The same in its largest units: 329d10h.
+/// A duration in its largest units: 329d10h.
 fn lasting_units(us: i64, most: usize) -> String {
     let units = [("d", 86_400), ("h", 3_600), ("m", 60), ("s", 1)];
     let first = units.iter().position(|unit| us / SECOND >= unit.1);
@@ -217,7 +217,7 @@ fn lasting_units(us: i64, most: usize) -> String {
     text
 }
 
-/// What the colours are, and what a column is.
+/// Draws the legend of colours, and the length of a column.
 fn legend(app: &App, buf: &mut Buffer) {
     let paint = app.paint;
     let column = format!("{} a column", time::length(app.view.width()));
@@ -252,7 +252,7 @@ fn legend(app: &App, buf: &mut Buffer) {
     }
 }
 
-/// Time and text of the markers of the picture.
+/// Time and text of the picture's markers.
 fn markers(app: &App) -> Vec<(i64, String)> {
     let rows: Vec<MarkersRow> = app.rows(Slot::Markers).map_or(Vec::new(), Rows::read);
     let marker = |row: MarkersRow| {
@@ -264,8 +264,8 @@ fn markers(app: &App) -> Vec<(i64, String)> {
     rows.into_iter().filter_map(marker).collect()
 }
 
-/// What the list is of: the moment, its load, filters, its marker; at the right,
-/// which of its rows are seen.
+/// Draws the list's head: its moment, load, filters and marker, and at the right
+/// the visible rows.
 fn moment(app: &App, buf: &mut Buffer, y: u16, markers: &[(i64, String)], seen: &str) {
     let paint = app.paint;
     let view = &app.view;
@@ -307,7 +307,7 @@ fn moment(app: &App, buf: &mut Buffer, y: u16, markers: &[(i64, String)], seen: 
     put_cut(buf, 0, y, room, &text, paint.strong(), cut);
 }
 
-/// Why there are no rows.
+/// Says why there are no rows.
 fn empty(app: &App, buf: &mut Buffer, area: Rect) {
     if !app.table.items.is_empty() {
         return;
@@ -320,7 +320,7 @@ fn empty(app: &App, buf: &mut Buffer, area: Rect) {
     put(buf, 1, area.y + 1, area.width - 1, text, app.paint.faint());
 }
 
-/// What cannot be read, and what to do.
+/// Draws the error, and what happens next.
 fn trouble(app: &App, buf: &mut Buffer, area: Rect) {
     let Some(error) = &app.error else { return };
     let mut lines = vec![format!("{} ({})", error.message, error.sqlstate)];
@@ -345,7 +345,7 @@ fn trouble(app: &App, buf: &mut Buffer, area: Rect) {
     }
 }
 
-/// Every key, in the place of all but the first line and the last.
+/// Draws all keys, over everything but the first and the last line.
 fn help(app: &App, buf: &mut Buffer) {
     let area = buf.area;
     let blank = " ".repeat(usize::from(area.width));
@@ -365,7 +365,7 @@ fn help(app: &App, buf: &mut Buffer) {
     }
 }
 
-/// Who is to be signalled, and how that is confirmed.
+/// Draws the question whether to signal a session.
 fn confirmation(app: &App, buf: &mut Buffer, area: Rect, act: Act, session: &Session) {
     let asked = match act {
         Act::Cancel => "Cancel the query of this session?",
@@ -412,7 +412,7 @@ fn confirmation(app: &App, buf: &mut Buffer, area: Rect, act: Act, session: &Ses
     );
 }
 
-/// The command and the address, broken where the screen ends.
+/// Draws the command and the address, broken at the edge of the screen.
 fn said(app: &App, buf: &mut Buffer, area: Rect, lines: &[String]) {
     let mut y = area.y;
     let mut write = |buf: &mut Buffer, text: &str, style: Style| {
@@ -437,7 +437,7 @@ fn said(app: &App, buf: &mut Buffer, area: Rect, lines: &[String]) {
     );
 }
 
-/// What is written, what is to be said, or the keys.
+/// Draws the prompt, a message, or the keys.
 fn foot(app: &App, buf: &mut Buffer, y: u16) {
     let width = buf.area.width;
     let paint = app.paint;
@@ -452,7 +452,7 @@ fn foot(app: &App, buf: &mut Buffer, y: u16) {
     if let Some(message) = &app.message {
         return over_foot(app, buf, y, message);
     }
-    // It stays, so it takes no more than a line.
+    // A notice stays on the screen, so it takes only one line.
     if let Some(notice) = &app.notice {
         let cut = paint.sign(Sign::Cut);
         return put_cut(buf, 0, y, width, notice, paint.strong(), cut);
@@ -473,7 +473,7 @@ fn foot(app: &App, buf: &mut Buffer, y: u16) {
     }
 }
 
-/// What is to be said, in as many of the last lines as it takes, but four.
+/// Draws a message over the last lines, at most four.
 fn over_foot(app: &App, buf: &mut Buffer, y: u16, text: &str) {
     let width = buf.area.width;
     let mut lines = wrapped(text, width);
@@ -490,7 +490,7 @@ fn over_foot(app: &App, buf: &mut Buffer, y: u16, text: &str) {
     }
 }
 
-/// A line that is written: its end, where the cursor is, is always seen.
+/// Draws a prompt so that its end, the cursor, is always visible.
 fn put_end(buf: &mut Buffer, y: u16, text: &str, style: Style) {
     let width = usize::from(buf.area.width);
     let left_off = Span::raw(text).width().saturating_sub(width);

@@ -1,42 +1,42 @@
-//! Cancels queries and ends sessions, through a connection: what was confirmed
-//! and nothing else. A session is known by its process and its begin, so a
-//! process number that is used again is never hit; a query by its begin, too.
+//! Cancels queries and ends sessions through a connection, only after
+//! confirmation. A session is identified by its process and begin, so that a
+//! reused PID is never hit; a query also by its own begin.
 
 use tacho_dsn::{Connection, Error, Limit, Options};
 
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-/// What connecting and a question may take.
+/// Longest time for connecting and a question.
 const LONGEST: Duration = Duration::from_secs(15);
-/// More of a text is not asked for.
+/// Most characters of a text.
 const TEXT: u32 = 1_000;
 static NEVER: AtomicBool = AtomicBool::new(false);
 
-/// What is done to a session.
+/// Action on a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Act {
-    /// Its query is cancelled.
+    /// Cancels its query.
     Cancel,
-    /// It is ended.
+    /// Ends it.
     End,
 }
 
-/// A session as it was recorded.
+/// A session in the history.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Target {
     pub pid: i64,
-    /// When it began, µs, to the millisecond; not everywhere is it known.
+    /// Begin, µs, exact to the millisecond; not always recorded.
     pub begin: Option<i64>,
 }
 
-/// A session as the server has it.
+/// A session on the server.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Session {
     pub pid: i64,
-    /// When it began, µs.
+    /// Its begin, µs.
     pub begin: i64,
-    /// When its query began, µs.
+    /// Begin of its query, µs.
     pub query_begin: Option<i64>,
     pub user: String,
     pub database: String,
@@ -45,24 +45,24 @@ pub struct Session {
     pub query: String,
 }
 
-/// What the server is asked.
+/// A request to the server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Request {
-    /// Which session that was recorded until then, µs, this is.
+    /// Find a session that was recorded until this time, µs.
     Look(Act, Target, i64),
     Do(Act, Session),
 }
 
-/// What came of it.
+/// Reply to a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reply {
-    /// To be confirmed.
+    /// A session to confirm.
     Found(Act, Session),
-    /// To be said.
+    /// A message.
     Said(String),
 }
 
-/// Asks the server. It takes its time.
+/// Asks the server; may take long.
 pub fn answer(options: &Options, request: &Request) -> Reply {
     match request {
         Request::Look(act, target, seen) => look(options, *act, target, *seen)
@@ -71,7 +71,7 @@ pub fn answer(options: &Options, request: &Request) -> Reply {
     }
 }
 
-/// The rows of a statement, which finds only what is of PostgreSQL.
+/// Rows of a statement that uses only PostgreSQL's own objects.
 fn ask(options: &Options, sql: &str) -> Result<tacho_dsn::Answer, Error> {
     let mut connection = Connection::open(options, Limit::within(LONGEST, &NEVER))?;
     let sql = format!("SET LOCAL search_path = pg_catalog, pg_temp; {sql}");
@@ -79,7 +79,7 @@ fn ask(options: &Options, sql: &str) -> Result<tacho_dsn::Answer, Error> {
     Ok(answers.remove(0))
 }
 
-/// A time of the server in µs.
+/// SQL of a time in µs.
 fn us(column: &str) -> String {
     format!("(extract(epoch FROM {column}) * 1000000)::bigint")
 }
@@ -134,7 +134,7 @@ fn look(options: &Options, act: Act, target: &Target, seen: i64) -> Result<Reply
     Ok(Reply::Found(act, session))
 }
 
-/// The session that began then is the one that was recorded.
+/// Whether a session with this begin is the recorded one.
 fn is_same(target: &Target, seen: i64, begin: i64) -> bool {
     match target.begin {
         Some(recorded) => recorded.div_euclid(1_000) == begin.div_euclid(1_000),
@@ -142,7 +142,7 @@ fn is_same(target: &Target, seen: i64, begin: i64) -> bool {
     }
 }
 
-/// Signals a session if it is still the one that was confirmed.
+/// Signals a session, if it is still the confirmed one.
 fn done(options: &Options, act: Act, session: &Session) -> String {
     let pid = session.pid;
     let is_it = format!(
@@ -182,7 +182,7 @@ fn done(options: &Options, act: Act, session: &Session) -> String {
     }
 }
 
-/// An error in one line.
+/// An error on one line.
 fn words(error: &Error) -> String {
     let line = error.line();
     match &error.hint {
@@ -203,7 +203,7 @@ mod tests {
         assert!(is_same(&target(Some(at)), 0, at + 999));
         assert!(!is_same(&target(Some(at)), i64::MAX, at + 1_000));
         assert!(!is_same(&target(Some(at)), i64::MAX, at - 1));
-        // Not recorded: it was there when the process was seen.
+        // Not recorded: it began before the process was seen.
         assert!(is_same(&target(None), at, at));
         assert!(!is_same(&target(None), at, at + 1));
     }

@@ -1,6 +1,5 @@
-//! Every view and every state as it is drawn, beside what was looked at by
-//! people: files of `tests/expected`, one a view and size. `TACHO_ACCEPT=1`
-//! writes them anew.
+//! Compares every view and state with files of `tests/expected`, which people
+//! have reviewed: one file per view and size. `TACHO_ACCEPT=1` writes them again.
 
 use crate::common::{HOSTILE, Scratch};
 use crate::paint::Depth;
@@ -16,7 +15,7 @@ use std::path::Path;
 use tacho_source::time;
 use tacho_tape::query::QueryError;
 
-/// What a terminal can show, by the name of its section.
+/// Kinds of terminals, by the name of their section.
 const KINDS: [(&str, Depth, bool); 4] = [
     ("UTF-8", Depth::True, false),
     ("ASCII", Depth::None, true),
@@ -24,7 +23,7 @@ const KINDS: [(&str, Depth, bool); 4] = [
     ("16 colours", Depth::Sixteen, false),
 ];
 
-/// Keys that lead to each view, and its name.
+/// Views: name, and keys that lead there.
 const VIEWS: [(&str, &[KeyCode]); 15] = [
     ("live", &[]),
     ("cursor", &[Left, Left]),
@@ -46,10 +45,10 @@ const VIEWS: [(&str, &[KeyCode]); 15] = [
     ("paused", &[Char(' ')]),
 ];
 
-/// What leads from the live view to a state.
+/// Leads from the live view to a state.
 type Lead = fn(&mut Seen, &Scratch);
 
-/// What is more than keys.
+/// States that need more than keys.
 const STATES: [(&str, Lead); 17] = [
     ("past", |seen, _| {
         let at = |text: &str| time::moment(text, NOW, &TimeZone::UTC).unwrap();
@@ -96,7 +95,7 @@ const STATES: [(&str, Lead); 17] = [
         std::fs::rename(scratch.tape(), scratch.0.join("away")).unwrap();
         seen.look();
         std::fs::rename(scratch.0.join("away"), scratch.tape()).unwrap();
-        // Where the test runs is no matter.
+        // The place of the test must not matter.
         let error = seen.app.error.as_mut().unwrap();
         let here = scratch.tape().display().to_string();
         error.message = error
@@ -150,7 +149,7 @@ const STATES: [(&str, Lead); 17] = [
     }),
 ];
 
-/// An error does not name where the test runs.
+/// Replaces the test's directory in the error.
 fn elsewhere(seen: &mut Seen, here: &Path) {
     let error = seen.app.error.as_mut().unwrap();
     let here = here.display().to_string();
@@ -160,8 +159,8 @@ fn elsewhere(seen: &mut Seen, here: &Path) {
     error.message = named;
 }
 
-/// Colours of 16, a letter a cell; of what has none, whether it stands out (`*`),
-/// back (`-`) or is chosen (`#`).
+/// A letter per cell for its colour of 16. Cells without a colour: `*` bold, `-`
+/// dim, `#` reversed.
 fn colors(buffer: &Buffer) -> String {
     let letter = |color| match color {
         Color::Green => 'g',
@@ -198,7 +197,7 @@ fn colors(buffer: &Buffer) -> String {
     out
 }
 
-/// Compares a view of each kind of terminal with its file.
+/// Compares a view on each kind of terminal with its file.
 fn expect(scratch: &Scratch, name: &str, lead: &dyn Fn(&mut Seen)) {
     for size in [(80, 24), (200, 60)] {
         let mut shown = String::new();
@@ -231,7 +230,7 @@ fn expect(scratch: &Scratch, name: &str, lead: &dyn Fn(&mut Seen)) {
     }
 }
 
-/// Texts of clients stay what they are.
+/// Everything is ASCII except texts of clients.
 fn is_ascii(name: &str, drawn: &str) {
     let ours = drawn.replace(['漢', '字', '\u{fffd}'], "");
     assert!(ours.is_ascii(), "{name}\n{drawn}");

@@ -1,4 +1,4 @@
-//! The terminal: taken, given back whatever happens, and what it tells.
+//! The terminal: taking it, giving it back in all cases, and its events.
 
 use crate::signal::Reply;
 use crate::worker::Answer;
@@ -20,15 +20,15 @@ use std::sync::mpsc::Sender;
 use std::thread;
 use std::time::Duration;
 
-/// What happens.
+/// An event.
 pub enum Event {
     Key(KeyEvent),
     Paste(String),
     Answer(Box<Answer>),
     Signal(i32),
-    /// What came of a request to cancel a query or to end a session.
+    /// Reply to a request for a signal.
     Server(Reply),
-    /// There is no terminal any more.
+    /// The terminal is gone.
     Lost,
 }
 
@@ -37,7 +37,7 @@ pub type Screen = Terminal<CrosstermBackend<Stdout>>;
 /// Takes the terminal. A panic of any thread gives it back and ends the program.
 ///
 /// # Errors
-/// It refuses.
+/// The terminal refuses.
 pub fn take() -> io::Result<Screen> {
     let before = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
@@ -54,7 +54,8 @@ fn enter() -> io::Result<()> {
     execute!(stdout(), EnterAlternateScreen, EnableBracketedPaste)
 }
 
-/// Gives the terminal back as it was. A terminal that is gone is no matter.
+/// Gives the terminal back in its former state. Errors are ignored: the terminal
+/// may be gone.
 pub fn give_back() {
     let _ = execute!(
         stdout(),
@@ -65,16 +66,16 @@ pub fn give_back() {
     let _ = disable_raw_mode();
 }
 
-/// Takes it again after the program was stopped.
+/// Takes the terminal again after the program was stopped.
 ///
 /// # Errors
-/// It refuses.
+/// The terminal refuses.
 pub fn take_again(screen: &mut Screen) -> io::Result<()> {
     enter()?;
     screen.clear()
 }
 
-/// Stops this program as a shell expects, until it is told to go on.
+/// Stops this program as a shell expects, until SIGCONT.
 ///
 /// # Errors
 /// It cannot be stopped, or the terminal refuses.
@@ -84,7 +85,7 @@ pub fn suspend(screen: &mut Screen) -> io::Result<()> {
     take_again(screen)
 }
 
-/// Puts a text into the clipboard of the terminal, over ssh, too.
+/// Puts a text into the terminal's clipboard, which works over ssh as well.
 ///
 /// # Errors
 /// The terminal cannot be written to.
@@ -93,7 +94,7 @@ pub fn copy(text: &str) -> io::Result<()> {
     stdout().flush()
 }
 
-/// Tells keys and signals from now on.
+/// Starts threads that send keys and signals as events.
 ///
 /// # Errors
 /// There are no threads, or signals are refused.
@@ -117,8 +118,8 @@ pub fn listen(events: &Sender<Event>) -> io::Result<()> {
     Ok(())
 }
 
-/// Tells what was typed; false when nobody listens, or the terminal is gone.
-/// crossterm would read a terminal that is gone again and again.
+/// Sends what was typed; false if the receiver or the terminal is gone.
+/// crossterm would read a lost terminal in an endless loop.
 fn read(told: &Sender<Event>) -> bool {
     let stdin = stdin();
     let mut wait = [PollFd::new(&stdin, PollFlags::IN)];

@@ -1,21 +1,21 @@
-//! The only way text comes to the terminal: a line, whatever a client wrote
-//! into it, cut to its place. Nothing in it is obeyed.
+//! The only way of text to the terminal: as one line, without control
+//! characters, cut to its place.
 
 use ratatui::buffer::Buffer;
 use ratatui::style::Style;
 use ratatui::text::Span;
 use tacho_tape::query::plain_text;
 
-/// More of a text is never looked at: a statement may have a megabyte.
+/// Most characters that are processed: a statement may have a megabyte.
 const MOST: usize = 4_000;
 
-/// A text as one line that a terminal shows and does not obey.
+/// A text as one line without control characters.
 pub fn line(text: &str) -> String {
     let short: String = text.chars().take(MOST).collect();
     plain_text(&short).trim().to_string()
 }
 
-/// Writes a text within so many columns.
+/// Writes a text within `width` columns.
 pub fn put(buf: &mut Buffer, x: u16, y: u16, width: u16, text: &str, style: Style) {
     let area = buf.area;
     if y >= area.bottom() || x >= area.right() {
@@ -26,7 +26,7 @@ pub fn put(buf: &mut Buffer, x: u16, y: u16, width: u16, text: &str, style: Styl
     buf.set_stringn(x, y, plain_text(&short), width, style);
 }
 
-/// The same; what does not fit ends with a sign that something is left off.
+/// Writes a text; if it does not fit, it ends with the sign `cut`.
 pub fn put_cut(buf: &mut Buffer, x: u16, y: u16, width: u16, text: &str, style: Style, cut: char) {
     let width = width.min(buf.area.right().saturating_sub(x));
     let short: String = text.chars().take(usize::from(width) * 4 + 8).collect();
@@ -41,7 +41,7 @@ pub fn put_cut(buf: &mut Buffer, x: u16, y: u16, width: u16, text: &str, style: 
     }
 }
 
-/// A text in lines that fit, broken between words where there are any.
+/// Breaks a text into lines that fit, between words if possible.
 pub fn wrapped(text: &str, width: u16) -> Vec<String> {
     let width = usize::from(width.max(1));
     let columns = |text: &str| Span::raw(text).width();

@@ -1,5 +1,5 @@
-//! What is looked at: a window in columns of time, a moment in it, a list,
-//! filters. Nothing here asks or draws.
+//! The view: a window of columns, a cursor, a list, filters. Nothing here asks or
+//! draws.
 
 use jiff::tz::TimeZone;
 use tacho_source::time::timestamp;
@@ -10,7 +10,7 @@ const MINUTE: i64 = 60 * SECOND;
 const HOUR: i64 = 60 * MINUTE;
 pub const DAY: i64 = 24 * HOUR;
 
-/// What a column of the picture may stand for.
+/// Possible widths of a column.
 pub const WIDTHS: [i64; 19] = [
     SECOND,
     2 * SECOND,
@@ -35,14 +35,14 @@ pub const WIDTHS: [i64; 19] = [
 /// Ten seconds: twelve minutes on 80 columns.
 const FIRST: usize = 3;
 
-/// What the list is of.
+/// The kinds of lists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum List {
     Classes,
     Events,
     Queries,
     Sessions,
-    /// What sessions did one after the other.
+    /// One session's spans in order.
     Spans,
     Locks,
 }
@@ -59,7 +59,7 @@ impl List {
         }
     }
 
-    /// The dimension that a row is a key of.
+    /// The dimension of the rows' keys.
     pub fn dimension(self) -> Option<&'static str> {
         match self {
             List::Classes => Some("wait_event_type"),
@@ -70,13 +70,13 @@ impl List {
         }
     }
 
-    /// Two windows can be compared by it.
+    /// Whether it can compare two windows.
     pub fn is_compared(self) -> bool {
         matches!(self, List::Classes | List::Events | List::Queries)
     }
 }
 
-/// A dimension and the values that are wanted, as readers take them.
+/// A dimension and the wanted values, in the form of readers' arguments.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Filter {
     pub dimension: String,
@@ -84,7 +84,7 @@ pub struct Filter {
 }
 
 impl Filter {
-    /// A key of an answer as a filter.
+    /// A filter for a key of an answer.
     pub fn key(dimension: &str, key: &str) -> Filter {
         let is_plain = !key.contains([',', '"']) && !key.starts_with('!') && !key.is_empty();
         let text = match is_plain {
@@ -98,7 +98,7 @@ impl Filter {
     }
 }
 
-/// Where Esc goes back to.
+/// The state that Esc goes back to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Above {
     list: List,
@@ -106,7 +106,7 @@ struct Above {
     row: usize,
 }
 
-/// A window of time, µs since 1970; the end is not in it.
+/// A window of time, µs since 1970, without its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Window {
     pub since: i64,
@@ -125,25 +125,25 @@ impl Window {
 #[derive(Clone, Debug)]
 pub struct View {
     pub server: Option<String>,
-    /// The right end is the end of the history, and moves with it.
+    /// The right end follows the end of the history.
     pub live: bool,
-    /// Live, but it stands still.
+    /// Live, but standing still.
     pub paused: bool,
-    /// End of the history: behind its last tick.
+    /// End of the history: the second after its last tick.
     pub end: Option<i64>,
     /// Right end of the picture, a multiple of a column's width.
     until: i64,
     zoom: usize,
     columns: usize,
-    /// Begin of the column that is looked at.
+    /// Begin of the column under the cursor.
     cursor: Option<i64>,
     pub list: List,
-    /// The row that is chosen.
+    /// Index of the chosen row.
     pub row: usize,
     pub filters: Vec<Filter>,
     above: Vec<Above>,
     pub zone: TimeZone,
-    /// The window is compared with the one so long before, µs.
+    /// Distance to the earlier window of the comparison, µs.
     pub earlier: Option<i64>,
 }
 
@@ -167,7 +167,7 @@ impl View {
         }
     }
 
-    /// Width of a column.
+    /// Width of a column, µs.
     pub fn width(&self) -> i64 {
         WIDTHS[self.zoom]
     }
@@ -180,7 +180,7 @@ impl View {
         self.width() * i64::try_from(self.columns).unwrap_or(i64::MAX / DAY)
     }
 
-    /// The picture.
+    /// The window of the picture.
     pub fn window(&self) -> Window {
         Window {
             since: self.until - self.length(),
@@ -188,7 +188,8 @@ impl View {
         }
     }
 
-    /// What is recorded of a window: nothing is asked about the future.
+    /// Cuts a window at the end of the history: questions are not about the
+    /// future.
     fn recorded(&self, window: Window) -> Window {
         let until = match self.end {
             Some(end) if window.since < end => window.until.min(end),
@@ -197,12 +198,13 @@ impl View {
         Window { until, ..window }
     }
 
-    /// The picture as it is asked for.
+    /// The window of the picture's question.
     pub fn asked(&self) -> Window {
         self.recorded(self.window())
     }
 
-    /// What the list is about: the column under the cursor, else all.
+    /// The window of the list: the column under the cursor, otherwise the whole
+    /// picture.
     pub fn selection(&self) -> Window {
         let window = match self.cursor {
             Some(since) => Window {
@@ -214,14 +216,14 @@ impl View {
         self.recorded(window)
     }
 
-    /// The column under the cursor.
+    /// Index of the column under the cursor.
     pub fn cursor_column(&self) -> Option<usize> {
         let offset = self.cursor? - self.window().since;
         let column = usize::try_from(offset / self.width()).ok()?;
         (column < self.columns).then_some(column)
     }
 
-    /// The end of the history is known anew. True when the picture moves.
+    /// Sets the end of the history. True if it has changed.
     pub fn followed(&mut self, end: i64) -> bool {
         let moved = self.end != Some(end);
         self.end = Some(end);
@@ -232,7 +234,7 @@ impl View {
         moved
     }
 
-    /// The picture has so many columns. True when that changes.
+    /// Sets the number of columns. True if it has changed.
     pub fn resize(&mut self, columns: usize) -> bool {
         let changed = self.columns != columns.max(1);
         self.columns = columns.max(1);
@@ -240,14 +242,14 @@ impl View {
         changed
     }
 
-    /// A cursor that is not in the picture any more stands at its nearer end.
+    /// Moves a cursor outside the picture to the nearer edge.
     fn keep_cursor(&mut self) {
         let window = self.window();
         let last = window.until - self.width();
         self.cursor = self.cursor.map(|at| at.clamp(window.since, last));
     }
 
-    /// Shows a window: as many columns of a width as are needed.
+    /// Shows a window, with the smallest column width at which it fits.
     pub fn show(&mut self, window: Window) {
         let columns = i64::try_from(self.columns).unwrap_or(1).max(1);
         let needed = |width: &i64| (window.until - window.since) <= width * columns;
@@ -257,7 +259,7 @@ impl View {
         self.until = ceiling(window.until, self.width());
     }
 
-    /// Goes on with the end of the history.
+    /// Follows the end of the history again.
     pub fn go_live(&mut self) {
         (self.live, self.paused, self.cursor) = (true, false, None);
         if let Some(end) = self.end {
@@ -265,8 +267,8 @@ impl View {
         }
     }
 
-    /// Moves the cursor; without one, it begins at the right end. At an end of
-    /// the picture, the picture moves.
+    /// Moves the cursor. Without one it starts at the right edge. At an edge the
+    /// picture moves.
     pub fn step(&mut self, columns: i64) {
         let width = self.width();
         let window = self.window();
@@ -283,7 +285,7 @@ impl View {
         }
     }
 
-    /// Moves the picture by time, not beyond the end of the history.
+    /// Moves the picture in time, at most to the end of the history.
     fn pan(&mut self, by: i64) {
         let most = self.end.map(|end| ceiling(end, self.width()));
         self.until = most.map_or(self.until + by, |most| most.min(self.until + by));
@@ -291,12 +293,12 @@ impl View {
         self.keep_cursor();
     }
 
-    /// Moves the picture by so many of its lengths.
+    /// Moves the picture by its own length, `pages` times.
     pub fn page(&mut self, pages: i64) {
         self.pan(pages * self.length());
     }
 
-    /// Puts the cursor on a moment, the picture around it.
+    /// Puts the cursor on a moment in the middle of the picture.
     pub fn go_to(&mut self, at: i64) {
         let since = at.div_euclid(self.width()) * self.width();
         let window = self.window();
@@ -307,7 +309,8 @@ impl View {
         self.cursor = Some(since);
     }
 
-    /// Wider columns or narrower ones; the moment that is looked at stays.
+    /// Makes columns wider or narrower. The moment under the cursor, or the
+    /// middle, stays.
     pub fn zoom(&mut self, by: isize) {
         let zoom = self.zoom.saturating_add_signed(by).min(WIDTHS.len() - 1);
         if zoom == self.zoom {
@@ -327,12 +330,12 @@ impl View {
         }
     }
 
-    /// The list of something else; filters stay.
+    /// Shows another list; filters stay.
     pub fn turn(&mut self, list: List) {
         (self.list, self.row) = (list, 0);
     }
 
-    /// Into a row: its list and one filter more, or these alone.
+    /// Opens a row: another list and one more filter, or only this filter.
     pub fn enter(&mut self, list: List, filter: Filter, alone: bool) {
         self.above.push(Above {
             list: self.list,
@@ -347,7 +350,8 @@ impl View {
         self.turn(list);
     }
 
-    /// One step back: to the list above, off the cursor, to the first list, live.
+    /// One step back: to the list above, then away from the cursor, to the first
+    /// list, live.
     pub fn leave(&mut self) {
         if let Some(above) = self.above.pop() {
             (self.list, self.filters, self.row) = (above.list, above.filters, above.row);
@@ -360,7 +364,7 @@ impl View {
         }
     }
 
-    /// No filter, from the top.
+    /// Removes all filters and starts from the top.
     pub fn forget(&mut self) {
         self.filters.clear();
         self.above.clear();
@@ -368,12 +372,12 @@ impl View {
     }
 }
 
-/// The next multiple.
+/// The next multiple of `width`.
 fn ceiling(at: i64, width: i64) -> i64 {
     -(-at).div_euclid(width) * width
 }
 
-/// A moment as an argument.
+/// A moment in the form of an argument.
 pub fn argument(us: i64) -> String {
     timestamp(us).to_string()
 }

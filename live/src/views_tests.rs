@@ -1,4 +1,4 @@
-//! What keys do to what is drawn, without a thread and a terminal.
+//! Keys and the resulting screens, without a thread or a terminal.
 
 use crate::app::{App, Wish};
 use crate::common::{Scratch, tacho};
@@ -24,15 +24,15 @@ use tacho_tape::query::QueryError;
 /// A second after the history's last tick.
 pub const NOW: i64 = 1_767_226_201_000_000;
 
-/// Bytes of columns that are kept.
+/// Most bytes of kept columns.
 const CACHE: u64 = 128 << 10;
 
-/// A program without a thread and a terminal.
+/// The program without a thread or a terminal.
 pub struct Seen {
     pub app: App,
     tapes: Tapes,
     size: (u16, u16),
-    /// What the clock says, µs.
+    /// Time on the clock, µs.
     pub now: i64,
 }
 
@@ -56,7 +56,7 @@ impl Seen {
         seen
     }
 
-    /// Answers everything that is asked.
+    /// Answers all questions.
     pub fn settle(&mut self) {
         loop {
             let asked = self.app.questions();
@@ -77,7 +77,7 @@ impl Seen {
         Seen::new(tape, self.size, self.app.paint, None)
     }
 
-    /// Every question that is asked fails.
+    /// Fails all questions.
     pub fn fail(&mut self, error: &QueryError) {
         for asked in self.app.questions() {
             let answer = Answer {
@@ -170,8 +170,8 @@ fn the_root_blocker_is_found_with_three_keys() {
     assert!(seen.text().contains("locks at 00:05:39"));
 }
 
-/// The figures of a list are those of `tacho … --json` with the command that w
-/// says.
+/// A list has the same figures as `tacho … --json` with the command that `w`
+/// shows.
 #[test]
 fn figures_are_those_of_the_command_that_is_shown() {
     let scratch = Scratch::shop("figures");
@@ -304,7 +304,7 @@ fn a_question_without_sense_is_said_once_and_left_with_esc() {
     assert_eq!(seen.app.looks_after(), None);
     seen.press(&[Esc]);
     assert_eq!(seen.text(), before);
-    // Queues are those of the whole server.
+    // Queues concern the whole server.
     seen.press(&[Char('b')]);
     seen.write("/application=web");
     seen.press(&[Enter]);
@@ -340,7 +340,7 @@ fn a_history_that_cannot_be_read_is_not_called_empty() {
     let text = seen.text();
     let said = "no tick of the history can be read (XX001)";
     assert!(text.contains(said) && text.contains("unreadable"), "{text}");
-    // What comes after it can be read.
+    // History after the damage can be read.
     scratch.append();
     seen.look();
     let text = seen.text();
@@ -369,7 +369,7 @@ fn what_did_not_change_is_not_drawn_again() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// No cell of a screen holds what a terminal obeys, whatever is written.
+    /// No cell of a screen contains a control sequence, for any text.
     #[test]
     fn no_text_reaches_the_terminal_as_an_order(text in "\\PC*|[\u{0}-\u{ff}]*|.*") {
         let mut app = App::new(TimeZone::UTC, paint(Depth::True, false), String::new());
@@ -405,7 +405,7 @@ fn a_chosen_row_is_seen_without_colours() {
     assert_eq!((0..24).filter(is_chosen).count(), 1);
 }
 
-/// Nobody is signalled but who was confirmed, and with y.
+/// Only the confirmed session is signalled, and only with `y`.
 #[test]
 fn only_y_signals_and_only_whom_was_confirmed() {
     let scratch = Scratch::shop("signal");
@@ -415,7 +415,7 @@ fn only_y_signals_and_only_whom_was_confirmed() {
     seen.app.signalled.extend(seen.app.view.server.clone());
     seen.press(&[Esc, Char('K')]);
     assert!(seen.app.wishes.is_empty() && seen.text().contains("choose a session"));
-    // The head of the queue: as it was recorded, and until when.
+    // The head of the queue: as recorded, and until when.
     seen.press(&[Char('b'), Char('K')]);
     let at = |text: &str| time::moment(text, NOW, &TimeZone::UTC).unwrap();
     let target = Target {
@@ -441,7 +441,7 @@ fn only_y_signals_and_only_whom_was_confirmed() {
         seen.press(&[key]);
         assert!(seen.app.wishes.is_empty() && seen.text().contains("nothing was done"));
     }
-    // A key that was pressed before it was asked is no answer.
+    // A key pressed before the confirmation opens is not an answer.
     seen.press(&[Char('K'), Down]);
     seen.app.wishes.clear();
     seen.app.server_said(found.clone());

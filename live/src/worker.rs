@@ -1,5 +1,5 @@
-//! Questions are asked on a thread of their own, one after the other, so that
-//! keys stay quick. A new view ends the questions of the one before.
+//! Asks questions on a thread of its own, one after the other, so that keys
+//! stay quick. A new view cancels the questions of the previous one.
 
 use crate::asked::{Asked, Slot};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -11,20 +11,20 @@ use tacho_source::rows::Rows;
 use tacho_source::{Ask, Source};
 use tacho_tape::query::{QueryError, QueryResult};
 
-/// Rows, and what is to be known about them.
+/// Rows and notices.
 pub type Answered = QueryResult<(Rows, Vec<QueryError>)>;
 
-/// An answer and what it is for.
+/// An answer to a question.
 pub struct Answer {
     pub asked: Asked,
     pub result: Answered,
     pub took: Duration,
 }
 
-/// What runs at this moment.
+/// The running question.
 #[derive(Default)]
 struct Running {
-    /// The newest view that asks.
+    /// Number of the newest view.
     view: AtomicU64,
     cancel: Mutex<Arc<AtomicBool>>,
 }
@@ -52,8 +52,8 @@ pub fn answer(source: &dyn Source, asked: Asked, ask: &Ask, cancel: &AtomicBool)
 }
 
 impl Worker {
-    /// Starts the thread; answers go to `told`, which says whether anybody is
-    /// there.
+    /// Starts the thread. Answers go to `told`, which returns false if nobody
+    /// wants them.
     ///
     /// # Errors
     /// There is no thread.
@@ -70,13 +70,14 @@ impl Worker {
         Ok(Worker { questions, running })
     }
 
-    /// Asks; a question of a newer view than before ends those of that one.
+    /// Asks a question. A question of a newer view cancels those of older
+    /// views.
     pub fn ask(&self, asked: Asked, ask: Ask) {
         let newest = self.running.view.fetch_max(asked.view, Ordering::SeqCst);
         if newest < asked.view {
             lock(&self.running.cancel).store(true, Ordering::SeqCst);
         }
-        // Without a thread there are no answers; the program ends with it.
+        // Ignored: if the thread is gone, the program ends as well.
         let _ = self.questions.send((asked, ask));
     }
 }
@@ -90,7 +91,7 @@ fn work(
     while let Ok((asked, ask)) = asked.recv() {
         let cancel = Arc::new(AtomicBool::new(false));
         *lock(&running.cancel) = Arc::clone(&cancel);
-        // A newer view came before the flag was there.
+        // A newer view came before the new flag was in place.
         if asked.view < running.view.load(Ordering::SeqCst) && asked.slot != Slot::Status {
             continue;
         }

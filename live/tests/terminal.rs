@@ -1,4 +1,4 @@
-//! `tacho live` in a real terminal: tmux types keys and says what is seen.
+//! `tacho live` in a real terminal: tmux types keys and returns the screen.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 mod common;
@@ -16,7 +16,7 @@ struct Terminal {
 fn tmux(socket: &str, args: &[&str]) -> String {
     let mut command = Command::new("tmux");
     command.args(["-L", socket, "-f", "/dev/null"]).args(args);
-    // Nothing of who runs the test.
+    // Independent of the environment of the test.
     command
         .env_remove("TMUX")
         .env("TZ", "UTC")
@@ -33,7 +33,7 @@ fn live(scratch: &Scratch, more: &str) -> String {
 }
 
 impl Terminal {
-    /// Runs a command of a shell, 80 × 24.
+    /// Runs a shell command on 80 × 24.
     fn new(name: &str, command: &str) -> Terminal {
         let socket = format!("tacho-live-{name}-{}", std::process::id());
         let size = ["-x", "80", "-y", "24"];
@@ -50,7 +50,7 @@ impl Terminal {
         self.tmux(&[&["send-keys"][..], keys].concat());
     }
 
-    /// The screen; lines that were too long are whole.
+    /// The screen; wrapped lines are joined.
     fn screen(&self) -> String {
         let screen = self.tmux(&["capture-pane", "-p", "-J"]);
         let lines: Vec<&str> = screen.lines().map(str::trim_end).collect();
@@ -62,7 +62,7 @@ impl Terminal {
         text.trim().to_string()
     }
 
-    /// Waits until the screen shows it.
+    /// Polls until the screen shows it.
     fn shows(&self, what: &str) -> String {
         until(what, || {
             let screen = self.screen();
@@ -80,7 +80,7 @@ impl Drop for Terminal {
     }
 }
 
-/// Looks again and again; a minute is as good as never.
+/// Polls for at most a minute.
 fn until<T>(what: &str, mut look: impl FnMut() -> Result<T, String>) -> T {
     let begun = Instant::now();
     loop {
@@ -94,8 +94,8 @@ fn until<T>(what: &str, mut look: impl FnMut() -> Result<T, String>) -> T {
     }
 }
 
-/// The storm is seen, its root found in one key, time travelled, and the command
-/// that is printed answers what was shown.
+/// A user sees the storm, finds its root with one key, moves in time, and the
+/// printed command gives the shown answer.
 #[test]
 fn an_incident_is_found_and_asked_again_on_the_command_line() {
     let scratch = Scratch::shop("incident");
@@ -111,7 +111,8 @@ fn an_incident_is_found_and_asked_again_on_the_command_line() {
     assert!(screen.contains("locks at 00:05:39"), "{screen}");
     let head = screen.lines().find(|line| line.starts_with(ROOT)).unwrap();
     assert!(head.contains(" 40 "), "{head}");
-    // Out of it, to the marker before the storm, and a column on.
+    // Leaves the list, goes to the marker before the storm, then one column
+    // further.
     terminal.keys(&["Escape"]);
     terminal.shows("wait classes");
     terminal.keys(&["M"]);
@@ -155,7 +156,7 @@ fn it_follows_what_is_recorded_and_says_when_the_directory_is_gone() {
     terminal.shows("wait classes 2");
 }
 
-/// The seconds of an age behind a text on the screen.
+/// The seconds of an age after a text on the screen.
 fn seconds_after(screen: &str, what: &str) -> Option<u64> {
     let rest = screen.split(what).nth(1)?;
     rest.split('s').next()?.parse().ok()
@@ -267,7 +268,7 @@ fn it_is_suspended_and_goes_on() {
 fn a_signal_gives_the_terminal_back() {
     let scratch = Scratch::shop("signal");
     let pid_file = scratch.0.join("pid");
-    // The shell gives its place to the program, and says its number before.
+    // The shell prints its PID and replaces itself with the program.
     let script = format!(
         "sh -c 'sh -c \"echo \\$\\$ >{}; exec {}\"; echo ended $?; stty -a; cat'",
         pid_file.display(),
@@ -290,7 +291,7 @@ fn a_signal_gives_the_terminal_back() {
 #[test]
 fn it_ends_with_its_terminal() {
     let scratch = Scratch::shop("lost");
-    // Also where nobody tells it: a shell that ignores hangups.
+    // Also if no signal comes: a shell that ignores hangups.
     for (name, before) in [("lost", ""), ("ignored", "trap \"\" HUP; ")] {
         let command = format!("sh -c '{before}exec {}'", live(&scratch, ""));
         let terminal = Terminal::new(name, &command);

@@ -1,6 +1,6 @@
-//! A history that is always the same: ten minutes of a shop on four CPUs. From
-//! 00:05:00 to 00:05:40 forty sessions wait for a transaction of process 500;
-//! from 00:07:00 to 00:07:30 nothing is recorded.
+//! A fixed history: ten minutes of a shop on four CPUs. From 00:05:00 to
+//! 00:05:40 forty sessions wait for a transaction of process 500; from 00:07:00
+//! to 00:07:30 nothing is recorded.
 #![allow(clippy::unwrap_used, missing_docs, dead_code)]
 
 use std::fmt::Write;
@@ -10,9 +10,9 @@ use std::sync::OnceLock;
 
 pub const SINCE: &str = "2026-01-01T00:00:00Z";
 pub const UNTIL: &str = "2026-01-01T00:10:00Z";
-/// Process at the head of the queue.
+/// PID of the head of the queue.
 pub const ROOT: &str = "500";
-/// A text that no terminal may obey.
+/// A text that would control a terminal.
 pub const HOSTILE: &str = "select '\u{1b}]0;mine\u{7}\u{1b}[2J\u{9b}31m \u{202e}evil' -- 漢字";
 
 pub struct Scratch(pub PathBuf);
@@ -62,7 +62,7 @@ impl Scratch {
 }
 
 impl Scratch {
-    /// A minute more.
+    /// Appends a minute.
     pub fn append(&self) {
         let path = self.0.join("more.csv");
         std::fs::write(&path, sessions(600..660)).unwrap();
@@ -77,7 +77,7 @@ impl Scratch {
 }
 
 impl Scratch {
-    /// What is sealed cannot be read any more.
+    /// Damages the sealed file.
     pub fn damage(&self) {
         let files = std::fs::read_dir(self.tape()).unwrap();
         let mut files = files.map(|file| file.unwrap().path());
@@ -95,8 +95,8 @@ impl Drop for Scratch {
     }
 }
 
-/// The program `tacho` beside this one: tests of the workspace have built it;
-/// built here where it is missing.
+/// The program `tacho` in the same directory; the workspace's tests have built
+/// it. Builds it if it is missing.
 pub fn program() -> &'static Path {
     static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
     PROGRAM.get_or_init(|| {
@@ -129,7 +129,7 @@ fn is_recorded(second: &u32) -> bool {
     !(420..450).contains(second)
 }
 
-/// A line of a session: pid, application, state, wait, query.
+/// A line of a session: PID, application, state, wait, query.
 fn session(out: &mut String, second: u32, who: (u32, &str), state: &str, wait: &str, query: u32) {
     let (pid, application) = who;
     let text = match query {
@@ -213,7 +213,7 @@ fn statements() -> String {
                    calls,total_exec_time_ms,rows\n"
         .to_string();
     for second in (60..=600).step_by(60) {
-        // What was looked through, whoever ran something.
+        // A pass was made, even if nothing was executed.
         writeln!(out, "{},60000,,,,,,,,,", time(second.min(599))).unwrap();
         for query in [11, 12] {
             writeln!(
