@@ -1,5 +1,5 @@
-//! Every parser of text on mutated inputs, see `fuzz.rs` of the tape: no
-//! panic; what is refused leaves nothing behind.
+//! Every parser of text on mutated inputs, see `fuzz.rs` of the tape. Checked:
+//! no panic, and a refused input leaves nothing behind.
 
 use crate::exchange::import::target::Target;
 use crate::exchange::import::{Input, import};
@@ -53,7 +53,7 @@ fn scratch() -> PathBuf {
     parent.join(format!("tacho-fuzz-{}-{number}", std::process::id()))
 }
 
-/// Imports the pieces of an input, sessions first; names the outcome.
+/// Imports the parts of an input, sessions first, and returns the outcome.
 fn imported(input: &[u8], kinds: &[&str]) -> String {
     let directory = scratch();
     let pieces = input.split(|b| *b == 0);
@@ -74,7 +74,7 @@ fn imported(input: &[u8], kinds: &[&str]) -> String {
         Err(error) => {
             let left = Snapshot::open(&directory).unwrap();
             assert!(left.nodes().is_empty());
-            // Not what it is about, which is always another.
+            // Without the quoted part, which differs each time.
             error.message.split('"').next().unwrap_or("").to_string()
         }
     };

@@ -1,6 +1,6 @@
-//! `tacho`: writes and reads the performance history of PostgreSQL.
-//! Parses the command line, runs the command, maps its end to an exit code:
-//! 0 done, 1 failure, 2 usage, 3 connection or permission, 5 locked.
+//! `tacho`: writes and reads the performance history of PostgreSQL. Parses the
+//! command line, runs the command, maps its result to an exit code: 0 done, 1
+//! failure, 2 usage, 3 connection or permission, 5 locked.
 
 mod commands;
 mod exchange;
@@ -45,8 +45,8 @@ fn main() -> ExitCode {
     }
 }
 
-/// Parses a command line of people. Where it asks for help about no command, or
-/// for nothing, the programs beside this one are named as well.
+/// Parses a person's command line. A request for general help, or an empty
+/// command line, also lists the programs beside this one.
 fn parse(words: &[OsString]) -> Result<Cli, clap::Error> {
     let mut command = Cli::command();
     let first = words.get(1).map(|word| word.as_encoded_bytes());

@@ -1,6 +1,6 @@
-//! Programs beside this one: `tacho NAME …` runs `tacho-NAME`, found in the
-//! directory of this program, else in `PATH`. Heavy parts are programs of their
-//! own, with dependencies that the server's host does not need.
+//! Programs beside this one: `tacho NAME …` runs `tacho-NAME` from the directory of
+//! this program, or from `PATH`. Heavy parts are programs of their own, because
+//! they have dependencies that the server's host does not need.
 
 use crate::commands::say;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
@@ -13,14 +13,14 @@ use std::process::{Command, ExitCode};
 use tacho_source::arguments::CONNECTION_OPTIONS;
 
 const PREFIX: &str = "tacho-";
-/// Commands that are options of programs: command, program, option.
+/// Commands that stand for options of programs: command, program, option.
 const SHORT: [(&str, &str, &str); 1] = [("metrics", "web", "--metrics")];
 /// Exit code of a command line that makes no sense.
 const USAGE: u8 = 2;
 
-/// Runs the program that a command line names which clap does not know, in
-/// place of this one, with the words after the name and the environment as they
-/// are. Returns only with an error: clap's own for every other mistake.
+/// Replaces this process by the program named in a command line that clap does not
+/// know. The words after the name and the environment stay as they are. Returns
+/// only with an error; for other mistakes this is clap's.
 pub fn run(words: &[OsString], error: &clap::Error) -> ExitCode {
     let name = words.get(1).and_then(|word| named(word));
     if let Some(text) = instead_of_connection(name, error) {
@@ -51,8 +51,8 @@ pub fn run(words: &[OsString], error: &clap::Error) -> ExitCode {
     ExitCode::FAILURE
 }
 
-/// Where an option of psql is given that names a server: commands read history, and
-/// what to run instead. Nothing for other errors.
+/// Message for psql's options that name a server: commands read history, and what
+/// to run instead. `None` for other errors.
 fn instead_of_connection(name: Option<&str>, error: &clap::Error) -> Option<String> {
     let given = match (error.kind(), error.get(ContextKind::InvalidArg)) {
         (ErrorKind::UnknownArgument, Some(ContextValue::String(given))) => given,
@@ -70,7 +70,7 @@ fn instead_of_connection(name: Option<&str>, error: &clap::Error) -> Option<Stri
     })
 }
 
-/// What `tacho --help` says of programs beside this one.
+/// Text of `tacho --help` about programs beside this one.
 pub fn help() -> String {
     let names = beside().map_or_else(BTreeSet::new, |directory| installed(&directory));
     match names.is_empty() {
@@ -85,28 +85,28 @@ pub fn help() -> String {
     }
 }
 
-/// A word that can be the name of a program: never a path, never an option.
+/// A word that can be the name of a program: never a path or an option.
 fn named(word: &OsStr) -> Option<&str> {
     let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
     let name = word.to_str()?;
     (!name.is_empty() && !name.starts_with('-') && name.chars().all(plain)).then_some(name)
 }
 
-/// The directory of this program, behind symbolic links.
+/// The directory of this program; symbolic links are followed.
 fn beside() -> Option<PathBuf> {
     let program = std::env::current_exe().ok()?;
     program.parent().map(Path::to_path_buf)
 }
 
-/// Where programs are looked for, in this order. Relative entries of `PATH` are
-/// left out: what runs must not depend on the current directory.
+/// Directories of programs, in the order of the search. Relative entries of `PATH`
+/// are left out: the program that runs must not depend on the current directory.
 fn places() -> Vec<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let path = std::env::split_paths(&path).filter(|place| place.is_absolute());
     beside().into_iter().chain(path).collect()
 }
 
-/// The program in a directory, if it is there and may be run.
+/// The program in a directory, if it exists and is executable.
 fn found(directory: &Path, program: &str) -> Option<PathBuf> {
     let path = directory.join(program);
     let runs = path.is_file() && rustix::fs::access(&path, Access::EXEC_OK).is_ok();
@@ -148,7 +148,7 @@ fn missing(name: &str, program: &str, error: &clap::Error) -> String {
     )
 }
 
-/// The commands that clap takes a mistyped one for.
+/// Commands similar to a mistyped one, as clap suggests them.
 fn similar(error: &clap::Error) -> Option<String> {
     match error.get(ContextKind::SuggestedSubcommand)? {
         ContextValue::String(known) => Some(format!("\"{known}\"")),

@@ -1,5 +1,5 @@
-//! Output that nobody takes: no panic, and an exit code that tells what was
-//! found.
+//! Output without a reader: no panic, and an exit code that reports the
+//! findings.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 use rustix::process::{Pid, Signal, kill_process};
@@ -11,7 +11,7 @@ use std::process::{Command, Output, Stdio};
 struct Scratch(PathBuf);
 
 impl Scratch {
-    /// A tape of a minute, larger than what a pipe takes.
+    /// A tape of a minute, larger than a pipe's buffer.
     fn new(name: &str) -> Scratch {
         let path = std::env::temp_dir().join(format!("tacho-{name}-{}", std::process::id()));
         let _ = fs::remove_dir_all(&path);
@@ -29,7 +29,7 @@ impl Scratch {
         scratch
     }
 
-    /// The program with these words; `{}` is the directory.
+    /// The program with these words; `{}` stands for the directory.
     fn tacho(&self, words: &str) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_tacho"));
         let words = words.replace("{}", self.0.to_str().unwrap());
@@ -74,7 +74,7 @@ fn damage_is_told_by_the_exit_code_whoever_reads() {
     let scratch = Scratch::new("reader-away-damage");
     let file = scratch.0.join("tape/0000000001.tape");
     let mut bytes = fs::read(&file).unwrap();
-    // The tail, which everybody reads.
+    // The end of the file, which every reader reads.
     let last = bytes.len() - 1;
     bytes[last] ^= 1;
     fs::write(&file, bytes).unwrap();

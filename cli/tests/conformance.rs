@@ -1,7 +1,7 @@
-//! Runs the cases of `conformance/` against the command line: every input is
-//! imported as a node of one history directory. Rows are asked for with the
-//! commands for people (whose defaults are those of SQL), errors with
-//! `tacho query`, which knows the SQLSTATE.
+//! Runs the cases of `conformance/` with the command line. Every input is
+//! imported as a node of one history directory. Rows come from the commands for
+//! people, which have SQL's defaults; errors come from `tacho query`, which
+//! prints the SQLSTATE.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 use serde_json::{Map, Value};
@@ -19,7 +19,7 @@ fn conformance() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../conformance")
 }
 
-/// A directory that goes away with its test.
+/// A directory that is removed at the end of its test.
 struct Scratch(PathBuf);
 
 impl Scratch {
@@ -76,7 +76,7 @@ fn text(value: &Value) -> String {
     }
 }
 
-/// Arguments as `--name=value`; a null `n` is all.
+/// Arguments as `--name=value`; a null `n` means all.
 fn arguments(file: &Value, case: &Value, tape: &Path) -> Vec<String> {
     let mut args = vec![format!("--tape={}", tape.display())];
     let given: &Map<String, Value> = case["arguments"].as_object().unwrap();
@@ -93,8 +93,8 @@ fn arguments(file: &Value, case: &Value, tape: &Path) -> Vec<String> {
     args
 }
 
-/// Numbers by their text, which the parser keeps; of objects only the members
-/// expected.
+/// Compares values; numbers compare by their text. An object may have more
+/// members than expected.
 fn matches(got: &Value, want: &Value) -> bool {
     match (got, want) {
         (Value::Object(got), Value::Object(want)) => want
@@ -114,7 +114,7 @@ fn check_rows(case: &Value, mut args: Vec<String>) -> Result<(), String> {
     args.insert(0, function.replace('_', "-"));
     args.extend(dimension);
     if function == "report" {
-        // the command for people writes a page
+        // The command for people writes a page.
         args.insert(0, "query".into());
         args.push("--format=json".into());
         args.extend(
@@ -166,7 +166,7 @@ fn check_error(case: &Value, mut args: Vec<String>) -> Result<(), String> {
     Ok(())
 }
 
-/// What the cases of all files say that is not so.
+/// The differences between the cases of all files and their answers.
 fn failures(files: &[Value], tape: &Path) -> Vec<String> {
     let mut failures = Vec::new();
     for file in files {

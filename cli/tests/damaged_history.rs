@@ -1,5 +1,5 @@
-//! A history with a damaged column answers without the group, and says so in
-//! every form of an answer.
+//! A history with a damaged column answers without the damaged group, and every
+//! form of an answer says so.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 use std::fmt::Write;
@@ -19,8 +19,8 @@ impl Drop for Scratch {
     }
 }
 
-/// A chunk of a column, as `docs/format.md` has it: after the magic its kind,
-/// coding, table, column and group.
+/// Position of a column's chunk. By `docs/format.md` the magic is followed by
+/// kind, coding, table, column and group.
 fn column_at(bytes: &[u8], table: u8, column: u8, group: u8) -> usize {
     let is_it = |chunk: &[u8]| {
         chunk[..5] == [0xF1, b'T', b'C', b'K', 3] && chunk[6..9] == [table, column, group]
@@ -29,8 +29,8 @@ fn column_at(bytes: &[u8], table: u8, column: u8, group: u8) -> usize {
 }
 
 impl Scratch {
-    /// A minute of two sessions in each of three hours; the sessions of
-    /// the samples of the second hour are damaged.
+    /// A minute with two sessions in each of three hours. The column with the
+    /// sessions of the second hour's samples is damaged.
     fn damaged(name: &str) -> Scratch {
         let path = std::env::temp_dir().join(format!("tacho-hurt-{name}-{}", std::process::id()));
         let _ = std::fs::remove_dir_all(&path);
@@ -62,8 +62,8 @@ impl Scratch {
             .unwrap()
     }
 
-    /// Asks with a filter, so that samples are read; what is printed, and what
-    /// is said beside it.
+    /// Asks with a filter, so that samples are read. Returns standard output
+    /// and standard error.
     fn ask(&self, args: &[&str]) -> (String, String) {
         let output = self.tacho(&[args, &[SINCE, UNTIL]].concat());
         assert_eq!(output.status.code(), Some(0), "{output:?}");
@@ -93,7 +93,7 @@ fn a_table_leaves_the_group_out_and_says_so() {
 #[test]
 fn what_does_not_need_the_column_answers_whole() {
     let scratch = Scratch::damaged("whole");
-    // From the totals, which are whole.
+    // From the totals, which are undamaged.
     let (out, error) = scratch.ask(&["aas"]);
     assert!(out.contains("ticks_observed   180\n"), "{out}");
     assert_eq!(error, "");

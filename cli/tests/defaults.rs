@@ -1,4 +1,4 @@
-//! What is read when no directory is named, and the short names of options.
+//! The history that is read without `--tape`, and the short names of options.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 use std::fs;

@@ -1,6 +1,6 @@
-//! A disk that is full and has room again, for the real writer on a real file
-//! system: a small tmpfs in a mount namespace of its own. Where none may be
-//! made the test says so and is skipped.
+//! A full disk that has space again, for the real writer on a real file system:
+//! a small tmpfs in a mount namespace of its own. If mounting is not permitted,
+//! the test prints that and is skipped.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 use std::io::{Read, Write};
@@ -17,14 +17,14 @@ const META: [(&str, &str); 3] = [
     ("flush_interval_ms", "100"),
 ];
 
-/// A writer whose directory is a tmpfs that only its namespace sees.
+/// A writer whose directory is a tmpfs, visible only in its namespace.
 struct Writer {
     child: Child,
     place: PathBuf,
 }
 
 impl Writer {
-    /// `None` where mounting is not permitted.
+    /// `None` if mounting is not permitted.
     fn start(place: &Path) -> Option<Writer> {
         std::fs::create_dir_all(place).unwrap();
         let script = "mount -t tmpfs -o size=512k,mode=755 none \"$1\" && echo && exec \"$2\" tape-writer --directory \"$1/tape\"";
@@ -81,7 +81,7 @@ impl Writer {
         self.place.join("filler")
     }
 
-    /// Takes all the space there is.
+    /// Fills the disk.
     fn fill(&self) {
         let mut file = std::fs::File::create(self.filler()).unwrap();
         let full = (0..1_000).find_map(|_| file.write_all(&[0; 4_096]).err());
@@ -107,7 +107,7 @@ impl Writer {
     }
 }
 
-/// That recording is paused, as the next writer would find it.
+/// The mark of paused recording, which the next writer finds.
 fn is_mark(name: &std::ffi::OsStr) -> bool {
     name.to_string_lossy().starts_with("paused-")
 }
@@ -132,7 +132,7 @@ fn a_full_disk_is_a_gap_with_exact_bounds() {
     let place = std::env::temp_dir().join(format!("tacho-full-{}", std::process::id()));
     let Some(mut writer) = Writer::start(&place) else {
         let _ = std::fs::remove_dir(&place);
-        // Not through the macro, whose output is only shown of a failed test.
+        // Not through the macro, whose output appears only for failed tests.
         let skipped =
             b"skipped: a_full_disk_is_a_gap_with_exact_bounds: mounting is not permitted\n";
         std::io::stderr().write_all(skipped).unwrap();
@@ -154,7 +154,7 @@ fn a_full_disk_is_a_gap_with_exact_bounds() {
     }
     let files = writer.files();
     writer.fill();
-    // The last page of the log has room for some more.
+    // The last page of the log has room for some more frames.
     let mut last = 20;
     loop {
         let frame = sampler.frame();
@@ -171,13 +171,13 @@ fn a_full_disk_is_a_gap_with_exact_bounds() {
         last += 1;
         assert!(last < 1_000);
     }
-    // What was acknowledged is there; attempts leave no files behind.
+    // Acknowledged frames are on disk; failed attempts leave no files behind.
     let store = writer.store();
     let node = store.nodes()[0].id;
     let written = read(store.parts(node)).0;
     assert_eq!(difference(&written, &ticks[..last as usize]), None);
     assert!(writer.files() <= files + 1, "{}", writer.files());
-    // Nine frames the sampler has no room for while it waits.
+    // Nine frames that the sampler has to drop while it waits.
     let gap_since = sampler.slot_ms;
     (0..9).for_each(|_| drop(sampler.frame()));
     let gap_until = sampler.slot_ms;

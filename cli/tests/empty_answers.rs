@@ -1,4 +1,5 @@
-//! Nothing happened, nobody looked, and no history there are three answers.
+//! Nothing happened, nothing was recorded, and no history exists: three
+//! different answers.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 use std::path::PathBuf;
@@ -7,7 +8,7 @@ use std::process::{Command, Output};
 struct Scratch(PathBuf);
 
 impl Scratch {
-    /// Ten idle ticks of a second, of the first minute.
+    /// Ten idle ticks of a second, in the first minute.
     fn idle(name: &str) -> Scratch {
         let scratch = Scratch::empty(name);
         let file = scratch.0.join("in.csv");
@@ -146,7 +147,7 @@ fn a_directory_without_history_is_an_error() {
     assert_eq!(output.status.code(), Some(1));
     let expected = format!("error: no history file at \"{}\"\n", tape.display());
     assert_eq!(texts(&output), (String::new(), expected));
-    // The server's own directory may be empty yet.
+    // The server's own directory may still be empty.
     let output = scratch.tacho(&["query", "aas"]);
     assert_eq!(output.status.code(), Some(0), "{output:?}");
 }

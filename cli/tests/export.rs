@@ -1,5 +1,5 @@
-//! `tacho export`: what is imported again answers as the history it came
-//! from, for random histories of a recorder.
+//! `tacho export`: an imported export answers like the original, for random
+//! histories of a recorder.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 use std::path::{Path, PathBuf};
@@ -44,7 +44,7 @@ fn export(kind: &str, tape: &Path) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// Everything readers say of a history.
+/// All answers of the readers about a history.
 fn answers(tape: &Path) -> Vec<String> {
     let window = ["--since=2026-09-01", "--until=2026-10-01", "--format=copy"];
     let questions: [&[&str]; 6] = [
@@ -63,7 +63,7 @@ fn answers(tape: &Path) -> Vec<String> {
     questions.iter().map(answer).collect()
 }
 
-/// Logs of a random sampler, sealed; now and then its clock is set.
+/// Sealed logs of a random sampler, whose clock is set now and then.
 fn record(tape: &Path, seed: u64) {
     let mut random = Random(seed);
     let load = Load {
@@ -113,7 +113,7 @@ fn what_was_exported_answers_the_same_when_imported() {
             assert_eq!(first, None, "seed {seed}");
             assert_eq!(was.lines().count(), is.lines().count(), "seed {seed}");
         }
-        // Sessions of a tick may come in another order.
+        // The sessions of a tick may have another order.
         for kind in ["sessions", "markers", "counts"] {
             let [was, is] = [&tape, &copy].map(|tape| {
                 let text = export(kind, tape);
@@ -165,7 +165,7 @@ fn locks_belong_to_the_ticks_of_the_sessions() {
     assert_eq!(cell(1, "locktype"), "tuple");
     assert_eq!(cell(2, "waiter_start"), "2026-09-01T00:00:00Z");
     assert_eq!(cell(2, "blocker"), "");
-    // Ticks given by number: a missed one, and a clock that was set back.
+    // Numbered ticks: a missed one, and a clock that was set back.
     let sessions = export("sessions", &tape);
     let ticks: Vec<&str> = sessions
         .lines()
@@ -219,7 +219,7 @@ fn a_kind_that_is_not_known_is_refused() {
     );
 }
 
-/// The rest of a row of statements: columns and values.
+/// Further columns of a row of statements, and their values.
 const OLD: (&str, &str) = (
     "calls,total_exec_time,square_exec_time",
     "2,123456789012345678,250",
@@ -229,7 +229,7 @@ const NEW: (&str, &str) = (
     "2,1234567890123456.78,2.50",
 );
 
-/// What is exported of a statement that was imported, by column.
+/// Imports a statement and exports it again: values by column.
 fn statement_of(name: &str, (columns, values): (&str, &str)) -> Vec<(String, String)> {
     let scratch = Scratch::new(&format!("units-{name}"));
     let csv = scratch.path("statements");
@@ -254,6 +254,6 @@ fn times_of_an_export_are_in_the_unit_that_its_columns_name() {
     };
     let new = statement_of("new", NEW);
     assert_eq!(new[3..], of(NEW));
-    // Names without a unit: as exports were before.
+    // Names without a unit, as in earlier exports.
     assert_eq!(statement_of("old", OLD), new);
 }

@@ -1,4 +1,4 @@
-//! Completions and manual pages say what the command line has.
+//! Compares completions and manual pages with the command line.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 use std::fs;
@@ -22,7 +22,7 @@ impl Share {
         fs::read_to_string(self.0.join(name)).unwrap()
     }
 
-    /// What bash offers for the last of these words.
+    /// bash's completions of the last word.
     fn completed(&self, words: &str) -> Vec<String> {
         let script = "source \"$1\"; shift; COMP_WORDS=(\"$@\"); COMP_CWORD=$(($# - 1)); COMP_LINE=\"$*\"; \
                       _tacho tacho \"${!#}\" \"${COMP_WORDS[COMP_CWORD - 1]}\"; printf '%s\\n' \"${COMPREPLY[@]}\"";
@@ -125,7 +125,8 @@ fn every_command_has_a_manual_page_and_completions() {
     assert!(share.text("man/man1/tacho-top.1").contains("\\-\\-tape"));
 }
 
-/// A program beside, whose help is as clap prints it: in one line each, or in several.
+/// The help of a program beside this one, in clap's form: options on one line, or on
+/// several.
 const HELP: &str = "\
 Looks at things
 

@@ -1,12 +1,13 @@
-//! Whatever a client wrote into a name or a statement: a terminal does not obey
-//! it, a page does not run it, a ticket does not link it.
+//! Hostile names and statements of clients: they do not control a terminal, run
+//! on a page, or become links in a ticket.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 use std::path::PathBuf;
 use std::process::Command;
 
-/// Sets the title, asks for the clipboard, colours, in both forms of the
-/// sequences; turns the order of writing; ends code spans, cells and elements.
+/// Sets the title, asks for the clipboard, sets colours, in both forms of
+/// escape sequences; changes the writing direction; ends code spans, table
+/// cells and elements.
 const HOSTILE: &str = "\x1b]0;owned\x07\x1b]52;c;?\x1b\\\x1b[31m\u{9b}32m\u{9d}0;x\u{9c}\u{202e}\u{2066}\u{7f}\x08\r\
     a`b``|<script>alert(1)</script>[x](https://e.example)<img src=x onerror=alert(2)>'&@all www.e.example";
 
@@ -21,7 +22,8 @@ impl Scratch {
         Scratch(path)
     }
 
-    /// Every text column that a client, a name or a file can fill.
+    /// A history with hostile text in every column that a client, a name or a
+    /// file can fill.
     fn hostile(name: &str) -> Scratch {
         let scratch = Scratch::new(name);
         let text = format!("\"{HOSTILE}\"");
@@ -83,7 +85,7 @@ impl Scratch {
         scratch
     }
 
-    /// Standard output and error, with colours where they are possible.
+    /// Standard output and error, with colours if possible.
     fn tacho(&self, args: &[&str]) -> (String, String) {
         let output = Command::new(env!("CARGO_BIN_EXE_tacho"))
             .args(args)
@@ -108,7 +110,7 @@ const WINDOW: [&str; 2] = [
     "--until=2026-01-01T00:00:03Z",
 ];
 
-/// What a terminal would obey in an output, line ends aside.
+/// Characters of an output that a terminal would obey, without line ends.
 fn obeyed(text: &str) -> Vec<char> {
     let bad = |c: &char| {
         (c.is_control() && *c != '\n')
@@ -117,7 +119,7 @@ fn obeyed(text: &str) -> Vec<char> {
     text.chars().filter(bad).collect()
 }
 
-/// A chart without the sequences that a chart has.
+/// A chart without its own escape sequences.
 fn without_colours(text: &str) -> String {
     let mut pieces = text.split("\x1b[");
     let mut plain = pieces.next().unwrap_or("").to_string();
@@ -143,7 +145,7 @@ const DIMENSIONS: [&str; 7] = [
     "client_addr",
 ];
 
-/// Every question whose answer has a text of the history.
+/// All questions whose answers contain texts of the history.
 fn questions() -> Vec<Vec<String>> {
     let mut all: Vec<Vec<String>> = Vec::new();
     for dimension in DIMENSIONS {

@@ -292,7 +292,7 @@ fn what_a_killed_import_has_left_goes_with_the_next_one() {
 #[test]
 fn files_that_cannot_all_be_shown_are_not_shown_at_all() {
     let scratch = Scratch::new("import-all");
-    // A directory in the way of the second day.
+    // A directory blocks the file of the second day.
     let way = scratch.tape().join("0000000002.tape");
     std::fs::create_dir_all(way.join("full")).unwrap();
     let days = "time,pid\n2026-01-01T00:00:00Z,1\n2026-01-02T00:00:00Z,1\n";
@@ -304,8 +304,8 @@ fn files_that_cannot_all_be_shown_are_not_shown_at_all() {
     assert_eq!(scratch.files(), ["0000000002.tape"]);
 }
 
-/// Rows of each kind with times of their own, at one time of the first of
-/// January 2026.
+/// Rows of each kind with times of their own, at one second of the first minute
+/// of January 2026.
 fn timed(second: u32) -> [(&'static str, String); 4] {
     let time = format!("2026-01-01T00:00:{second:02}Z");
     [

@@ -1,4 +1,4 @@
-//! `tacho inspect` on files made here.
+//! `tacho inspect` on generated files.
 #![allow(clippy::unwrap_used)]
 
 use std::fs;
@@ -12,7 +12,7 @@ use tacho_tape::testing::{Load, Sampler, log_bytes};
 use tacho_tape::write::seal::seal_log;
 use tacho_tape::write::writer::{Now, Writer};
 
-/// A new directory with a sealed file and a log of the same; returns the log.
+/// A new directory with a sealed file and its log; returns the log.
 fn history(name: &str) -> (PathBuf, Vec<u8>) {
     let directory = format!("tacho-inspect-{name}-{}", std::process::id());
     let directory = std::env::temp_dir().join(directory);
@@ -72,7 +72,7 @@ fn sizes_add_up_to_the_files_in_lines_and_in_json() {
     let (sum, tables) = tables.split_last().unwrap();
     assert_eq!(tables.iter().sum::<u64>(), *sum);
     assert!(tables.is_sorted_by(|a, b| a >= b), "{text}");
-    // The last byte of a log is of a checksum.
+    // The last byte of a log belongs to a checksum.
     let mut damaged = log.clone();
     *damaged.last_mut().unwrap() ^= 1;
     fs::write(&open, &damaged).unwrap();

@@ -1,5 +1,5 @@
-//! More queries and wait events than anybody has: none is left out, none is
-//! merged with another.
+//! More queries and wait events than any server has: none is left out, and none
+//! is merged with another.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 use serde_json::Value;
@@ -40,7 +40,7 @@ impl Drop for Scratch {
     }
 }
 
-/// 100,000 samples, each of a query of its own.
+/// 100,000 samples, each with a query of its own.
 fn samples() -> String {
     let mut csv = "time,pid,wait_event_type,wait_event,query_id\n".to_string();
     for tick in 0..TICKS {

@@ -1,4 +1,5 @@
-//! With little memory a question is answered as with much, or refused in words.
+//! With little memory a question gets the same answer as with much, or a clear
+//! refusal.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 use std::fmt::Write;
@@ -35,7 +36,7 @@ impl Drop for Scratch {
     }
 }
 
-/// 20,000 samples, each of a query of its own.
+/// 20,000 samples, each with a query of its own.
 fn history(name: &str) -> Scratch {
     let path = std::env::temp_dir().join(format!("tacho-{name}-{}", std::process::id()));
     let _ = std::fs::remove_dir_all(&path);
@@ -91,7 +92,7 @@ const FUNCTIONS: [&[&str]; 16] = [
     &["latency-history"],
     &["report"],
 ];
-/// What keeps something for each sample.
+/// Functions that keep something for each sample.
 const GREEDY: [&str; 7] = [
     "timeline", "top", "compare", "samples", "sessions", "chart", "report",
 ];
@@ -123,7 +124,7 @@ fn a_question_with_little_memory_is_answered_or_refused_in_words() {
     }
 }
 
-/// A table of the samples: its rows alone take more than 20 MB.
+/// A table of the samples. Its rows alone would take more than 20 MB.
 #[test]
 fn a_table_of_many_rows_takes_no_memory_for_them() {
     let scratch = history("memory-table");

@@ -1,5 +1,6 @@
 //! A directory with files that no recorder made: readers, the writer and
-//! `inspect` leave them alone. A process with few descriptors, or no thread.
+//! `inspect` leave them alone. Also a process with few descriptors, or without
+//! threads.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 mod common;
@@ -22,8 +23,8 @@ impl Drop for Scratch {
     }
 }
 
-/// Names that history files have, on what are none; what has no name in
-/// UTF-8; empty files.
+/// Names of history files on other things, a name that is not UTF-8, and empty
+/// files.
 fn odd_directory() -> Scratch {
     let path = std::env::temp_dir().join(format!("tacho-odd-{}", std::process::id()));
     let _ = fs::remove_dir_all(&path);
@@ -63,7 +64,7 @@ fn what_is_no_history_file_is_left_alone() {
     let mut input = sampler.hello(&[("min_free_space_mb", "0")]);
     let (mut ticks, mut seen) = (Vec::new(), Vec::new());
     for frame in 0..20 {
-        // A step of the clock: the log is sealed beside them.
+        // A step of the clock makes the writer seal the log beside these files.
         sampler.slot_ms += i64::from(frame == 10) * 5_000;
         let (bytes, t, s) = sampler.frame();
         input.extend(bytes);
@@ -74,7 +75,7 @@ fn what_is_no_history_file_is_left_alone() {
     let written = tacho(&["tape-writer", "--directory", path], &input);
     assert!(written.status.success(), "{written:?}");
     assert_eq!(String::from_utf8_lossy(&written.stderr), "");
-    // The empty log goes: nothing was written to it.
+    // The empty log is removed: nothing was written to it.
     let after = names(&scratch.0);
     let kept = |name: &&Vec<u8>| name.as_slice() != b"0000000007.open";
     for name in before.iter().filter(kept) {
@@ -126,7 +127,7 @@ fn a_damaged_file_is_told_by_inspect_whatever_kind_it_is() {
     );
     let inspect = || tacho(&["inspect", directory], b"");
     assert!(inspect().status.success());
-    // The lock holds nothing, whatever is in it.
+    // The lock's content does not matter.
     fs::write(tape.join("lock"), "x").unwrap();
     assert!(inspect().status.success());
     let files = ["0000000001.open", "node"];
@@ -141,7 +142,7 @@ fn a_damaged_file_is_told_by_inspect_whatever_kind_it_is() {
         assert_eq!(output.status.code(), Some(1), "{name}: {output:?}");
         fs::write(&file, &whole).unwrap();
     }
-    // An empty file has no history, and is not what the writer left.
+    // An empty sealed file is damage; an empty temporary file is not.
     for (name, code) in [("0000000002.tape", 1), ("0000000002.tmp", 0)] {
         fs::write(tape.join(name), "").unwrap();
         assert_eq!(inspect().status.code(), Some(code), "{name}");
@@ -188,7 +189,7 @@ fn a_process_that_may_start_no_thread_answers() {
     let imported = tacho(&import, b"time,pid\n2026-01-01T00:00:00Z,1\n");
     assert!(imported.status.success(), "{imported:?}");
     fs::copy(env!("CARGO_BIN_EXE_tacho"), scratch.0.join("tacho")).unwrap();
-    // Root may start as many as it likes.
+    // Root may start any number of threads.
     let script = "chmod -R a+rX \"$1\" && cd \"$1\" || exit
         set -- prlimit --nproc=0
         [ \"$(id -u)\" != 0 ] || set -- setpriv --reuid=65534 --clear-groups \"$@\"

@@ -6,7 +6,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-/// A directory with a copy of the program, so that what is beside it is known.
+/// A directory with a copy of the program, so that the programs beside it are
+/// known.
 struct Place(PathBuf);
 
 impl Place {
@@ -14,7 +15,7 @@ impl Place {
         let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("programs-{name}"));
         let _ = fs::remove_dir_all(&directory);
         fs::create_dir_all(directory.join("elsewhere")).unwrap();
-        // by link where that goes: the program is large
+        // A hard link if possible: the program is large.
         let (from, to) = (env!("CARGO_BIN_EXE_tacho"), directory.join("tacho"));
         fs::hard_link(from, &to)
             .or_else(|_| fs::copy(from, &to).map(|_| ()))
@@ -22,7 +23,7 @@ impl Place {
         Place(directory)
     }
 
-    /// A script below the directory that tells which it is and what it was given.
+    /// A script below the directory that prints its name and its arguments.
     fn script(&self, file: &str, mode: u32) {
         let path = self.0.join(file);
         let text = format!(
@@ -100,7 +101,8 @@ fn a_command_of_its_own_comes_before_a_program() {
 #[test]
 fn without_a_program_the_error_says_where_it_looked() {
     let place = Place::new("none");
-    // neither what may not run nor what a relative entry of PATH has
+    // Neither a file without the right to execute, nor one in a relative entry of
+    // PATH.
     place.script("tacho-none", 0o644);
     place.script("tacho-gone", 0o755);
     fs::rename(

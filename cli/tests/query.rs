@@ -1,4 +1,5 @@
-//! `tacho query`: what the server relies on beside the answers themselves.
+//! `tacho query`: behaviour that the server relies on, besides the answers
+//! themselves.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 use std::path::{Path, PathBuf};
@@ -154,7 +155,8 @@ fn the_server_means_its_own_node_and_a_person_the_newest() {
     assert_eq!(chart(&[]), chart(&["--node=a1"]));
     assert!(shown().contains(&node("b2")), "{}", shown());
 
-    // Nothing of its own yet: nothing is observed, others do not stand in.
+    // A node without history of its own observes nothing; other nodes do not
+    // stand in.
     record("c3");
     assert!(rows(&scratch.query("aas", &[]), 3)[0].ends_with(" none"));
 }
@@ -164,7 +166,7 @@ fn all_nodes_together_are_their_mean_by_time_observed() {
     let scratch = Scratch::empty("query-nodes");
     let inputs = Scratch::empty("query-nodes-inputs");
     std::fs::create_dir(&inputs.0).unwrap();
-    // One node: 4 s with three sessions. The other one: 2 s with nobody.
+    // One node: 4 s with three sessions. The other: 2 s without sessions.
     let at = |tick: i32, pid: &str| format!("2026-01-01T00:00:0{tick}Z,{pid}\n");
     let busy = (0..4).flat_map(|tick| ["1", "2", "3"].map(|pid| at(tick, pid)));
     let idle = (0..2).map(|tick| at(tick, ""));
@@ -237,6 +239,6 @@ fn a_plan_is_printed_in_80_columns_and_as_json() {
             "{json}"
         );
     }
-    // Not every function has a plan.
+    // Some functions have no plan.
     assert_eq!(tacho(&["samples", "--wide"]).status.code(), Some(2));
 }

@@ -1,4 +1,4 @@
-//! `tacho report`: the page, the Markdown and the document say the same.
+//! `tacho report`: page, Markdown and document have the same content.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 use serde_json::Value;
@@ -28,7 +28,7 @@ impl Scratch {
         String::from_utf8(output.stdout).unwrap()
     }
 
-    /// Two sessions for two ticks, a query that looks like markup.
+    /// Two sessions for two ticks, with a query that looks like markup.
     fn import(&self) {
         let file = self.0.join("in.csv");
         let mut csv =
@@ -87,8 +87,8 @@ fn the_page_loads_nothing_and_names_its_picture() {
     }
 }
 
-/// What is wrong with the tags of a page: it opens and closes each element in
-/// order, quotes attributes, and has no `<` and no bare `&` in a text.
+/// The first error in a page's tags. Elements must be closed in order,
+/// attributes quoted, and texts without `<` and bare `&`.
 fn markup_trouble(page: &str) -> Option<String> {
     const EMPTY: [&str; 6] = ["meta", "br", "hr", "col", "img", "link"];
     let mut open: Vec<&str> = Vec::new();
@@ -142,7 +142,7 @@ fn the_page_is_well_formed() {
     }
 }
 
-/// A chart in the environment given.
+/// A chart with the given environment.
 fn chart(scratch: &Scratch, environment: &[(&str, &str)]) -> String {
     let tape = format!("--tape={}", scratch.0.join("tape").display());
     let output = Command::new(env!("CARGO_BIN_EXE_tacho"))

@@ -30,12 +30,12 @@ impl Drop for Directory {
     }
 }
 
-/// A writer process and what it has acknowledged.
+/// A writer process, and the sequence it has acknowledged.
 struct Process {
     child: Child,
     stdin: Option<ChildStdin>,
     acknowledged: Arc<AtomicU64>,
-    /// The sequence of the first acknowledgement; `u64::MAX` before it.
+    /// Sequence of the first acknowledgement; `u64::MAX` before it.
     first: Arc<AtomicU64>,
     reader: Option<JoinHandle<()>>,
 }
@@ -72,7 +72,7 @@ impl Process {
         }
     }
 
-    /// False when the process is gone.
+    /// False if the process is gone.
     fn send(&mut self, frame: &[u8]) -> bool {
         self.stdin.as_mut().unwrap().write_all(frame).is_ok()
     }
@@ -83,7 +83,7 @@ impl Process {
         }
     }
 
-    /// What was acknowledged when it was dead.
+    /// Kills the process. Returns the last acknowledged sequence.
     fn kill(mut self) -> u64 {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
@@ -103,7 +103,7 @@ impl Process {
     }
 }
 
-/// Frames that were sent, and what must be seen of them.
+/// Sent frames, and the ticks that must be found.
 #[derive(Default)]
 struct Sent {
     frames: Vec<(u64, Vec<u8>)>,
@@ -155,7 +155,7 @@ fn fifty_kills_lose_nothing_and_double_nothing() {
             let frame = sent.make(&mut sampler);
             process.send(&frame);
         }
-        // At once, or when some part of it was taken.
+        // At once, or after a part of it was acknowledged.
         if random.chance(70) {
             let behind = random.below(sent.frames.len() as u64 + 1);
             process.wait_for((sampler.sequence - 1).saturating_sub(behind));
@@ -170,7 +170,7 @@ fn fifty_kills_lose_nothing_and_double_nothing() {
     process.send(&sent.make(&mut sampler));
     let (code, messages) = process.end();
     assert_eq!((code, messages.as_str()), (0, ""));
-    // All that the killed writers left is sealed.
+    // All logs of the killed writers are sealed.
     let names = fs::read_dir(&directory.0).unwrap();
     let names = names.map(|e| e.unwrap().file_name().into_string().unwrap());
     let names: Vec<String> = names.collect();
@@ -180,8 +180,8 @@ fn fifty_kills_lose_nothing_and_double_nothing() {
     sent.check(&directory.0);
 }
 
-/// Readers that come while frames are appended and logs are sealed see all
-/// that was acknowledged before, each tick once and none left out.
+/// Readers during appends and sealing see everything acknowledged before, each
+/// tick once and none left out.
 #[test]
 fn readers_beside_the_writer_see_every_tick_once() {
     let directory = Directory::new("readers");
@@ -249,8 +249,8 @@ fn a_second_writer_is_refused_and_the_next_one_is_not() {
     assert_eq!(Process::start(&directory.0).end(), (0, String::new()));
 }
 
-/// Nothing is acknowledged that went into it, and the next writer makes it
-/// anew, with its lock.
+/// Frames after the loss of the directory are not acknowledged, and the next
+/// writer makes the directory and its lock again.
 #[test]
 fn a_directory_that_is_removed_or_replaced_is_noticed_at_the_next_frame() {
     let directory = Directory::new("moved");
@@ -319,7 +319,7 @@ fn files_have_the_mode_of_the_server() {
     }
 }
 
-/// The sampler takes an acknowledgement as a frame that is written.
+/// The sampler takes an acknowledgement as a written frame.
 #[test]
 fn hello_is_not_acknowledged_however_long_the_first_frame_takes() {
     let directory = Directory::new("hello");

@@ -1,13 +1,13 @@
-//! A time without a zone is the reader's: `--tz`, else `TZ`, else the
-//! system's. Buckets begin at multiples of their width on its clock. The zone is
-//! shown with every local time.
+//! A time without a zone is in the reader's: from `--tz`, else `TZ`, else the
+//! system. Buckets begin at multiples of their width on that clock. Every local
+//! time is shown with its zone.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-/// A tick each half an hour of three days in Berlin: that of 23 hours, the one
-/// behind it, and that of 25 hours.
+/// A tick every half hour of three days in Berlin: the day of 23 hours, the day
+/// after it, and the day of 25 hours.
 struct Scratch(PathBuf);
 
 impl Scratch {
@@ -20,7 +20,7 @@ impl Scratch {
         scratch
     }
 
-    /// What somebody in `zone` gets.
+    /// Runs the program with `TZ` = `zone`.
     fn tacho(&self, zone: &str, args: &[&str]) -> Output {
         Command::new(env!("CARGO_BIN_EXE_tacho"))
             .env("TZ", zone)
@@ -50,7 +50,7 @@ const LONG_DAY: [&str; 2] = [
     "--until=2026-10-25T23:00:00Z",
 ];
 
-/// The first words of each line behind the heading.
+/// The first words of each line after the heading.
 fn starts(lines: &[String]) -> Vec<&str> {
     let rows = lines.iter().skip(3);
     rows.map(|line| line.split("  ").next().unwrap()).collect()
@@ -79,7 +79,7 @@ fn a_day_is_that_of_the_reader() {
     let lines = scratch.lines("Europe/Berlin", &days);
     assert_eq!(lines[0], "times in Europe/Berlin");
     assert_eq!(starts(&lines), ["2026-10-25 00:00:00+02"]);
-    // --tz comes before TZ, and UTC has no offset.
+    // --tz overrides TZ, and UTC is shown without an offset.
     let lines = scratch.lines("Europe/Berlin", &[&days[..], &["--tz=UTC"]].concat());
     assert_eq!(lines[0], "times in UTC");
     assert_eq!(
@@ -141,7 +141,7 @@ fn a_time_without_a_zone_is_the_readers() {
         heading("Asia/Kathmandu", &markdown),
         "# 2026-03-29 12:00:00+05:45 to 14:00:00+05:45 Asia/Kathmandu"
     );
-    // What is written for programs is UTC, and says so.
+    // Output for programs is in UTC, with Z.
     let rows = scratch.lines(
         "Europe/Berlin",
         &[&["export", "sessions"], &window[..]].concat(),

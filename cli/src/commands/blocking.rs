@@ -1,4 +1,4 @@
-//! `tacho blocking`: who blocked others.
+//! `tacho blocking`: the sessions that blocked others.
 
 use crate::readers::table::Layout;
 use crate::readers::{Reader, ReaderArgs, run as read};

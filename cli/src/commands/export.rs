@@ -39,7 +39,7 @@ pub struct Args {
     until: Option<String>,
 }
 
-/// Writes the rows to standard output; exit code 1 when some were damaged.
+/// Writes the rows to standard output. Exit code 1 if some were damaged.
 pub fn run(args: &Args) -> ExitCode {
     let tape = match locate::tape(args.tape.as_deref()) {
         Ok(tape) => tape,
@@ -84,7 +84,7 @@ impl Args {
         let out = BufWriter::with_capacity(1 << 18, std::io::stdout().lock());
         let mut damage = Vec::new();
         match export(&self.kind, &schema, &parts, window, out, &mut damage) {
-            // A reader that went away is no failure.
+            // A reader that has gone is not a failure.
             Err(Failed::Output(e)) if e.kind() == ErrorKind::BrokenPipe => (),
             Err(Failed::Output(e)) => return Err((format!("could not write output: {e}"), None)),
             Err(Failed::Kind) => return Err(unknown()),

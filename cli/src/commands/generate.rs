@@ -1,6 +1,6 @@
-//! `tacho generate`: completions for shells and manual pages, made from the
-//! description of the command line, and of programs beside this one from what
-//! their `--help` says. `make install` and `make install-programs` run it.
+//! `tacho generate`: shell completions and manual pages. They are made from the
+//! description of the command line, and for programs beside this one from their
+//! `--help`. `make install` and `make install-programs` run it.
 
 use super::say;
 use crate::Cli;
@@ -12,7 +12,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{self, ExitCode};
 
-/// Where below a `share` directory each shell looks for what completes `tacho`.
+/// Files below a `share` directory in which the shells look for completions of
+/// `tacho`.
 const COMPLETIONS: [(Shell, &str); 3] = [
     (Shell::Bash, "bash-completion/completions/tacho"),
     (Shell::Zsh, "zsh/site-functions/_tacho"),
@@ -31,7 +32,7 @@ pub struct Args {
     programs: Vec<PathBuf>,
 }
 
-/// Writes them; what is there is replaced.
+/// Writes the files; replaces existing ones.
 pub fn run(args: &Args) -> ExitCode {
     let mut command = command();
     for program in &args.programs {
@@ -69,13 +70,13 @@ fn completions(share: &Path, command: &Command) -> io::Result<()> {
     Ok(())
 }
 
-/// A page for the program and one for each command.
+/// Writes a page for the program, and one for each command.
 fn manual(directory: &Path, command: Command) -> io::Result<()> {
     fs::create_dir_all(directory)?;
     clap_mangen::generate_to(command, directory)
 }
 
-/// What people call: without the commands of the server.
+/// The command line for people: without the server's commands.
 fn command() -> Command {
     let all = Cli::command();
     let shown = all.get_subcommands().filter(|each| !each.is_hide_set());
@@ -89,7 +90,7 @@ fn command() -> Command {
         .subcommands(subcommands)
 }
 
-/// A program `tacho-NAME` as a command.
+/// Describes a program `tacho-NAME` as a command.
 fn beside(program: &Path) -> io::Result<Command> {
     let other = |what: &str| io::Error::other(what.to_string());
     let file = program.file_name().and_then(|name| name.to_str());
@@ -103,7 +104,8 @@ fn beside(program: &Path) -> io::Result<Command> {
         .ok_or_else(|| other("--help names no options"))
 }
 
-/// The command that a help of clap describes; `None` where it names no option.
+/// The command that a help text of clap describes; `None` if it names no
+/// option.
 fn described(name: &str, help: &str) -> Option<Command> {
     let about = help.lines().next().unwrap_or_default().to_string();
     let mut heads: Vec<(&str, String)> = Vec::new();
@@ -130,7 +132,8 @@ fn described(name: &str, help: &str) -> Option<Command> {
     has_options.then(|| command.args(args))
 }
 
-/// `-t, --tape <DIR>`, `--no-texts`, `[CONNINFO]`, and what is said of it.
+/// An argument from its line of help, such as `-t, --tape <DIR>`, `--no-texts`
+/// or `[CONNINFO]`, and its description.
 fn arg(head: &str, help: &str) -> Arg {
     let help = help.trim();
     let value = head.find(['<', '[']).map(|at| &head[at..]);
@@ -169,7 +172,7 @@ fn arg(head: &str, help: &str) -> Arg {
     }
 }
 
-/// A text without the brackets around it.
+/// Removes the brackets around a text.
 fn within(text: &str, open: char, close: char) -> &str {
     let inner = text.strip_prefix(open);
     inner

@@ -45,7 +45,7 @@ pub struct Args {
     system: Option<u64>,
 }
 
-/// Imports and says how much.
+/// Imports, and prints the numbers of rows.
 pub fn run(args: &Args) -> ExitCode {
     match args.import() {
         Ok(()) => ExitCode::SUCCESS,

@@ -1,5 +1,5 @@
-//! `tacho inspect`: what history files hold, every byte checked. Exit code 1
-//! when anything is damaged.
+//! `tacho inspect`: lists the content of history files and checks every byte. Exit code 1 if
+//! anything is damaged.
 
 mod sizes;
 
@@ -39,7 +39,7 @@ pub struct Args {
     json: bool,
 }
 
-/// Prints what the files hold, or repairs them.
+/// Prints the content of the files, or repairs them.
 pub fn run(args: &Args) -> ExitCode {
     let path = match locate::tape(args.path.as_deref()) {
         Ok(path) => path,
@@ -58,7 +58,8 @@ pub fn run(args: &Args) -> ExitCode {
     }
 }
 
-/// Standard output. What is found decides the exit code, whoever reads it.
+/// Standard output. Write errors are kept, because the findings decide the exit code even if nobody
+/// reads them.
 #[derive(Default)]
 struct Lines {
     failed: Option<io::Error>,
@@ -72,8 +73,7 @@ impl Lines {
         }
     }
 
-    /// False when lines are missing for another reason than a reader that
-    /// went away.
+    /// False if a line could not be written. A reader that has gone does not count.
     fn end(self) -> bool {
         match self.failed {
             Some(error) if error.kind() != ErrorKind::BrokenPipe => {
@@ -85,7 +85,7 @@ impl Lines {
     }
 }
 
-/// The history files at a path; says why there are none.
+/// The history files at a path; prints a message if there are none.
 fn files_at(path: &Path) -> Option<Vec<PathBuf>> {
     let files = match path.is_dir() {
         true => history_files(path),
@@ -102,7 +102,7 @@ fn files_at(path: &Path) -> Option<Vec<PathBuf>> {
     None
 }
 
-/// Prints all files; false when something is damaged.
+/// Prints all files; false if something is damaged.
 fn show_all(path: &Path, out: &mut Lines) -> bool {
     let Some(files) = files_at(path) else {
         return false;
@@ -117,7 +117,7 @@ fn show_all(path: &Path, out: &mut Lines) -> bool {
     whole
 }
 
-/// Repairs into a new directory; false when something was damaged.
+/// Repairs into a new directory; false if something was damaged.
 fn repair_to(path: &Path, to: &Path, out: &mut Lines) -> bool {
     let (directory, only) = match path.is_dir() {
         true => (path, None),
@@ -158,7 +158,7 @@ fn repair_to(path: &Path, to: &Path, out: &mut Lines) -> bool {
     }
 }
 
-/// Prints what became of a file; false when it was damaged.
+/// Prints the result for a file; false if the file was damaged.
 fn show_repaired(file: &Repaired, out: &mut Lines) -> bool {
     match &file.outcome {
         Outcome::Copied => out.line(format_args!("{} copied", file.name)),
@@ -173,7 +173,7 @@ fn show_repaired(file: &Repaired, out: &mut Lines) -> bool {
     file.outcome == Outcome::Copied
 }
 
-/// Prints one file; false when it is damaged.
+/// Prints one file; false if it is damaged.
 fn show(path: &Path, out: &mut Lines) -> bool {
     match inspect(path) {
         Ok(report) => {

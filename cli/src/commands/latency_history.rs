@@ -1,4 +1,4 @@
-//! `tacho latency-history`: how long executions of statements took.
+//! `tacho latency-history`: durations of executions of statements.
 
 use crate::readers::table::Layout;
 use crate::readers::{Reader, ReaderArgs, run as read};

@@ -1,4 +1,4 @@
-//! `tacho mark`: a marker of this moment, for whoever reads the history later.
+//! `tacho mark`: writes a marker of this moment, for later readers of the history.
 
 use crate::readers::args::TAPE_HELP;
 use crate::readers::report;
@@ -18,7 +18,7 @@ pub struct Args {
     tape: Option<PathBuf>,
 }
 
-/// Leaves it for the writer of the history.
+/// Leaves the marker for the writer of the history.
 pub fn run(args: &Args) -> ExitCode {
     let tape = locate::tape(args.tape.as_deref());
     match tape.and_then(|tape| marks::leave(&tape, &args.text)) {

@@ -30,7 +30,7 @@ use std::io::Write;
 use std::process::ExitCode;
 use tacho_tape::query::plain_lines;
 
-/// What to do.
+/// The commands.
 #[derive(Subcommand)]
 pub enum Command {
     /// What the history holds
@@ -112,7 +112,7 @@ pub fn run(command: Command) -> ExitCode {
     }
 }
 
-/// Prints a line to standard error. One that nobody takes changes nothing.
+/// Prints a line to standard error. Errors are ignored.
 pub fn say(line: impl Display) {
     let line = plain_lines(&line.to_string());
     let _ = writeln!(std::io::stderr(), "{line}");

@@ -17,9 +17,9 @@ pub struct Args {
     rest: Vec<String>,
 }
 
-/// The question that a command line without the program's name asks, if it is
-/// one. Every question of the server starts a program: to describe the commands
-/// for people first would take as long as a short answer.
+/// The question in a command line without the program's name, if the command is
+/// `query`. Each question of the server starts a program: building the
+/// description of all commands would take as long as a short answer.
 pub fn of_server(words: impl Iterator<Item = OsString>) -> Option<Args> {
     let mut words = words.map(OsString::into_string);
     let is_question = words.next()?.ok()? == "query";

@@ -1,4 +1,4 @@
-//! `tacho report`: what the database was doing, as one page, Markdown or JSON.
+//! `tacho report`: the activity of the database as one page, Markdown or JSON.
 
 use crate::readers::args::{self, Caller, Parsed};
 use crate::readers::{execute, report as fail, warn};
@@ -87,7 +87,7 @@ fn answer(matches: &ArgMatches) -> QueryResult<()> {
     .map_err(|e| write_error(&e))
 }
 
-/// What is asked for, or what the name of the file says.
+/// The format: as given, or by the name of the output file.
 fn format(format: Option<&str>, output: Option<&str>) -> QueryResult<&'static str> {
     let name = match (format, output.and_then(|file| file.rsplit_once('.'))) {
         (Some(format), _) => format,

@@ -1,4 +1,4 @@
-//! `tacho sessions`: what sessions did from when to when.
+//! `tacho sessions`: the activities of sessions with their begins and ends.
 
 use crate::readers::table::Layout;
 use crate::readers::{Reader, ReaderArgs, run as read};

@@ -1,4 +1,4 @@
-//! `tacho statements-history`: what statements have cost over time.
+//! `tacho statements-history`: costs of statements over time.
 
 use crate::readers::table::Layout;
 use crate::readers::{Reader, ReaderArgs, run as read};

@@ -1,4 +1,4 @@
-//! `tacho status`: what the history holds.
+//! `tacho status`: contents of the history.
 
 use crate::readers::table::Layout;
 use crate::readers::{Reader, ReaderArgs, run as read};

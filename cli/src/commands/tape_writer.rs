@@ -1,10 +1,10 @@
-//! `tacho tape-writer`: the only process that writes history files. Takes
+//! `tacho tape-writer`: the only process that writes history files. It takes
 //! frames from standard input and answers on standard output
-//! (`docs/format.md`); lines for the server's log go to standard error.
+//! (`docs/format.md`). Lines for the server's log go to standard error.
 //!
-//! It ends when its input ends; signals that a terminal or the postmaster may
-//! send do not end it, so that what is in the pipe gets written. Logs are
-//! sealed in a thread of their own: acknowledgements never wait for that.
+//! It ends when its input ends. Signals of a terminal or the postmaster do not
+//! end it, so that the rest of the pipe gets written. Logs are sealed in a
+//! thread of their own: acknowledgements never wait for that.
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::{AsFd, BorrowedFd};
@@ -20,11 +20,11 @@ use tacho_tape::format::pipe::FrameBuffer;
 use tacho_tape::write::recording::{Recording, now};
 use tacho_tape::write::writer::{Code, Message};
 
-/// Exit code when another writer holds the directory.
+/// Exit code if another writer holds the directory.
 const LOCKED: u8 = 5;
-/// Exit code when the directory is no more the one that was opened.
+/// Exit code if the directory is no longer the one that was opened.
 const MOVED: u8 = 6;
-/// A frame that could not be written is tried again after this time.
+/// Pause before a frame that could not be written is tried again.
 const RETRY_MS: i64 = 1_000;
 const ACK_MAGIC: [u8; 4] = [0xF1, 0x54, 0x43, 0x41];
 const READ_BYTES: usize = 1 << 18;
@@ -61,7 +61,8 @@ fn fail(message: &str) -> ExitCode {
     ExitCode::FAILURE
 }
 
-/// One line a message; nobody to read it is no reason to end.
+/// Prints a line per message. Errors are ignored: a missing reader must not end
+/// the writer.
 fn print(message: &Message) {
     use std::io::Write;
     let (severity, text) = match message {
@@ -86,11 +87,11 @@ fn outlive_signals() -> io::Result<()> {
 struct Session {
     recording: Recording,
     buffer: FrameBuffer,
-    /// The frame at the head of the buffer waits: since when, and why.
+    /// The first frame of the buffer waits: since when, and why.
     held: Option<(i64, Code)>,
-    /// Acknowledgements still reach somebody.
+    /// Acknowledgements still have a reader.
     heard: bool,
-    /// The directory is.
+    /// The directory is gone or replaced.
     lost: bool,
 }
 
@@ -109,7 +110,7 @@ impl Session {
         let stdin = io::stdin();
         let end = self.serve(stdin.as_fd());
         if self.lost {
-            // Nothing of this directory can be sealed any more.
+            // Nothing in this directory can be sealed any more.
             return ExitCode::from(MOVED);
         }
         self.recording.finish().iter().for_each(print);
@@ -120,7 +121,7 @@ impl Session {
         }
     }
 
-    /// Until the input ends.
+    /// Serves until the input ends.
     fn serve(&mut self, stdin: BorrowedFd<'_>) -> io::Result<()> {
         let mut piece = vec![0; READ_BYTES];
         loop {
@@ -152,8 +153,8 @@ impl Session {
         }
     }
 
-    /// Waits for input, the next flush, or the next attempt with the frame
-    /// that waits; while one waits, nothing is read.
+    /// Waits for input, the next flush, or the next attempt to write the
+    /// waiting frame. While a frame waits, nothing is read.
     fn wait(&self, stdin: BorrowedFd<'_>) -> io::Result<(bool, bool)> {
         let retry = |held: (i64, Code)| held.0 + RETRY_MS - now().mono_ms;
         let retry = self.held.map(retry);
@@ -190,8 +191,8 @@ impl Session {
             let Some(frame) = self.buffer.frame() else {
                 break;
             };
-            // What goes into a directory that is gone must not be
-            // acknowledged: the next writer gets it again.
+            // Frames written to a lost directory must not be acknowledged: the
+            // next writer gets them again.
             self.lost = self.recording.is_lost();
             if self.lost {
                 return;
@@ -200,7 +201,7 @@ impl Session {
             if code != Code::Written {
                 break;
             }
-            // A hello says nothing that could be lost.
+            // A hello has no content that could be lost.
             took |= frame.header.kind == DATA;
             self.buffer.advance();
         }
@@ -212,7 +213,8 @@ impl Session {
         let was_held = self.held.map(|(_, code)| code);
         self.held = (code != Code::Written).then(|| (now().mono_ms, code));
         if took || was_held != self.held.map(|(_, code)| code) {
-            // The cause before the code, for whoever reports both.
+            // Messages first: a reader of both learns the cause before the
+            // code.
             self.housekeeping();
             self.acknowledge(code);
         }
@@ -243,7 +245,7 @@ impl Session {
     }
 }
 
-/// False when nobody reads any more.
+/// False if the reader is gone.
 fn write_all(fd: BorrowedFd<'_>, mut bytes: &[u8]) -> bool {
     while !bytes.is_empty() {
         match rustix::io::write(fd, bytes) {

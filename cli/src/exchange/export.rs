@@ -1,5 +1,5 @@
-//! Exports history as CSV: every stored column of one kind of rows. What
-//! `import` makes of it answers as the history it came from.
+//! Exports history as CSV: every stored column of one kind of rows. An imported
+//! export answers like the original history.
 
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -11,7 +11,7 @@ use tacho_source::time;
 use tacho_tape::format::schema::{RUN, Schema, TableDef};
 use tacho_tape::{Column, Part};
 
-/// Half-open, µs since 1970.
+/// A half-open window, µs since 1970.
 #[derive(Clone, Copy, Debug)]
 pub struct Window {
     /// Begin.
@@ -34,10 +34,10 @@ impl Window {
     }
 }
 
-/// Why an export ended early.
+/// Reason why an export ended early.
 #[derive(Debug)]
 pub enum Failed {
-    /// Nothing in the history is of this kind.
+    /// The history has nothing of this kind.
     Kind,
     /// The output could not be written.
     Output(io::Error),
@@ -49,7 +49,8 @@ impl From<io::Error> for Failed {
     }
 }
 
-/// What the system said, which tells a reader that went away from a full disk.
+/// The system's error. The caller must be able to tell a reader that has gone
+/// from a full disk.
 fn system_error(error: csv::Error) -> io::Error {
     match error.into_kind() {
         csv::ErrorKind::Io(error) => error,
@@ -57,9 +58,9 @@ fn system_error(error: csv::Error) -> io::Error {
     }
 }
 
-/// Writes the rows of a kind in the order of ticks; `known` is the schema of
-/// the program, with runs. What could not be read goes to `damage`; the rest
-/// was written.
+/// Writes the rows of a kind in the order of ticks. `known` is the program's
+/// schema with runs. Errors of unreadable parts go to `damage`; the other parts
+/// are written.
 pub fn export(
     kind: &str,
     known: &Schema,
@@ -98,9 +99,9 @@ pub fn export(
     Ok(rows.out.flush()?)
 }
 
-/// The columns of a kind: those of the program in its order, whatever version
-/// recorded the history, then others that a part has. So an import writes the
-/// columns that it was made of.
+/// The columns of a kind: the program's columns in its order, whatever version
+/// recorded the history, followed by further columns of the parts. An import
+/// therefore keeps all columns that it was made of.
 fn all_fields(kind: &str, known: &Schema, parts: &[&Part]) -> Vec<Field> {
     let table = exchange::table_of(known, kind);
     let mut all = table.map_or_else(Vec::new, |table| exchange::fields(known, table));
@@ -122,24 +123,24 @@ fn all_fields(kind: &str, known: &Schema, parts: &[&Part]) -> Vec<Field> {
     all
 }
 
-/// A field of the rows of a part.
+/// A field of a part's rows.
 struct Source<'a> {
     stored: Stored<'a>,
-    /// 0 is a value: an empty pid would be a tick with nobody, and a tick
-    /// without a time none.
+    /// 0 is a value and not null: an empty PID would mean a tick without
+    /// sessions, and an empty time no tick.
     is_never_null: bool,
 }
 
-/// What the rows of a part are made of.
+/// The columns of a part.
 struct Values<'a> {
     part: &'a Part,
     sources: Vec<Source<'a>>,
     names: Vec<String>,
     numbers: Column,
     slots: Column,
-    /// What the rows are in order of: tick, or their own time.
+    /// Sort key of the rows: number of the tick, or the row's own time.
     begin: Column,
-    /// Ticks of a run.
+    /// Number of ticks of a run.
     length: Column,
 }
 
@@ -164,7 +165,7 @@ impl<'a> Values<'a> {
         })
     }
 
-    /// The rows in their order.
+    /// Indexes of the rows, in order.
     fn order(&self) -> Vec<usize> {
         let mut order: Vec<usize> = (0..self.begin.len()).collect();
         order.sort_by_key(|&row| self.begin[row]);
@@ -244,7 +245,7 @@ impl<W: Write> Rows<W> {
         self.out.write_record(None::<&[u8]>).map_err(system_error)
     }
 
-    /// A row for each sample, and one for each tick without.
+    /// Writes a row for each sample, and one for each tick without samples.
     fn samples(&mut self, values: &Values) -> Result<(), Failed> {
         let end = |run: usize| values.begin[run].saturating_add(values.length[run]);
         let mut coming = values.order().into_iter().peekable();
@@ -275,7 +276,7 @@ impl<W: Write> Rows<W> {
         Ok(())
     }
 
-    /// Rows that belong to ticks, in the order of those.
+    /// Writes rows that belong to ticks, in the order of ticks.
     fn of_ticks(&mut self, values: &Values) -> Result<(), Failed> {
         for row in values.order() {
             let tick = values.tick_row(values.begin[row]);
@@ -286,7 +287,7 @@ impl<W: Write> Rows<W> {
         Ok(())
     }
 
-    /// Rows with a time of their own, in its order.
+    /// Writes rows with a time of their own, in order of time.
     fn timed(&mut self, values: &Values) -> Result<(), Failed> {
         for row in values.order() {
             if self.window.holds_ms(values.begin[row]) {

@@ -1,5 +1,5 @@
-//! History as text: `tacho export` and `tacho import`. What a kind and its
-//! columns are called stands in `tacho_source::exchange`.
+//! History as text: `tacho export` and `tacho import`. The names of kinds and
+//! columns are in `tacho_source::exchange`.
 
 pub mod export;
 pub mod import;

@@ -1,5 +1,5 @@
-//! What is exported, imported and exported again is the same byte for byte:
-//! every kind, with a value in every column.
+//! An export that is imported and exported again is the same byte for byte. Tested
+//! for every kind, with a value in every column.
 
 use crate::exchange::export::{Window, export};
 use crate::exchange::import::target::Target;
@@ -17,9 +17,9 @@ use tacho_tape::{Part, Snapshot};
 const NODE: u64 = 7;
 const TICKS: i64 = 90;
 const BEGIN_MS: i64 = 1_788_300_000_000;
-/// From the begin of a slot to its tick.
+/// Time from the begin of a slot to its tick.
 const TAKEN_MS: i64 = 3;
-/// What a field of a name may hold.
+/// Values for fields with names.
 const NAMES: [&str; 6] = ["a", "naïve", "with, comma", "say \"x\"", "two\nlines", " "];
 
 struct Scratch(PathBuf);
@@ -38,22 +38,22 @@ impl Drop for Scratch {
     }
 }
 
-/// Where a row stands.
+/// Position of a row.
 #[derive(Clone, Copy)]
 struct Row {
     tick: i64,
-    /// The row of its tick.
+    /// Index of the row within its tick.
     index: u64,
 }
 
 impl Row {
-    /// A second apart; the hour ends between two of them.
+    /// A minute apart; the hour ends between two of them.
     fn slot_ms(self) -> i64 {
         BEGIN_MS + self.tick * 60_000
     }
 
-    /// The process that a reference to a session means: another for each row
-    /// of a tick.
+    /// The process that a reference to a session means. It differs for each row of
+    /// a tick.
     fn pid(self, column: &str) -> i64 {
         100 + (self.index as i64 + column.len() as i64) % 4
     }
@@ -67,7 +67,7 @@ fn instant(us: i64) -> String {
     timestamp(us).to_string()
 }
 
-/// A value as `export` writes it; all rows of one seed have the same.
+/// A value in the form of `export`; rows with the same seed have the same value.
 fn value(schema: &Schema, field: &Field, row: Row, seed: u64) -> String {
     let name = field
         .name
@@ -77,8 +77,8 @@ fn value(schema: &Schema, field: &Field, row: Row, seed: u64) -> String {
     let number = 1 + random.below(900) as i64;
     match field.column.ty {
         ColumnType::Time if field.table == "run" => {
-            // An age in whole seconds, longer than the interval, stays as it
-            // is (starts.rs of the tape).
+            // Ages in whole seconds that exceed the interval are stored exactly
+            // (starts.rs of the tape).
             let query = row.slot_ms() + TAKEN_MS - 70_000 - row.index as i64 * 1_000;
             let start = match field.name.as_str() {
                 "query_start" => query,
@@ -106,7 +106,7 @@ fn value(schema: &Schema, field: &Field, row: Row, seed: u64) -> String {
     }
 }
 
-/// The text of a field of a row; `kind` has rows of ticks or of their own.
+/// The text of a row's field. It depends on the tick, or also on the row.
 fn text(schema: &Schema, field: &Field, row: Row) -> String {
     let by_tick = row.tick as u64;
     let by_row = by_tick * 10 + row.index;
@@ -127,7 +127,7 @@ fn text(schema: &Schema, field: &Field, row: Row) -> String {
     }
 }
 
-/// Rows of a kind, three a tick; of sessions one tick has none.
+/// Rows of a kind, three per tick; one tick has no sessions.
 fn made(schema: &Schema, kind: &str) -> String {
     let table = table_of(schema, kind).unwrap();
     let fields = fields(schema, table);
@@ -141,7 +141,8 @@ fn made(schema: &Schema, kind: &str) -> String {
                 let of_row = field.place != Place::Tick;
                 match kind {
                     _ if nobody && of_row => String::new(),
-                    // Texts have no ticks: they are given the first of their file.
+                    // Texts have no ticks: an export gives them the first time of
+                    // their file.
                     "texts" if field.name == "time" => instant(BEGIN_MS * 1_000),
                     _ => text(schema, field, row),
                 }
@@ -189,7 +190,8 @@ fn records(text: &str) -> Vec<csv::StringRecord> {
     records
 }
 
-/// A kind alone, or with the ticks it belongs to.
+/// The kinds to import: the kind alone, or with sessions if its rows belong to
+/// ticks.
 fn given<'k>(schema: &Schema, kind: &'k str) -> Vec<&'k str> {
     let of_ticks = kind == "texts" || has_ticks(table_of(schema, kind).unwrap());
     match of_ticks && kind != SESSIONS {
@@ -221,7 +223,7 @@ fn check(kind: &str) {
     }
 }
 
-/// The catalog with one more column in each table, at its end.
+/// The catalog with one more column at the end of each table.
 fn later_version() -> Schema {
     let mut schema = catalog::schema().clone();
     for table in &mut schema.tables {

@@ -1,7 +1,7 @@
-//! Arguments of the reader functions on a command line, made from their
-//! description in `tacho-source`: a new function or dimension needs no line
-//! here. Options are the names of SQL with hyphens. Values are not parsed by
-//! clap, so that SQL and the command line report the same errors.
+//! Arguments of the reader functions on a command line, from their description in
+//! `tacho-source`: a new function or dimension needs no new line here. Options are the
+//! SQL names with hyphens. clap does not parse values, so SQL and the command line
+//! report the same errors.
 
 use super::server::error_line;
 use super::{EXPLAIN, FUNCTION};
@@ -14,23 +14,23 @@ use tacho_source::{Arguments, Question, time, whole};
 use tacho_tape::locate;
 use tacho_tape::query::{self, Argument, Context, Function, Kind, QueryError, QueryResult};
 
-/// Who calls: defaults and the place of `dimension` differ.
+/// The caller decides the defaults, and the place of `dimension`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Caller {
     /// A person: `top wait_event`, ten rows.
     Person,
-    /// The server: every argument by name, none is added.
+    /// The server: all arguments by name, without defaults.
     Server,
 }
 
 /// The argument that limits memory.
 const MEMORY_LIMIT: &str = "memory-limit-mb";
-/// The argument that says the time zone of the session that asks.
+/// The argument with the time zone of the session that asks.
 const SESSION_ZONE: &str = "session-tz";
-/// What people's questions may take if they do not say; the server says as much.
+/// Memory limit of people's questions; the server has the same default.
 const MEMORY_LIMIT_MB: u64 = 1024;
 
-/// Help of `--tape` wherever a history is read.
+/// Help of `--tape` for all commands that read a history.
 pub const TAPE_HELP: &str = "Directory of the history files [default: $TACHO_TAPE, else that of the data directory \
                              $PGDATA, else of the only server that runs here]";
 
@@ -95,22 +95,22 @@ fn switch(name: &'static str) -> Arg {
         .value_parser(clap::value_parser!(bool))
 }
 
-/// Parsed arguments; the question borrows from them.
+/// Parsed arguments. The question borrows from them.
 pub struct Parsed {
     /// Directory of the history.
     pub tape: PathBuf,
-    /// Zone of times without an offset, of buckets, and of times shown.
+    /// Time zone of times without an offset, of buckets, and of displayed times.
     pub zone: TimeZone,
-    /// Who asks.
+    /// The caller.
     pub caller: Caller,
-    /// The plan is asked for, not the answer.
+    /// The plan is wanted, not the answer.
     pub is_explained: bool,
     matches: ArgMatches,
     question: Question,
 }
 
 impl Parsed {
-    /// Takes what clap has found.
+    /// Takes the arguments that clap has found.
     pub fn new(
         matches: ArgMatches,
         function: &'static Function,
@@ -122,7 +122,7 @@ impl Parsed {
         };
         let is_explained = matches.try_get_one::<bool>(EXPLAIN).ok().flatten() == Some(&true)
             || get(&matches, FUNCTION).is_some();
-        // SQL declares no default for the arguments of explain().
+        // SQL declares no defaults for the arguments of explain().
         let defaults = caller == Caller::Person || is_explained;
         let question = Question::new(function, given(&matches), zone, defaults)?;
         Ok(Parsed {
@@ -149,12 +149,13 @@ impl Parsed {
         self.question.question()
     }
 
-    /// A chart that goes to a terminal has colours unless the question says otherwise.
+    /// Switches colours on for a chart on a terminal, unless the question sets
+    /// `color`.
     pub fn use_color(&mut self) {
         self.question.switch_on("color");
     }
 
-    /// The surroundings of the question.
+    /// The context of the question.
     pub fn context(&self) -> QueryResult<Context<'_>> {
         let mut context = self.question.context();
         context.at_home = self.caller == Caller::Server;
@@ -165,7 +166,7 @@ impl Parsed {
         Ok(context)
     }
 
-    /// Megabytes the program may use.
+    /// Memory limit of the program, in MB.
     pub fn memory_limit_mb(&self) -> QueryResult<Option<u64>> {
         let Some(text) = get(&self.matches, MEMORY_LIMIT) else {
             return Ok((self.caller == Caller::Person).then_some(MEMORY_LIMIT_MB));
@@ -177,14 +178,14 @@ impl Parsed {
         })
     }
 
-    /// OID of the role that may see only what is its own.
+    /// OID of a role that may see only its own sessions.
     pub fn owner_oid(&self) -> QueryResult<Option<i64>> {
         let oid = get(&self.matches, "owner-oid");
         oid.map(|oid| whole("owner-oid", oid)).transpose()
     }
 }
 
-/// What is given, by name.
+/// The given values, by name.
 fn given(matches: &ArgMatches) -> Arguments {
     let value = |name: &str| {
         let switch = matches.try_get_one::<bool>(name).ok().flatten();
@@ -197,8 +198,7 @@ fn given(matches: &ArgMatches) -> Arguments {
         .collect()
 }
 
-/// The session's time zone. The server may know zones that the system of the
-/// program does not.
+/// The session's time zone. The server may know zones that this system does not.
 fn session_zone(name: Option<&str>) -> TimeZone {
     let Some(name) = name else {
         return TimeZone::UTC;
@@ -213,8 +213,8 @@ fn session_zone(name: Option<&str>) -> TimeZone {
     })
 }
 
-/// People get all cores. The server has other work, and each thread costs
-/// address space, which it limits.
+/// People get all cores. The server has other work, and limits the address space,
+/// which each thread takes some of.
 fn threads(caller: Caller) -> usize {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     match caller {

@@ -1,5 +1,5 @@
-//! Every argument of every function at its extremes: an answer or a clear
-//! error, never the end of the program.
+//! Every argument of every function at its extremes. The result is an answer or
+//! a clear error, and the program never ends.
 
 use super::args::{self, Caller, Parsed};
 use crate::exchange::import::target::Target;
@@ -93,7 +93,7 @@ fn history(name: &str) -> (Scratch, Snapshot) {
     (scratch, store)
 }
 
-/// Names of the arguments a function takes, with the values to try.
+/// The arguments of a function, with the values to try.
 fn tried(function: &Function) -> Vec<(String, &'static [&'static str])> {
     let mut all: Vec<(String, &[&str])> = vec![("now".to_string(), &TIMES)];
     for argument in arguments(function, false) {
@@ -109,7 +109,7 @@ fn tried(function: &Function) -> Vec<(String, &'static [&'static str])> {
     all
 }
 
-/// Takes rows, and no more than anybody would read.
+/// Takes rows, but no more than anyone would read.
 #[derive(Default)]
 struct Rows(usize);
 
@@ -127,7 +127,7 @@ impl Sink for Rows {
     }
 }
 
-/// Asks; an error must be one of what was asked for.
+/// Asks. An error must name something in the question.
 fn ask(store: &Snapshot, function: &'static Function, zone: Option<&str>, given: &[(&str, &str)]) {
     let mut words = vec!["query".to_string(), "--tape=x".to_string()];
     let takes_zone = function.takes_zone();

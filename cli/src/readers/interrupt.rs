@@ -12,15 +12,14 @@ use std::thread;
 use std::time::Duration;
 use tacho_tape::query::QueryError;
 
-/// How long a question has to end by itself. It looks at the flag between
-/// pieces of work, and not while it puts many keys in order or waits for whoever
-/// reads its answer.
+/// Time for a question to end by itself. It checks the flag between pieces of
+/// work, but not while it sorts many keys or waits for the reader of its answer.
 const PATIENCE: Duration = Duration::from_millis(50);
 
 const SIGNALS: [i32; 2] = [SIGINT, SIGTERM];
 
-/// The flag that a signal sets; it ends the process when that does not help, if
-/// the system has a thread for that.
+/// The flag that a signal sets. If the question does not end soon, a thread ends
+/// the process, provided that the system has a thread.
 pub fn on_signal(progress: &Arc<Progress>) -> Arc<AtomicBool> {
     let cancel = Arc::new(AtomicBool::new(false));
     // Without the handler the signal ends the process, which is as good.

@@ -1,5 +1,5 @@
-//! Readers of the history: arguments to a question, the answer to a format,
-//! errors to three lines or to one the server understands.
+//! Readers of the history. They turn arguments into a question, print the
+//! answer in a format, and print errors as three lines or in the server's form.
 
 pub mod args;
 #[cfg(test)]
@@ -25,12 +25,12 @@ use tacho_tape::query::{
     self, CANCELED, INSUFFICIENT_PRIVILEGE, QueryError, QueryResult, Sink, plain_lines,
 };
 
-/// The switch that asks for a plan, and the function in SQL that does.
+/// The switch that asks for a plan, and the SQL function for the same.
 const EXPLAIN: &str = "explain";
-/// The argument of that function that says of which one.
+/// The argument of that function that names the explained function.
 const FUNCTION: &str = "function";
 
-/// How a plan is laid out.
+/// Layout of a plan.
 const PLAN: Layout = Layout::Columns(&[
     ("plan", "plan"),
     ("first_tick", "from"),
@@ -45,7 +45,7 @@ const PLAN: Layout = Layout::Columns(&[
 pub trait Reader {
     /// Name of the function.
     const FUNCTION: &'static str;
-    /// How its answer is laid out.
+    /// Layout of its answer.
     const LAYOUT: Layout;
 }
 
@@ -125,7 +125,7 @@ fn answer<R: Reader>(args: &ReaderArgs<R>) -> QueryResult<()> {
     table::finish(table)
 }
 
-/// Ends an answer in JSON; what else is to be said is on standard error.
+/// Ends an answer in JSON and prints the notices to standard error.
 fn finish<W: Write>(json: Json<W>) -> QueryResult<()> {
     for notice in json.finish().map_err(|e| json::write_error(&e))? {
         match notice.severity() {
@@ -152,7 +152,7 @@ pub fn execute(parsed: &Parsed, sink: &mut dyn Sink) -> QueryResult<()> {
     let progress = Arc::new(Progress::new());
     let cancel = match parsed.caller {
         Caller::Person => interrupt::on_signal(&progress),
-        // It kills the process.
+        // The server kills the process instead.
         Caller::Server => Arc::default(),
     };
     let show = |done, all| progress.show(done, all);
@@ -161,7 +161,7 @@ pub fn execute(parsed: &Parsed, sink: &mut dyn Sink) -> QueryResult<()> {
     context.progress = Some(&show);
     context.cancel = &cancel;
     let mut store = tacho_source::open(&parsed.tape)?;
-    // The server knows its own directory, which may be empty yet.
+    // The server knows its own directory, which may still be empty.
     if parsed.caller == Caller::Person && store.nodes().is_empty() && store.damage().is_empty() {
         return Err(tacho_source::no_history(&parsed.tape));
     }
@@ -173,13 +173,13 @@ pub fn execute(parsed: &Parsed, sink: &mut dyn Sink) -> QueryResult<()> {
         false => question.run(&context, &store, sink),
     };
     progress.clear();
-    // The process ends with the answer, sooner without giving back what
-    // thousands of parts hold.
+    // The process ends with the answer. Freeing thousands of parts would only
+    // delay that.
     std::mem::forget(store);
     result
 }
 
-/// Exit code of an error: 2 for what was asked, 3 for what is refused.
+/// Exit code of an error: 2 for a wrong question, 3 for missing rights.
 fn exit_code(error: &QueryError) -> ExitCode {
     match error.sqlstate {
         INSUFFICIENT_PRIVILEGE => ExitCode::from(3),
@@ -188,7 +188,7 @@ fn exit_code(error: &QueryError) -> ExitCode {
     }
 }
 
-/// What ends a question that takes more memory than it may.
+/// The error of a question that exceeds its memory limit.
 fn out_of_memory(megabytes: u64) -> QueryError {
     QueryError::new("53200", "tacho program ran out of memory")
         .detail(format!("It may use {megabytes} MB."))
@@ -205,8 +205,8 @@ fn limit_memory(parsed: &Parsed) -> QueryResult<()> {
     Ok(())
 }
 
-/// Prints an error in three lines. A reader that went away is no failure; that
-/// a signal ended the question is told once.
+/// Prints an error as three lines. A reader that has gone is not a failure. The
+/// end by a signal is printed only once.
 pub fn report(error: &QueryError) -> ExitCode {
     static CANCEL_IS_TOLD: AtomicBool = AtomicBool::new(false);
     if is_broken_pipe(error) {
@@ -219,12 +219,12 @@ pub fn report(error: &QueryError) -> ExitCode {
     exit_code(error)
 }
 
-/// Says what an answer leaves out.
+/// Prints a warning about a part that the answer leaves out.
 pub fn warn(warning: &QueryError) {
     let _ = std::io::stderr().write_all(told("warning", warning).as_bytes());
 }
 
-/// An error as people read it.
+/// An error in the form for people.
 fn lines(error: &QueryError) -> String {
     told("error", error)
 }

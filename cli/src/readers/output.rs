@@ -1,4 +1,4 @@
-//! Answers in the COPY format of the server.
+//! Answers in the server's COPY format.
 
 use super::server::error_line;
 use std::fmt::Write as _;

@@ -1,28 +1,28 @@
-//! How far a long query is, on standard error when that is a terminal.
+//! Progress of a long query, on standard error if that is a terminal.
 
 use std::io::{IsTerminal, Write, stderr, stdout};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// Queries that end within this show nothing.
+/// Shorter queries show nothing.
 const QUIET: Duration = Duration::from_secs(1);
-/// Time between two lines.
+/// Time between two updates.
 const STEP: Duration = Duration::from_millis(100);
 
 /// Rows are on the terminal.
 static ROWS: AtomicBool = AtomicBool::new(false);
 
-/// Rows are printed from now on: on a terminal they take the line's place.
+/// Called before the first row. On a terminal the rows replace the line.
 pub fn rows_begin() {
     if stdout().is_terminal() && !ROWS.swap(true, Ordering::Relaxed) && stderr().is_terminal() {
         let _ = write!(stderr(), "\r\x1b[K");
     }
 }
 
-/// One line that is written over.
+/// One line that is overwritten.
 pub struct Progress {
-    /// When to show the next line; `None` where nobody would see it.
+    /// Time of the next update; `None` if standard error is not a terminal.
     next: Option<Mutex<Instant>>,
     begin: Instant,
 }
@@ -38,7 +38,7 @@ impl Progress {
         }
     }
 
-    /// Shows how many pieces of how many are read.
+    /// Shows the progress: `done` of `all` pieces are read.
     pub fn show(&self, done: usize, all: usize) {
         if ROWS.load(Ordering::Relaxed) {
             return;
@@ -53,7 +53,7 @@ impl Progress {
         }
     }
 
-    /// Takes the line away.
+    /// Removes the line.
     pub fn clear(&self) {
         if self.next.is_some() && self.begin.elapsed() >= QUIET {
             let _ = write!(stderr(), "\r\x1b[K");

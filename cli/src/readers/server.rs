@@ -1,5 +1,5 @@
-//! `tacho query`: how the server calls a function. Limits itself, answers in COPY
-//! format, reports errors as lines of fields.
+//! `tacho query`: calls of functions by the server. Limits its own resources,
+//! answers in COPY format, and reports errors as lines of fields.
 
 use super::args::{self, Caller, Parsed};
 use super::output::{Copy, escape};
@@ -64,8 +64,8 @@ fn answer(function: &str, rest: &[String]) -> QueryResult<()> {
     }
 }
 
-/// The function that is asked. That of `explain` is an argument, and its plan is
-/// printed.
+/// The function, and whether its plan is wanted: `explain` has the function as an
+/// argument.
 fn asked(name: &str, rest: &[String]) -> QueryResult<(&'static Function, bool)> {
     if name != EXPLAIN {
         return Ok((query::find(name)?, false));
@@ -83,8 +83,8 @@ fn asked(name: &str, rest: &[String]) -> QueryResult<(&'static Function, bool)> 
     }
 }
 
-/// `explain` takes the arguments of every function with a plan; this one has not
-/// all of them.
+/// The error of an unknown argument. `explain` accepts the arguments of all
+/// functions with a plan; the explained function may lack some.
 fn no_argument(function: &Function, error: &clap::Error) -> QueryError {
     let given = match error.get(ContextKind::InvalidArg) {
         Some(ContextValue::String(given)) => given.trim_start_matches('-').replace('-', "_"),
@@ -94,7 +94,7 @@ fn no_argument(function: &Function, error: &clap::Error) -> QueryError {
     checked.err().unwrap_or_else(|| usage(error))
 }
 
-/// The first line of what clap says.
+/// The first line of clap's message.
 fn usage(error: &clap::Error) -> QueryError {
     let text = error.to_string();
     let line = text.lines().next().unwrap_or_default();
@@ -107,9 +107,8 @@ fn usage(error: &clap::Error) -> QueryError {
     }
 }
 
-/// Limits the address space, never beyond what the system allows already. A
-/// program that then ends for lack of memory leaves no core file in the data
-/// directory.
+/// Limits the address space, but never beyond the system's own limit. A program
+/// that ends for lack of memory then leaves no core file in the data directory.
 fn limit_memory(megabytes: Option<&str>) -> QueryResult<()> {
     let Some(text) = megabytes else {
         return Ok(());
@@ -117,8 +116,8 @@ fn limit_memory(megabytes: Option<&str>) -> QueryResult<()> {
     let megabytes = number(text)?;
     let bytes = megabytes.saturating_mul(1 << 20);
     let error = out_of_memory(megabytes).hint("Ask for a shorter window or fewer rows.");
-    // The rest is for what does not come from the allocator: the program itself,
-    // stacks, decompression, which cannot say that memory was refused.
+    // An eighth is for memory outside the allocator: the program itself, stacks,
+    // decompression. These cannot report that memory was refused.
     memory::limit(bytes - bytes / 8, error_line("ERROR", &error));
     let allowed = rustix::process::getrlimit(Resource::As).maximum;
     let bytes = allowed.map_or(bytes, |allowed| allowed.min(bytes));

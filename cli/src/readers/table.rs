@@ -1,10 +1,10 @@
-//! Answers for people: as wide as the screen, texts cut visibly.
+//! Answers for people, as wide as the screen. Cut texts are marked.
 //!
-//! The first thousand rows say how wide the columns are. An answer of more rows
-//! is printed as it comes, so it takes no memory and begins at once: of the
-//! rows behind them longer texts are cut, numbers, times and what names a row
-//! stay whole and make their line longer; no column is left out for being
-//! empty, nor the period of a row for being that of all.
+//! The first thousand rows decide the widths of the columns. Further rows are
+//! printed as they come, so a long answer takes no memory and begins at once.
+//! In further rows longer texts are cut; numbers, times and the row's name stay
+//! whole and make the line longer. For an answer with further rows, no column
+//! is left out because it is empty, and no period because all rows share it.
 
 use super::progress::rows_begin;
 use super::warn;
@@ -15,34 +15,34 @@ use tacho_source::json::write_error;
 use tacho_source::time::{table_time, zone_name};
 use tacho_tape::query::{Field, QueryError, QueryResult, Sink, Type, Value, json, plain_text};
 
-/// Columns where there is no screen.
+/// Width of the screen without a terminal.
 const SCREEN: usize = 80;
-/// Least columns of a text that is cut.
+/// Least width of a cut text.
 const LEAST: usize = 8;
-/// Rows that say how wide columns are.
+/// Number of rows that decide the widths of columns.
 const FIRST_ROWS: usize = 1_000;
 
-/// How an answer is laid out.
+/// Layout of an answer.
 #[derive(Clone, Copy)]
 pub enum Layout {
-    /// The columns named, with their headings; texts are cut to the screen.
+    /// Columns and their headings; texts are cut to the screen.
     Columns(&'static [(&'static str, &'static str)]),
-    /// Every column of every row on a line of its own.
+    /// One line per value: column and value.
     Lines,
     /// A legend, then time, load and bar.
     Chart,
 }
 
-/// Prints an answer, the first rows together.
+/// Prints an answer; the first rows wait for each other.
 pub struct Table<W> {
     out: W,
     layout: Layout,
     zone: TimeZone,
     zone_name: String,
-    /// Columns of the screen; `None` cuts nothing.
+    /// Width of the screen; `None` cuts nothing.
     screen: Option<usize>,
     fields: Vec<Field>,
-    /// The rows that are not printed yet.
+    /// Rows that are not printed yet.
     rows: Vec<Vec<Value>>,
     /// Rows were printed.
     begun: bool,
@@ -50,19 +50,19 @@ pub struct Table<W> {
     notice: Option<String>,
 }
 
-/// A column as it is printed.
+/// A printed column.
 struct Column {
-    /// Its place in a row.
+    /// Its index in a row.
     place: usize,
     title: &'static str,
     width: usize,
     is_text: bool,
-    /// Longer texts than that are cut.
+    /// Longer texts are cut.
     most: usize,
 }
 
-/// Columns of the screen: `COLUMNS`, as psql has it, else what the terminal
-/// says, else 80.
+/// Width of the screen: `COLUMNS`, as in psql, otherwise the terminal's width,
+/// otherwise 80.
 pub fn screen() -> usize {
     let given = std::env::var("COLUMNS").ok();
     let given = given.and_then(|columns| columns.parse().ok());
@@ -75,7 +75,7 @@ pub fn screen() -> usize {
 }
 
 impl<W: Write> Table<W> {
-    /// A table that shows times in a zone on a screen so wide.
+    /// A table with times in `zone`, for a screen of this width.
     pub fn new(out: W, layout: Layout, zone: TimeZone, screen: Option<usize>) -> Self {
         let zone_name = zone_name(&zone);
         Table {
@@ -92,7 +92,7 @@ impl<W: Write> Table<W> {
         }
     }
 
-    /// Prints what is left of the answer.
+    /// Prints the rest of the answer.
     pub fn finish(mut self) -> io::Result<()> {
         if !self.begun {
             self.print(true)?;
@@ -100,7 +100,7 @@ impl<W: Write> Table<W> {
         self.out.flush()
     }
 
-    /// Prints the rows that wait; `all` is true when there are no others.
+    /// Prints the waiting rows; `all`: there are no others.
     fn print(&mut self, all: bool) -> io::Result<()> {
         if !self.begun {
             rows_begin();
@@ -167,7 +167,7 @@ impl<W: Write> Table<W> {
     fn settle(&mut self, columns: &[(&str, &'static str)], all: bool) -> io::Result<()> {
         let own = columns.iter().any(|(name, _)| is_own_period(name));
         let listed = columns.iter().any(|(name, _)| *name == "period_start");
-        // Rows to come may be of other periods.
+        // Further rows may have other periods.
         let one = self.one_period() && (all || !listed);
         let heading = match own || listed && !all {
             true => None,
@@ -189,7 +189,7 @@ impl<W: Write> Table<W> {
             .filter(|(name, _)| own || *name != "period_start" || !one)
             .filter_map(|(name, title)| Some((self.position(name)?, *title)))
             .filter(|(i, _)| self.fields[*i].1 != Type::Text || !all || self.any(*i));
-        // Of texts to come something is to be seen.
+        // Texts of further rows must be visible.
         let least = |place: usize| match self.fields[place].1 {
             Type::Text if !all => LEAST,
             _ => 0,
@@ -210,7 +210,7 @@ impl<W: Write> Table<W> {
         self.out.write_all(titles.as_bytes())
     }
 
-    /// Characters of the longest cell of a column.
+    /// Width of the widest cell of a column, in characters.
     fn widest(&self, place: usize, title: &str, least: usize) -> usize {
         let cells = self.rows.iter();
         let cells = cells.map(|row| self.text(&row[place]).chars().count());
@@ -239,12 +239,13 @@ impl<W: Write> Table<W> {
         line
     }
 
-    /// True when a column has a value in any row; the first is always shown.
+    /// Whether a column has a value in any row. The first column is always
+    /// shown.
     fn any(&self, column: usize) -> bool {
         column == 0 || self.rows.iter().any(|row| row[column] != Value::Null)
     }
 
-    /// True when all rows are of the same period.
+    /// Whether all rows have the same period.
     fn one_period(&self) -> bool {
         self.position("period_start").is_some_and(|start| {
             let same = |row: &Vec<Value>| row[start] == self.rows[0][start];
@@ -268,7 +269,8 @@ impl<W: Write> Table<W> {
 
     fn chart(&self, row: &[Value]) -> String {
         let [time, load, detail] = [0, 1, 2].map(|i| self.text(&row[i]));
-        // The only text with escape sequences; keys in it are plain already.
+        // The chart is the only text with escape sequences; keys in it are
+        // plain already.
         match &row[3] {
             Value::Text(chart) if self.begun => format!("{time}  {load:>9}  {chart}\n"),
             Value::Text(chart) => format!("{chart}\n{detail}, times in {}\n\n", self.zone_name),
@@ -303,19 +305,19 @@ impl<W: Write> Sink for Table<W> {
     }
 }
 
-/// Columns of rows that are periods of their own, which no heading can name.
+/// Columns of rows that have their own periods, which no heading can name.
 fn is_own_period(column: &str) -> bool {
     matches!(column, "period" | "period_end")
 }
 
-/// Prints to the end; a failure becomes an error of the query.
+/// Prints the rest; a failure becomes an error of the query.
 pub fn finish<W: Write>(table: Table<W>) -> QueryResult<()> {
     table.finish().map_err(|e| write_error(&e))
 }
 
 /// Widths of columns. Numbers, times and the first text, which names the row,
-/// stay whole, unless that is wider than the screen; of the other texts the
-/// last is cut first, so that all fit.
+/// stay whole, unless they are wider than the screen. The other texts are cut
+/// to fit, the last one first.
 fn fit(columns: &mut [Column], screen: usize) {
     let mut widths: Vec<usize> = columns.iter().map(|c| c.width).collect();
     let mut texts = (0..widths.len()).filter(|i| columns[*i].is_text);
@@ -337,7 +339,7 @@ fn fit(columns: &mut [Column], screen: usize) {
     }
 }
 
-/// Takes from the widest of these columns until all columns fit.
+/// Narrows the widest of `columns` until all columns fit.
 fn shrink(widths: &mut [usize], columns: &[usize], screen: usize) {
     let gaps = 2 * widths.len().saturating_sub(1);
     while widths.iter().sum::<usize>() + gaps > screen {

@@ -1,4 +1,4 @@
-//! `tacho inspect --sizes`: what the bytes of history files are for.
+//! `tacho inspect --sizes`: the use of each byte in history files.
 
 use super::{Lines, files_at};
 use crate::commands::say;
@@ -7,7 +7,7 @@ use std::cmp::Reverse;
 use std::path::Path;
 use tacho_tape::query::sizes::{Sizes, Use};
 
-/// Prints the bytes by table and column; false when some cannot be read.
+/// Prints the bytes by table and column; false if some cannot be read.
 pub(super) fn show(path: &Path, as_json: bool, out: &mut Lines) -> bool {
     let Some(files) = files_at(path) else {
         return false;
@@ -29,7 +29,7 @@ pub(super) fn show(path: &Path, as_json: bool, out: &mut Lines) -> bool {
     whole && !sizes.uses.keys().any(is_unreadable)
 }
 
-/// Group and name of a use, as they are printed.
+/// Group and name of a use, as printed.
 fn names(used: &Use) -> (&str, &str) {
     match used {
         Use::Column { table, column } => (table, column),
@@ -56,11 +56,11 @@ fn document(sizes: &Sizes) -> Value {
 struct Group<'a> {
     name: &'a str,
     bytes: u64,
-    /// Name and bytes of what it consists of.
+    /// Names and bytes of its uses.
     uses: Vec<(&'a str, u64)>,
 }
 
-/// Largest first, in each what it consists of.
+/// Groups of uses, largest first.
 fn groups(sizes: &Sizes) -> Vec<Group<'_>> {
     let mut groups: Vec<Group<'_>> = Vec::new();
     for (used, &bytes) in &sizes.uses {

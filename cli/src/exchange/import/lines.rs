@@ -1,5 +1,5 @@
-//! Lines of comma separated values. One without a quote is split here, which
-//! is most of an import's speed; csv-core reads the others.
+//! Lines of comma separated values. Lines without a quote are split here, which
+//! is most of an import's speed. csv-core reads the others.
 
 use super::{ImportError, ImportResult};
 use csv_core::ReadRecordResult;
@@ -7,7 +7,8 @@ use memchr::{memchr, memchr_iter, memchr2};
 use std::io::{ErrorKind, Read};
 
 const BUFFER_BYTES: usize = 1 << 18;
-/// A longer line is no line of history, and all of it would be in memory.
+/// A longer line is refused: it cannot be history, and would be in memory as a
+/// whole.
 const MOST_LINE_BYTES: usize = 1 << 26;
 const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 
@@ -15,16 +16,16 @@ const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 #[derive(Default)]
 pub struct Record {
     text: Vec<u8>,
-    /// Where fields end in the text.
+    /// Ends of the fields in `text`.
     ends: Vec<usize>,
     /// Bytes between two fields.
     gap: usize,
-    /// Number of the line it begins in, from 1.
+    /// Number of its first line in the input, from 1.
     pub line: u64,
 }
 
 impl Record {
-    /// A field; `None` when there are not so many.
+    /// A field; `None` if there are fewer.
     #[inline]
     pub fn get(&self, field: usize) -> Option<&[u8]> {
         let end = *self.ends.get(field)?;
@@ -35,7 +36,7 @@ impl Record {
         self.text.get(begin..end)
     }
 
-    /// The fields in their order.
+    /// The fields in order.
     pub fn iter(&self) -> impl Iterator<Item = &[u8]> {
         (0..self.ends.len()).filter_map(|field| self.get(field))
     }
@@ -50,27 +51,27 @@ impl Record {
     }
 }
 
-/// Reads line by line; all have as many fields as the first.
+/// Reads line by line. All lines must have as many fields as the first.
 pub struct Lines {
     read: Box<dyn Read>,
     buffer: Vec<u8>,
-    /// What is not read yet: `at..end` of the buffer.
+    /// Unread bytes: `at..end` of the buffer.
     at: usize,
     end: usize,
-    /// A line was looked for, the input ended.
+    /// A first line was read; the input has ended.
     begun: bool,
     ended: bool,
-    /// Number of the line at hand.
+    /// Number of the current line.
     line: u64,
     fields: Option<usize>,
     quoted: csv_core::Reader,
 }
 
 impl Lines {
-    /// Reads nothing yet.
+    /// Creates a reader; reads nothing yet.
     pub fn new(read: Box<dyn Read>) -> Lines {
         let mut quoted = csv_core::Reader::new();
-        // It is never at the begin of the input, where it would look for a
+        // Moves csv-core past the begin of the input, where it would look for a
         // byte order mark.
         let _ = quoted.read_record(b"\n", &mut [0; 8], &mut [0; 8]);
         Lines {
@@ -86,7 +87,7 @@ impl Lines {
         }
     }
 
-    /// The next line that is not empty; false when there is none.
+    /// Reads the next line that is not empty; false if there is none.
     pub fn next(&mut self, record: &mut Record) -> ImportResult<bool> {
         loop {
             let end = self.line_end()?;
@@ -129,7 +130,7 @@ impl Lines {
         }
     }
 
-    /// Where the line at hand ends in the buffer, which is made to hold it.
+    /// End of the current line in the buffer; enlarges the buffer if necessary.
     fn line_end(&mut self) -> ImportResult<usize> {
         let mut looked = 0;
         loop {
@@ -178,14 +179,14 @@ impl Lines {
         }
     }
 
-    /// A record that may be of several lines; false when there is none.
+    /// Reads a record, possibly of several lines; false if there is none.
     fn read_quoted(&mut self, record: &mut Record) -> ImportResult<bool> {
         record.gap = 0;
         record.text.resize(record.text.len().max(256), 0);
         record.ends.resize(record.ends.len().max(32), 0);
         let (mut bytes, mut fields) = (0, 0);
         loop {
-            // Behind the last byte a line ends, unless a quote is open.
+            // The end of the input ends a line, unless a quote is open.
             let is_last = self.ended && self.at == self.end;
             let input = match is_last {
                 true => b"\n",
@@ -260,7 +261,8 @@ mod tests {
         }
     }
 
-    /// As the crate csv reads it; an error is of unequal lengths.
+    /// Rows as the crate csv reads them, and whether it fails because of
+    /// unequal lengths.
     fn expected(text: &[u8]) -> (Rows, bool) {
         let mut reader = csv::ReaderBuilder::new()
             .has_headers(false)
@@ -301,7 +303,7 @@ mod tests {
             let (rows, _, error) = read(&text, seed);
             let shown = String::from_utf8_lossy(&text);
             let (mut known, mut fails) = expected(&text);
-            // A line end behind the text belongs to a quote that is open.
+            // A line end after the text would belong to an open quote.
             if known != expected(&[&text[..], b"\n"].concat()).0 {
                 (_, fails) = (known.pop(), true);
                 unclosed += 1;

@@ -1,17 +1,19 @@
-//! What texts of lines stand for. Texts come by the million and most come
-//! again soon, so a few are kept, one after another in one piece of memory.
+//! Results by text of the lines. Millions of texts come, and most come again
+//! soon. Therefore only some are kept, one after the other in one piece of
+//! memory.
 
 use std::hash::Hasher;
 use tacho_tape::fast::Fold;
 
 const MOST_BYTES: usize = 1 << 22;
-/// The bits of an index in a place.
+/// Bits of a place that hold an index.
 const INDEX: u64 = u32::MAX as u64;
 
 /// Values by text.
 pub struct Met<T> {
-    /// By hash: its upper half, and behind that the index of an entry + 1; 0
-    /// is none. Most entries that are others are passed without a look.
+    /// Hash table with open addressing. A place has the upper half of the hash,
+    /// and below it the index of an entry + 1; 0 = free. Most other entries are
+    /// skipped by their upper halves, without a look at their texts.
     places: Vec<u64>,
     entries: Vec<Entry<T>>,
     texts: Vec<u8>,
@@ -19,15 +21,16 @@ pub struct Met<T> {
 }
 
 struct Entry<T> {
-    /// Of its text in `texts`.
+    /// Position of its text in `texts`.
     begin: usize,
     end: usize,
     value: T,
 }
 
 impl<T: Copy> Met<T> {
-    /// So many texts are kept, a power of two; then it begins anew. More than
-    /// fit into a cache of the processor are slower than what they save.
+    /// Keeps at most `most` texts, a power of two, and then starts empty again.
+    /// A table that does not fit into the processor's cache costs more than it
+    /// saves.
     pub fn new(most: usize) -> Self {
         Met {
             places: vec![0; 4 * most],
@@ -37,12 +40,12 @@ impl<T: Copy> Met<T> {
         }
     }
 
-    /// What a text stands for.
+    /// The result for a text.
     pub fn get(&self, text: &[u8]) -> Option<T> {
         self.find(text, hash(text)).ok()
     }
 
-    /// Keeps what a text stands for that is not known.
+    /// Keeps the result for a new text.
     pub fn keep(&mut self, text: &[u8], value: T) {
         if self.entries.len() == self.most || self.texts.len() + text.len() > MOST_BYTES {
             self.clear();
@@ -61,14 +64,14 @@ impl<T: Copy> Met<T> {
         self.places[place] = hash & !INDEX | self.entries.len() as u64;
     }
 
-    /// Forgets all.
+    /// Forgets everything.
     pub fn clear(&mut self) {
         self.places.fill(0);
         self.entries.clear();
         self.texts.clear();
     }
 
-    /// Its value, or the place for it.
+    /// The value of a text, or the free place for it.
     fn find(&self, text: &[u8], hash: u64) -> Result<T, usize> {
         let last = self.places.len() - 1;
         let mut place = hash as usize & last;

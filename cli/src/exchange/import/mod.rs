@@ -1,5 +1,6 @@
 //! Imports history from text. Files are written in a directory of their own
-//! within the tape and renamed when all is read: a bad line leaves nothing.
+//! within the tape, and renamed when everything is read: a bad line leaves
+//! nothing behind.
 
 mod lines;
 mod met;
@@ -34,14 +35,14 @@ pub struct Input {
     pub read: Box<dyn Read>,
 }
 
-/// Imports files; ticks are those of kind `sessions` and weigh `interval_ms`
-/// unless they say otherwise.
+/// Imports files. Ticks come from kind `sessions`, and weigh `interval_ms`
+/// unless the file has an interval.
 pub fn import(inputs: Vec<Input>, target: Target, interval_ms: i64) -> ImportResult<Imported> {
     let schema = Arc::new(catalog::schema().clone().with_runs());
     import_as(schema, inputs, target, interval_ms)
 }
 
-/// The same for a schema, which has runs.
+/// Imports with a given schema, which has runs.
 pub fn import_as(
     schema: Arc<Schema>,
     inputs: Vec<Input>,
@@ -91,10 +92,10 @@ fn read_header(lines: &mut Lines, record: &mut Record) -> ImportResult<()> {
     }
 }
 
-/// Why an import failed.
+/// Reason why an import failed.
 #[derive(Debug)]
 pub struct ImportError {
-    /// The file, where there are several.
+    /// The file, if there are several.
     pub file: Option<String>,
     /// Line of the input, from 1.
     pub line: Option<u64>,
@@ -118,21 +119,21 @@ impl ImportError {
         }
     }
 
-    /// The same error with what to do.
+    /// Adds a hint.
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self
     }
 
-    /// The same error with its line, unless it has one.
+    /// Adds the line, unless the error has one.
     #[must_use]
     pub fn at(mut self, line: u64) -> Self {
         self.line.get_or_insert(line);
         self
     }
 
-    /// The same error with its file, unless it has one.
+    /// Adds the file, unless the error has one.
     #[must_use]
     pub fn file(mut self, file: &str) -> Self {
         if !file.is_empty() {

@@ -1,5 +1,5 @@
-//! Rows of any kind but samples: each waits for its tick, or for the first
-//! one that is not before its time.
+//! Rows of any kind except samples. Each row waits for its tick, or for the
+//! first tick that is not before its time.
 
 use super::lines::{Lines, Record};
 use super::part::{Fields, Part};
@@ -11,12 +11,12 @@ use tacho_source::exchange::{self, Field, Place};
 use tacho_source::time::timestamp;
 use tacho_tape::format::schema::{ColumnType, Schema};
 
-/// A tick that was read.
+/// A tick from the input.
 #[derive(Clone, Copy)]
 pub struct Tick {
     /// Its number in the files.
     pub number: u64,
-    /// Its number in the input, if that gives one.
+    /// Its number in the input, if there is one.
     pub given: Option<i64>,
     /// Begin of its slot.
     pub slot_ms: i64,
@@ -28,13 +28,13 @@ pub struct Others {
     pub kind: String,
     /// Rows added.
     pub rows: u64,
-    /// Rows passed over, because they are there.
+    /// Rows left out, because the history has them already.
     pub known: u64,
     there: There,
     file: String,
     lines: Lines,
     record: Record,
-    /// The record holds a row that waits.
+    /// `record` has a row that waits.
     waiting: bool,
     table: String,
     of_ticks: bool,
@@ -45,9 +45,9 @@ pub struct Others {
     references: Vec<Reference>,
 }
 
-/// What the history has of the kind.
+/// Rows of the kind that the history has already.
 enum There {
-    /// Nothing, or rows of ticks: these are there when their ticks are.
+    /// None, or rows of ticks: the history has these if it has their ticks.
     Nothing,
     /// Rows with times of their own, up to this one in ms.
     Until(i64),
@@ -55,7 +55,7 @@ enum There {
     Texts(Vec<(usize, String)>, HashSet<u64>),
 }
 
-/// A column that refers to a row, and the fields that row is made of.
+/// A column that refers to a row, and the fields of that row.
 struct Reference {
     column: String,
     target: String,
@@ -63,7 +63,8 @@ struct Reference {
 }
 
 impl Others {
-    /// Reads the first two lines, and what the target has of the kind.
+    /// Reads the first two lines, and finds the rows of the kind that the
+    /// target has.
     pub fn open(input: Input, schema: &Schema, target: &Target) -> ImportResult<Others> {
         let Input { kind, file, read } = input;
         let table = exchange::table_of(schema, &kind);
@@ -130,7 +131,7 @@ impl Others {
         Ok(())
     }
 
-    /// Adds the rows of a tick, or those up to its time.
+    /// Adds the rows of a tick, or the rows up to its time.
     pub fn take(&mut self, part: &mut Part, tick: Tick) -> ImportResult<()> {
         while self.waiting && self.is_due(tick).map_err(|e| self.error(e))? {
             self.add(part, tick.number).map_err(|e| self.error(e))?;
@@ -139,7 +140,7 @@ impl Others {
         Ok(())
     }
 
-    /// Adds what is left behind the last tick.
+    /// Adds the rows after the last tick.
     pub fn end(&mut self, part: &mut Part) -> ImportResult<()> {
         while self.waiting {
             if self.of_ticks {
@@ -165,7 +166,8 @@ impl Others {
         }
     }
 
-    /// Whether the history has the row; times that it has are an error.
+    /// Whether the history has the row already; for a time that it has, an
+    /// error.
     fn is_there(&self) -> ImportResult<bool> {
         match &self.there {
             There::Nothing => Ok(false),
@@ -225,7 +227,7 @@ impl Others {
     }
 }
 
-/// A session that is named by process id and start.
+/// The session with a PID and a start.
 fn session(part: &mut Part, fields: &Fields, record: &Record) -> ImportResult<i64> {
     let values = part.values(fields, record)?;
     let value = |name| values.iter().find(|v| v.0 == name).map_or(0, |v| v.1);
@@ -254,7 +256,7 @@ impl There {
     }
 }
 
-/// A row that is not behind those of its kind that are there.
+/// The error of a row that is not later than the history's rows of its kind.
 fn not_later(kind: &str, newest_ms: i64) -> ImportError {
     let newest = timestamp(newest_ms.saturating_mul(1000));
     ImportError::new(format!(
@@ -268,7 +270,7 @@ fn no_tick() -> ImportError {
         .hint("Give the ticks with import sessions, in the same order.")
 }
 
-/// A kind that is not known.
+/// The error of an unknown kind.
 pub fn unknown_kind(kind: &str, schema: &Schema) -> ImportError {
     let kinds = exchange::kinds(schema).join(", ");
     ImportError::new(format!("kind \"{kind}\" is not known"))

@@ -1,4 +1,4 @@
-//! A file being built, with what was resolved in it.
+//! A file under construction, and the references found for its rows.
 
 use super::ImportResult;
 use super::lines::Record;
@@ -11,37 +11,37 @@ use tacho_tape::fast::FastMap;
 use tacho_tape::format::part_builder::RowPlan;
 use tacho_tape::format::schema::{ColumnType, Schema};
 
-/// PostgreSQL's id of UTF-8.
+/// PostgreSQL's encoding id of UTF-8.
 pub const UTF8: i64 = 6;
 
-/// Positions in a line and what stands there.
+/// Fields and their positions in a line.
 pub type Fields = [(usize, Field)];
 
-/// A process as it was met last.
+/// The last known state of a process.
 #[derive(Clone, Copy)]
 struct Process {
     /// Its first session entry.
     first: i64,
-    /// The one it was met with last.
+    /// Its last session entry.
     session: i64,
-    /// Newest tick.
+    /// Its newest tick.
     tick: u64,
-    /// It is the newest process of its id.
+    /// It is the newest process with its PID.
     is_newest: bool,
 }
 
-/// A file being built.
+/// A file under construction.
 pub struct Part {
     /// Its rows.
     pub builder: PartBuilder,
-    /// Ticks of the group at hand.
+    /// Ticks of the current group.
     pub ticks: u64,
-    /// Rows name processes by id alone.
+    /// Rows name processes by PID alone.
     pub names_pids: bool,
     schema: Arc<Schema>,
-    /// By process id and start.
+    /// Processes by PID and start.
     processes: FastMap<(i64, i64), usize>,
-    /// The newest of each process id.
+    /// The newest process of each PID.
     by_pid: FastMap<i64, usize>,
     newest: Vec<Process>,
 }
@@ -60,7 +60,7 @@ impl Part {
         })
     }
 
-    /// The number a field stands for.
+    /// The number that stores a field.
     pub fn value(&mut self, field: &Field, text: &[u8]) -> ImportResult<i64> {
         match field.column.ty {
             ColumnType::Name if text.is_empty() => Ok(0),
@@ -69,7 +69,7 @@ impl Part {
         }
     }
 
-    /// Values of a row; those that are derived are 0.
+    /// Values of a row; derived ones are 0.
     pub fn read(
         &mut self,
         row: &RowFields,
@@ -84,7 +84,7 @@ impl Part {
         Ok(())
     }
 
-    /// Reference to the row with these values; null for zeros.
+    /// Reference to the row with these values; null if all are 0.
     pub fn refer_row(&mut self, row: &RowPlan, values: &[i64]) -> i64 {
         match values.iter().any(|&value| value != 0) {
             true => self.builder.intern_row(row, values),
@@ -92,7 +92,7 @@ impl Part {
         }
     }
 
-    /// Values by column of the fields of a line.
+    /// Values of a line's fields, by column.
     pub fn values<'f>(
         &mut self,
         fields: &'f Fields,
@@ -105,7 +105,7 @@ impl Part {
         fields.iter().map(value).collect()
     }
 
-    /// Reference to the row of a table with these values; null for zeros.
+    /// Reference to the row of a table with these values; null if all are 0.
     pub fn refer(&mut self, table: &str, values: &[(&str, i64)]) -> ImportResult<i64> {
         match values.iter().any(|v| v.1 != 0) {
             true => Ok(self.builder.intern(table, values)?),
@@ -113,7 +113,7 @@ impl Part {
         }
     }
 
-    /// The number of a process.
+    /// The index of a process; adds it if it is new.
     pub fn process(&mut self, pid: i64, start: i64) -> usize {
         let next = self.newest.len();
         let process = *self.processes.entry((pid, start)).or_insert(next);
@@ -129,7 +129,7 @@ impl Part {
     }
 
     /// Reference to the session entry of a process with these values. Most
-    /// processes have one, which is known without a search.
+    /// processes have only one entry, which is found without a search.
     pub fn define(&mut self, process: usize, row: &RowPlan, values: &[i64]) -> i64 {
         match self.newest[process].first {
             0 => {
@@ -142,8 +142,8 @@ impl Part {
         }
     }
 
-    /// Notes the session entry of a process at a tick; false when it has one
-    /// there already.
+    /// Notes the session entry of a process at a tick; false if the process has
+    /// one at that tick already.
     pub fn seen(&mut self, pid: i64, process: usize, session: i64, tick: u64) -> bool {
         let known = &mut self.newest[process];
         let is_new = known.tick != tick;
@@ -159,8 +159,8 @@ impl Part {
         is_new
     }
 
-    /// The newest session entry of a process; `start` 0 means any. One that
-    /// was never met is defined.
+    /// The newest session entry of a process; `start` 0 means any start.
+    /// Defines an entry for an unknown process.
     pub fn session_of(&mut self, pid: i64, start: i64) -> ImportResult<i64> {
         if pid == 0 {
             return Ok(0);

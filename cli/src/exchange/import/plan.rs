@@ -1,4 +1,4 @@
-//! Which columns of the lines of sessions serve what, looked up once.
+//! The use of each column in lines of sessions, looked up once.
 
 use super::ImportResult;
 use super::part::Fields;
@@ -8,12 +8,11 @@ use tacho_tape::Schema;
 use tacho_tape::format::part_builder::{PartBuilder, RowPlan};
 use tacho_tape::format::schema::{ColumnType, RUN};
 
-/// Columns of the input that make a row, and columns that are derived, behind
-/// them.
+/// Columns of the input that form a row, followed by derived columns.
 pub struct RowFields {
-    /// Those of the input.
+    /// Columns of the input.
     pub fields: Vec<(usize, Field)>,
-    /// Where the values of all go.
+    /// Places of all values in the row.
     pub row: RowPlan,
     columns: Vec<String>,
 }
@@ -46,7 +45,7 @@ impl RowFields {
         self.columns.len()
     }
 
-    /// Where the value of a column is among them.
+    /// Index of a column's value among the values.
     pub fn position(&self, column: &str) -> Option<usize> {
         self.columns.iter().position(|c| c == column)
     }
@@ -61,43 +60,43 @@ fn has(fields: &Fields, name: &str) -> Option<usize> {
     fields.iter().find(|f| f.1.name == name).map(|f| f.0)
 }
 
-/// A column of a sample: where it is in the line, what it is, and its place
-/// among the values of a sample.
+/// A column of a sample: its position in the line, its field, and its index
+/// among the sample's values.
 pub type SampleField = (usize, Field, usize);
 
-/// Places among the values of a session and of a sample.
+/// Indexes of values in a session and in a sample.
 pub struct Places {
-    /// Of a session.
+    /// In a session.
     pub pid: Option<usize>,
-    /// Likewise.
+    /// In a session.
     pub start: Option<usize>,
-    /// Likewise.
+    /// In a session.
     pub category: Option<usize>,
-    /// How many there are of a sample.
+    /// Number of a sample's values.
     pub count: usize,
-    /// References.
+    /// Reference in a sample.
     pub wait: Option<usize>,
-    /// Likewise.
+    /// Reference in a sample.
     pub statement: Option<usize>,
-    /// Likewise.
+    /// Reference in a sample.
     pub blocked_by: Option<usize>,
-    /// The state, and whether the input has it.
+    /// Index of the state, and whether the input has it.
     pub state: Option<(usize, bool)>,
-    /// The kind of activity where the input has no such column.
+    /// Index of the kind of activity, if the input has no such column.
     pub cpu: Option<usize>,
 }
 
 /// Values of labels.
 pub struct Labels {
-    /// States.
+    /// A state.
     pub active: i64,
-    /// Likewise.
+    /// A state.
     pub fastpath: i64,
-    /// Kind of activity when nothing more is known.
+    /// Kind of activity if nothing more is known.
     pub cpu: i64,
-    /// States of ticks.
+    /// A state of ticks.
     pub ok: i64,
-    /// Likewise.
+    /// A state of ticks.
     pub failed: Option<i64>,
     foreground: i64,
     maintenance: i64,
@@ -121,7 +120,7 @@ impl Labels {
         }
     }
 
-    /// The category of a type of process, when the input does not say.
+    /// The category of a type of process, if the input has no category.
     pub fn category(&self, backend_type: &[u8]) -> i64 {
         match backend_type {
             b"" | b"client backend" | b"parallel worker" => self.foreground,
@@ -133,46 +132,46 @@ impl Labels {
     }
 }
 
-/// Which columns of the input serve what.
+/// The use of each column of the input.
 pub struct Plan {
     /// Time of the tick.
     pub time: Option<usize>,
-    /// Its number.
+    /// Number of the tick.
     pub tick: Option<usize>,
-    /// Its other columns; number and slot time are derived.
+    /// Other columns of the tick; number and slot time are derived.
     pub ticks: RowFields,
     /// The session.
     pub session: RowFields,
-    /// Its process.
+    /// PID of the session.
     pub pid: Option<usize>,
-    /// Type of that.
+    /// Type of the session's process.
     pub backend_type: Option<usize>,
-    /// What it waits for.
+    /// The session's wait event.
     pub wait: RowFields,
-    /// What it executes.
+    /// The session's statement.
     pub statement: RowFields,
-    /// Other columns of a sample that seldom change.
+    /// Other columns of a sample, which seldom change.
     pub lasting: Vec<SampleField>,
     /// Times of a sample.
     pub times: Vec<SampleField>,
-    /// Who blocks it.
+    /// PID of the blocker.
     pub blocked_by: Option<usize>,
-    /// Likewise.
+    /// Start of the blocker.
     pub blocked_start: Option<usize>,
-    /// Text of its query, and whose it is.
+    /// Text of the query.
     pub query_text: Option<usize>,
-    /// Likewise.
+    /// Database of the text.
     pub database: Option<usize>,
-    /// Likewise.
+    /// User of the text.
     pub username: Option<usize>,
-    /// Where its values go.
+    /// Indexes of the values.
     pub places: Places,
     /// Values of labels.
     pub labels: Labels,
 }
 
 impl Plan {
-    /// For lines with this header and builders like this one.
+    /// The plan for lines with this header, and for builders like this one.
     pub fn new(header: Header, builder: &PartBuilder) -> ImportResult<Plan> {
         let schema = builder.schema();
         let run = schema.table(RUN).map(|t| t.columns.as_slice());
@@ -235,8 +234,8 @@ impl Plan {
         })
     }
 
-    /// The state, and the kind of activity, where the input has no such
-    /// column.
+    /// Fills in the state and the kind of activity, if the input has no such
+    /// columns.
     pub fn complete(&self, row: &mut [i64], wait: i64) {
         let labels = &self.labels;
         let Some((state, given)) = self.places.state else {

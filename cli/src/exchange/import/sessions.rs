@@ -1,5 +1,5 @@
-//! Lines of sessions, one a session and tick, to files of a day with a group
-//! an hour.
+//! Turns lines of sessions, one per session and tick, into files of a day with
+//! a group per hour.
 
 use super::lines::Record;
 use super::met::Met;
@@ -16,26 +16,27 @@ use tacho_tape::Schema;
 use tacho_tape::fast::FastMap;
 use tacho_tape::format::schema::ColumnType;
 
-/// A group ends with the hour, or with this many runs.
+/// A group ends with the hour, or at this number of runs.
 const MAX_RUNS: usize = 1_000_000;
-/// A file ends with the day, or with this many definitions.
+/// A file ends with the day, or at this number of definitions.
 const MAX_DEFINITIONS: usize = 2_000_000;
 const HOUR_MS: i64 = 3_600_000;
-/// The largest number of a tick: behind it there is room for any run.
+/// The largest number of a tick, so that the end of any run after it does not
+/// overflow.
 const MOST_TICK: i64 = i64::MAX / 2;
-/// A text instead of the hash that is stored.
+/// Column with a text; its hash is stored.
 pub const QUERY_TEXT: &str = "query_text";
 
-/// What was read.
+/// Numbers of imported rows.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Imported {
-    /// Sessions were given.
+    /// There was a file of sessions.
     pub has_sessions: bool,
     /// Samples.
     pub samples: u64,
     /// Ticks.
     pub ticks: u64,
-    /// Other kinds: rows added, and rows that were there.
+    /// Other kinds: rows added, and rows that the history had already.
     pub others: Vec<(String, u64, u64)>,
 }
 
@@ -71,7 +72,7 @@ struct Pending {
     statement: i64,
     /// Index of its lasting values.
     values: usize,
-    /// Process id and start of the one that blocks it.
+    /// PID and start of its blocker.
     blocked_by: (i64, i64),
 }
 
@@ -82,31 +83,31 @@ pub struct Importer<'a> {
     plan: Arc<Plan>,
     others: Vec<Others>,
     part: Part,
-    /// Lines name processes by id alone.
+    /// Lines name processes by PID alone.
     names_pids: bool,
     interval_ms: i64,
-    /// Texts of the columns of the tick at hand: time, tick, the others.
+    /// Texts of the current tick's columns: time, tick, the others.
     tick_texts: Vec<Vec<u8>>,
     tick: Option<Tick>,
     tick_interval: i64,
     failed: bool,
-    /// Added to the numbers of ticks that the input gives.
+    /// Added to the ticks' numbers in the input.
     shift: i64,
     tick_values: Vec<i64>,
     pending: Vec<Pending>,
-    /// The times of those, one after another.
+    /// Times of the pending samples, one after the other.
     pending_times: Vec<i64>,
-    /// Samples of the tick whose session is not known.
+    /// Samples of the tick with an unknown session.
     unknown: u8,
     sessions: Met<Session>,
     waits: Met<i64>,
     statements: Met<i64>,
     lasting: Met<usize>,
-    /// The lasting values of samples, one after another.
+    /// The lasting values of samples, one after the other.
     values: Vec<i64>,
     texts: FastMap<u64, ()>,
     key: Vec<u8>,
-    /// Values of a row being read.
+    /// Values of the row being read.
     row: Vec<i64>,
     hour: i64,
     imported: Imported,
@@ -190,7 +191,7 @@ impl<'a> Importer<'a> {
         Ok(same)
     }
 
-    /// Two lines of one tick must say the same of it.
+    /// Two lines of one tick must agree about the tick.
     fn compare_ticks(&self, record: &Record) -> ImportResult<()> {
         let known = self.tick_texts.iter().skip(2);
         for ((position, field), known) in self.plan.ticks.fields.iter().zip(known) {
@@ -255,7 +256,7 @@ impl<'a> Importer<'a> {
         self.read_tick(record, interval)
     }
 
-    /// The number of a tick by its distance to the one before.
+    /// The number of a tick by its distance to the previous one.
     fn next_number(&self, slot_ms: i64, interval: i64) -> ImportResult<u64> {
         let before = self
             .tick
@@ -274,7 +275,7 @@ impl<'a> Importer<'a> {
         checked(number.saturating_add(steps))
     }
 
-    /// A number that the input gives: it counts, also when the clock was set
+    /// A tick's number from the input. It is used even if the clock was set
     /// back.
     fn given_number(&mut self, given: i64, slot_ms: i64, interval: i64) -> ImportResult<u64> {
         let known = self.tick.and_then(|t| t.given);
@@ -292,7 +293,7 @@ impl<'a> Importer<'a> {
         checked(given.saturating_add(self.shift).unsigned_abs())
     }
 
-    /// The columns of the tick.
+    /// Reads the columns of the tick.
     fn read_tick(&mut self, record: &Record, interval: i64) -> ImportResult<()> {
         let (plan, tick) = (Arc::clone(&self.plan), self.tick);
         let (number, slot_ms) = tick.map_or((0, 0), |t| (t.number, t.slot_ms));
@@ -329,7 +330,7 @@ impl<'a> Importer<'a> {
         let wait = self.wait(record)?;
         let statement = self.statement(record)?;
         let values = self.lasting_values(record)?;
-        // A query often begins with its transaction.
+        // A query often begins together with its transaction.
         let mut before: (&[u8], i64) = (b"", 0);
         for (position, field, _) in &self.plan.times {
             let text = text(record, Some(*position));
@@ -360,8 +361,8 @@ impl<'a> Importer<'a> {
         Ok(())
     }
 
-    /// The session of a line. One of process 0 is not known: each of a tick
-    /// is another.
+    /// The session of a line. PID 0 means an unknown session: each line of a
+    /// tick with PID 0 is another session.
     fn session(&mut self, record: &Record, unknown: bool) -> ImportResult<Session> {
         make_key(&mut self.key, record, positions(&self.plan.session));
         if unknown {
@@ -531,7 +532,8 @@ impl<'a> Importer<'a> {
 
     fn end_group(&mut self) -> ImportResult<()> {
         self.target.group(&mut self.part.builder)?;
-        // Values of samples are seldom met again; definitions stay.
+        // Values of samples seldom come again in the next group; definitions
+        // stay.
         self.lasting.clear();
         self.values.clear();
         self.part.ticks = 0;
@@ -549,14 +551,14 @@ impl<'a> Importer<'a> {
         self.target.end_file(done.builder)
     }
 
-    /// Writes what is left.
+    /// Writes the remaining rows.
     pub fn end(mut self) -> ImportResult<Imported> {
         self.end_tick()?;
         for others in &mut self.others {
             others.end(&mut self.part)?;
         }
         let builder = &self.part.builder;
-        // Texts alone are definitions without a group.
+        // Texts without rows are definitions without a group.
         let alone = !self.target.has_file() && builder.dictionary_rows() > 0;
         if builder.has_rows() || alone {
             self.end_group()?;
@@ -568,7 +570,7 @@ impl<'a> Importer<'a> {
     }
 }
 
-/// Sets a value of a sample that has such a column.
+/// Sets a value of a sample, if samples have the column.
 fn set(row: &mut [i64], place: Option<usize>, value: i64) {
     if let Some(place) = place {
         row[place] = value;
@@ -579,7 +581,7 @@ fn positions(row: &RowFields) -> impl Iterator<Item = Option<usize>> {
     row.fields.iter().map(|f| Some(f.0))
 }
 
-/// A number of a tick that is not too large.
+/// Checks that the number of a tick is not too large.
 fn checked(number: u64) -> ImportResult<u64> {
     match number <= MOST_TICK as u64 {
         true => Ok(number),
@@ -588,7 +590,7 @@ fn checked(number: u64) -> ImportResult<u64> {
     }
 }
 
-/// ms from a time to a later one.
+/// Time from `before` to a later slot, ms.
 fn after(slot_ms: i64, before: i64) -> ImportResult<i64> {
     match slot_ms - before {
         distance if distance > 0 => Ok(distance),
@@ -599,7 +601,7 @@ fn after(slot_ms: i64, before: i64) -> ImportResult<i64> {
     }
 }
 
-/// Columns of a line as one key.
+/// Joins columns of a line into one key.
 fn make_key(key: &mut Vec<u8>, record: &Record, columns: impl Iterator<Item = Option<usize>>) {
     key.clear();
     for position in columns {

@@ -1,5 +1,5 @@
-//! Where an import goes: a directory nobody records into, a node in it, and
-//! the ticks that are there already.
+//! The target of an import: a directory into which nothing is recorded now, a
+//! node in it, and the ticks that it has already.
 
 use super::lines::{Lines, Record};
 use super::{ImportError, ImportResult};
@@ -20,11 +20,11 @@ use tacho_tape::format::sealed_write::FrameRange;
 use tacho_tape::write::seal::SealedFile;
 use tacho_tape::{Identity, Part, PartBuilder, Snapshot};
 
-/// Where files are written aside: this and the number of the process.
+/// Files are first written to a directory with this name and the PID.
 const ASIDE: &str = "import-";
 
-/// A tape being imported into. Dropped before [`Target::finish`] it leaves
-/// nothing.
+/// A tape during an import. Dropping it before [`Target::finish`] leaves
+/// nothing behind.
 pub struct Target {
     directory: PathBuf,
     aside: PathBuf,
@@ -33,9 +33,9 @@ pub struct Target {
     files: u64,
     storage: OsStorage,
     file: Option<SealedFile>,
-    /// Greatest tick and slot time in ms, when the node has ticks.
+    /// Greatest tick and slot time in ms, if the node has ticks.
     pub last: Option<(u64, i64)>,
-    /// What the node has.
+    /// The parts of the node.
     there: Vec<Part>,
     _lock: File,
 }
@@ -86,8 +86,7 @@ impl Target {
         })
     }
 
-    /// Says which server the history is of, which it says already where there
-    /// is some.
+    /// Sets the server of the history, which must not change.
     pub fn belongs_to(&mut self, system: u64) -> ImportResult<()> {
         match self.identity.system_identifier {
             known if known == system => Ok(()),
@@ -102,7 +101,7 @@ impl Target {
         }
     }
 
-    /// Newest time in ms of the rows of a table with times of their own.
+    /// Newest time, in ms, of rows of a table with times of their own.
     pub fn newest(&self, table: &str) -> ImportResult<Option<i64>> {
         let mut newest = None;
         for part in self.there.iter().filter(|part| part.rows(table) > 0) {
@@ -112,7 +111,7 @@ impl Target {
         Ok(newest)
     }
 
-    /// Hashes of the texts that are there, by [`row_hash`].
+    /// Hashes of the texts in the history, by [`row_hash`].
     pub fn texts(&self) -> ImportResult<HashSet<u64>> {
         let mut written = Vec::new();
         let window = Window {
@@ -151,7 +150,7 @@ impl Target {
         Ok(hashes)
     }
 
-    /// Writes the rows of a part aside, as a group of the file at hand; the
+    /// Writes the rows of a part as a group of the current file. The
     /// definitions stay in the part.
     pub fn group(&mut self, part: &mut PartBuilder) -> ImportResult<()> {
         let mut file = match self.file.take() {
@@ -167,12 +166,12 @@ impl Target {
         Ok(())
     }
 
-    /// There is a file at hand.
+    /// Whether there is a current file.
     pub fn has_file(&self) -> bool {
         self.file.is_some()
     }
 
-    /// Ends the file at hand with the definitions of a part.
+    /// Ends the current file with the definitions of a part.
     pub fn end_file(&mut self, part: PartBuilder) -> ImportResult<()> {
         if let Some(file) = self.file.take() {
             file.finish(&self.storage, part)?;
@@ -181,7 +180,7 @@ impl Target {
         Ok(())
     }
 
-    /// Makes the files visible: all or none.
+    /// Makes all files visible, or none.
     pub fn finish(self) -> ImportResult<()> {
         for number in self.first_number..self.first_number + self.files {
             let name = file_name(number, Kind::Sealed);
@@ -207,13 +206,14 @@ impl Drop for Target {
     }
 }
 
-/// The newest part: one without ticks tells least.
+/// The newest part with ticks, or else the newest part: one without ticks says
+/// least.
 fn newest(parts: &[Part]) -> Option<&Part> {
     let with_ticks = parts.iter().rev().find(|part| has_ticks(part));
     with_ticks.or(parts.last())
 }
 
-/// The greatest tick and slot time. Parts without ticks have none.
+/// The greatest tick and slot time; `None` without ticks.
 fn last_tick(parts: &[Part]) -> Option<(u64, i64)> {
     let parts = || parts.iter().filter(|part| has_ticks(part));
     let tick = parts().map(Part::last_tick).max()?;
@@ -224,8 +224,8 @@ fn has_ticks(part: &Part) -> bool {
     part.first_tick() <= part.last_tick()
 }
 
-/// What a row says, whatever the order of its columns and without the time of
-/// its tick, which is another in each file.
+/// Hash of a row's content: independent of the order of columns, and without
+/// the time of its tick, which differs from file to file.
 pub fn row_hash<'a>(fields: impl Iterator<Item = (&'a str, &'a [u8])>) -> u64 {
     let said = fields.filter(|(name, text)| *name != "time" && !text.is_empty());
     said.fold(0, |sum, field| {
@@ -235,8 +235,8 @@ pub fn row_hash<'a>(fields: impl Iterator<Item = (&'a str, &'a [u8])>) -> u64 {
     })
 }
 
-/// Removes what killed imports have left: the lock is held, so no other one
-/// is at work.
+/// Removes files of killed imports. The lock is held, so no other import is
+/// running.
 fn remove_left_over(directory: &Path) -> ImportResult<()> {
     let entries = fs::read_dir(directory).map_err(|e| io("read directory", directory, &e))?;
     for entry in entries.flatten() {
@@ -250,7 +250,7 @@ fn remove_left_over(directory: &Path) -> ImportResult<()> {
     Ok(())
 }
 
-/// The lock a recorder holds.
+/// Takes the lock of a recorder.
 fn lock(directory: &Path) -> ImportResult<File> {
     let path = directory.join(LOCK);
     let mut options = OpenOptions::new();
@@ -266,7 +266,7 @@ fn lock(directory: &Path) -> ImportResult<File> {
     Ok(file)
 }
 
-/// A number that nobody else has.
+/// A random number for a new node.
 fn random() -> u64 {
     let mut hasher = RandomState::new().build_hasher();
     hasher.write_u32(std::process::id());

@@ -7,17 +7,17 @@ use tacho_source::exchange::Field;
 use tacho_source::time;
 use tacho_tape::format::schema::{ColumnType, Schema};
 
-/// Where the columns are in a line.
+/// The columns of a line.
 pub struct Header {
-    /// Position in the line and what stands there.
+    /// Stored fields and their positions in the line.
     pub fields: Vec<(usize, Field)>,
-    /// Position of a column that is no stored one.
+    /// Position of a column that is not stored.
     pub extra: Option<usize>,
 }
 
 impl Header {
-    /// Reads the first line. `known` are the columns that are stored, `extra`
-    /// one more that is understood.
+    /// Reads the first line. `known` are the stored columns; `extra` is one
+    /// more that is understood.
     pub fn parse(record: &Record, known: &[Field], extra: &str) -> ImportResult<Header> {
         let mut header = Header {
             fields: Vec::new(),
@@ -56,12 +56,12 @@ impl Header {
     }
 }
 
-/// A field of a line; empty when it is not there.
+/// A field of a line; empty if it is missing.
 pub fn text(record: &Record, position: Option<usize>) -> &[u8] {
     position.and_then(|p| record.get(p)).unwrap_or_default()
 }
 
-/// The number a field stands for: any type but names and strings.
+/// The number that stores a field of any type but names and strings.
 pub fn number(schema: &Schema, field: &Field, text: &[u8]) -> ImportResult<i64> {
     match field.column.ty {
         _ if text.is_empty() => Ok(0),
@@ -77,7 +77,7 @@ pub fn number(schema: &Schema, field: &Field, text: &[u8]) -> ImportResult<i64> 
     }
 }
 
-/// A whole number; 0 when empty.
+/// A whole number; 0 if empty.
 pub fn int(text: &[u8], name: &str) -> ImportResult<i64> {
     if let Some(number) = digits(text) {
         return Ok(number);
@@ -88,7 +88,8 @@ pub fn int(text: &[u8], name: &str) -> ImportResult<i64> {
     parsed.ok_or_else(|| invalid(text, name))
 }
 
-/// The number of at most 18 digits, or of nothing at all: most are.
+/// The number of at most 18 digits, or 0 of an empty text: the most frequent
+/// cases.
 fn digits(text: &[u8]) -> Option<i64> {
     if text.len() > 18 {
         return None;
@@ -103,8 +104,8 @@ fn digits(text: &[u8]) -> Option<i64> {
     Some(number)
 }
 
-/// A decimal fraction in hundredths: with two digits behind the point exactly,
-/// whatever its size.
+/// A decimal fraction in hundredths. With two digits after the point it is
+/// exact, whatever its size.
 fn hundredths(text: &[u8], name: &str) -> ImportResult<i64> {
     let parsed = std::str::from_utf8(text).ok();
     let exact = parsed.and_then(|t| {
@@ -126,7 +127,7 @@ fn hundredths(text: &[u8], name: &str) -> ImportResult<i64> {
     }
 }
 
-/// The value of a label; of one that has none, its number.
+/// The value of a label. A text that is not a label may be its number.
 pub fn label(schema: &Schema, labels: &str, text: &[u8], column: &str) -> ImportResult<i64> {
     let label = std::str::from_utf8(text).ok();
     let value = label.and_then(|label| schema.value(labels, label));
@@ -142,7 +143,7 @@ pub fn label(schema: &Schema, labels: &str, text: &[u8], column: &str) -> Import
     })
 }
 
-/// A time with an offset, or in UTC, in µs.
+/// A time in µs; without an offset it is in UTC.
 pub fn time_us(text: &[u8], name: &str) -> ImportResult<i64> {
     if let Some(us) = plain_time(text) {
         return Ok(us);
@@ -154,8 +155,8 @@ pub fn time_us(text: &[u8], name: &str) -> ImportResult<i64> {
     parsed.ok_or_else(|| invalid(text, name))
 }
 
-/// µs of `YYYY-MM-DD HH:MM:SS[.ffffff][Z|+00]`, the form that comes by the
-/// million; any other is left to [`time::moment`].
+/// Parses `YYYY-MM-DD HH:MM:SS[.ffffff][Z|+00]` into µs, the form of millions
+/// of lines. Others are left to [`time::moment`].
 fn plain_time(text: &[u8]) -> Option<i64> {
     let head: &[u8; 19] = text.first_chunk()?;
     let digit = |byte: u8| match byte.wrapping_sub(b'0') {
@@ -183,7 +184,7 @@ fn plain_time(text: &[u8]) -> Option<i64> {
         }
     }
     let utc = matches!(rest, b"" | b"Z" | b"+00" | b"+00:00");
-    // The last day of February is for the thorough one.
+    // `time::moment` handles 29 February.
     let longest = match month {
         2 => 28,
         4 | 6 | 9 | 11 => 30,
@@ -197,7 +198,7 @@ fn plain_time(text: &[u8]) -> Option<i64> {
     Some(seconds * 1_000_000 + us)
 }
 
-/// Days from 1970-01-01 of a date in the Gregorian calendar.
+/// Days since 1970-01-01 of a date in the Gregorian calendar.
 fn days(year: i64, month: i64, day: i64) -> i64 {
     // Years that begin in March.
     let (year, month) = match month {
@@ -209,7 +210,7 @@ fn days(year: i64, month: i64, day: i64) -> i64 {
         - 719_468
 }
 
-/// A value that is not understood.
+/// The error of a value that is not understood.
 pub fn invalid(text: &[u8], name: &str) -> ImportError {
     let text = String::from_utf8_lossy(text);
     ImportError::new(format!("invalid value \"{text}\" for column \"{name}\""))
