@@ -4,23 +4,24 @@
  *
  *	  tacho-parent kill|wait PROGRAM ARGUMENT...
  *
- * The postmaster is the first process of many containers. It becomes the
- * parent of every process there that loses its own, and it restarts the whole
- * server when an unknown child ends by a signal or with an exit code other
- * than 0 and 1. A program that a backend has started can do that: the kernel
- * keeps even a killed process for as long as a disk does not answer, and the
- * backend may end meanwhile.
+ * The postmaster is process 1 of many containers. As such it becomes the
+ * parent of every process there that loses its own parent. It restarts the
+ * whole server when an unknown child ends by a signal or with an exit code
+ * other than 0 and 1. A program that a backend has started can become such a
+ * child: the kernel keeps even a killed process while a disk does not answer,
+ * and the backend may end in between.
  *
- * So the program is a child of this process, which stays until the program
- * and all that the program has started have ended, and then ends with exit
- * code 0. No signal but SIGKILL ends it, and the server sends it none.
+ * So the program is a child of this process. This process stays until the
+ * program and all its descendants have ended, and then ends with exit code 0.
+ * Only SIGKILL ends it earlier, and the server does not send that.
  *
- * The socket PARENT_CONTROL connects it to the backend. It reports there when
- * the program has started and ended. It reads nothing but the end of the
- * connection, which comes whatever ends the backend: "kill" then kills the
- * program, "wait" lets a stopped one go on and waits until it ends by itself.
+ * The socket PARENT_CONTROL connects it to the backend. It reports the start
+ * and the end of the program there. It reads only the end of the connection,
+ * which comes however the backend ends. With "kill" it then kills the
+ * program. With "wait" it continues a stopped program and waits until it ends
+ * by itself.
  *
- * Memory: none is allocated. No library but the system's is used.
+ * Memory: none is allocated. It uses only the system's libraries.
  *
  * Copyright (c) 2026, tacho contributors
  */
@@ -47,7 +48,10 @@ static pid_t program = 0;		/* 0 = not started, or reaped */
 static bool kills;
 static bool backend_ended = false;
 
-/* The backend may have ended: then nobody reads it. */
+/*
+ * Sends a report. The backend may have ended and read nothing; that is no
+ * error.
+ */
 static void
 report(ParentEvent event, int value)
 {
@@ -66,8 +70,8 @@ on_child(int signal_number)
 }
 
 /*
- * All signals are blocked, SIGCHLD but for pselect(). What the program starts
- * becomes a child of this process when it loses its parent.
+ * Blocks all signals; pselect() unblocks SIGCHLD. Makes this process the new
+ * parent of the program's descendants that lose theirs.
  */
 static void
 prepare(void)
@@ -86,7 +90,10 @@ prepare(void)
 	fcntl(PARENT_CONTROL, F_SETFD, FD_CLOEXEC);
 }
 
-/* The program gets a process group of its own and an empty signal mask. */
+/*
+ * Starts the program in a process group of its own, with an empty signal
+ * mask.
+ */
 static int
 start_program(char **command)
 {
@@ -110,8 +117,9 @@ start_program(char **command)
 }
 
 /*
- * The program has the other ends of its pipes for itself, and its command
- * line: who looks for it by that must not find this process.
+ * Closes the pipes, so that only the program holds their other ends.
+ * Overwrites the command line, so that a search for the program's command
+ * line does not find this process.
  */
 static void
 let_go(int argc, char **argv)
@@ -123,8 +131,8 @@ let_go(int argc, char **argv)
 }
 
 /*
- * Kills those children of this process that have left the group of the
- * program, or whose parent has ended.
+ * Kills the children of this process that have left the program's group or
+ * have lost their own parent.
  */
 static void
 kill_adopted(void)
@@ -148,7 +156,7 @@ kill_adopted(void)
 	}
 }
 
-/* The number of the group cannot be another's before the program is reaped. */
+/* Until the program is reaped, no other process group can get its number. */
 static void
 kill_all(void)
 {
@@ -157,7 +165,7 @@ kill_all(void)
 	kill_adopted();
 }
 
-/* What the program leaves behind is killed. */
+/* Kills the processes that the program has left behind. */
 static void
 end_processes(void)
 {
@@ -167,7 +175,7 @@ end_processes(void)
 		kill(-program, SIGCONT);
 }
 
-/* Reaps the processes that have ended. False = there is no other. */
+/* Reaps the processes that have ended. Returns false if no child is left. */
 static bool
 reap(void)
 {

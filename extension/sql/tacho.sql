@@ -16,10 +16,10 @@
 -- complain if the script is sourced in psql, rather than via CREATE EXTENSION
 \echo Use "CREATE EXTENSION tacho" to load this file. \quit
 
--- The objects belong to the role that initdb made. It cannot be dropped, so the
--- initial rights of the objects, which dumps compare with, name no role that is
--- gone; and when whoever created the extension leaves or is no superuser any
--- more, nobody else comes into them.
+-- The objects belong to the role that initdb made, which cannot be dropped. So the
+-- initial rights of the objects, which dumps compare with, never name a dropped role.
+-- And if the role that created the extension leaves or is no longer a superuser, no
+-- other role inherits its objects.
 do $$
 declare
 	v_role name := (select r.rolname from pg_catalog.pg_roles r where r.oid = 10 and r.rolsuper);
@@ -30,10 +30,10 @@ begin
 end
 $$;
 
--- The schema is made here, so it is a member of the extension: a dump leaves it
--- out, whoever owns it by then. One that exists already is refused. Whoever made
--- it could have put anything into it, and its owner could add functions that are
--- called instead of ours. The SQL edition has the same schema and functions.
+-- The schema is made here, so it is a member of the extension, and a dump leaves it out
+-- whoever owns it then. A schema that exists already is refused: its maker could have
+-- put anything into it, and its owner could add functions that are called instead of
+-- ours. The SQL edition has the same schema and functions.
 do $$
 begin
 	if exists (

@@ -16,7 +16,7 @@ trap 'rm -rf "$aside"' EXIT
 
 mkdir -p "$1"
 chmod 700 "$1"
-# numbers of files: far beyond those of the server, different for each node
+# file numbers far above the server's, different for each node
 number=$((9000000000 + 16#$2 * 1000))
 for file in "$aside"/*.tape; do
 	cp "$file" "$1/import.new"

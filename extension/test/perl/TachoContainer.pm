@@ -1,10 +1,9 @@
-# A server whose postmaster is process 1 of a name space of its own, as in a
-# container.
+# A server whose postmaster is process 1 of a name space of its own, as in a container.
 #
 # my $server = container_start($node);	# a stopped node; undef: name spaces are missing
 # container_stop($server, 'INT');
 #
-# Process ids are those of this name space, not of the container's.
+# Process ids are ids of the name space of the test, not of the container.
 package TachoContainer;
 
 use strict;
@@ -26,7 +25,7 @@ END
 	$? = $status;
 }
 
-# Why it cannot be done here; empty if it can.
+# The reason why that is impossible here; empty if it is possible.
 sub container_missing
 {
 	my ($id, $error) = run_command([ @enter, 'id', '-u' ]);
@@ -53,7 +52,7 @@ sub container_start
 	return { enter => $pid, postmaster => $server };
 }
 
-# Sends it a signal and waits for its end; returns how that was.
+# Sends a signal and waits for the end; returns how the postmaster ended.
 sub container_stop
 {
 	my ($server, $signal) = @_;
@@ -72,7 +71,7 @@ sub status_of
 	return { $status =~ /^(\w+):\s+(.*)$/mg };
 }
 
-# The processes of a server but its postmaster whose command line matches.
+# The processes of a server, without the postmaster, whose command line matches.
 sub processes_of
 {
 	my ($server, $pattern) = @_;
@@ -84,7 +83,7 @@ sub processes_of
 	} grep { $_ ne $server->{postmaster} } map { m{/proc/(\d+)$} } glob '/proc/[0-9]*';
 }
 
-# The process with an id of the container's.
+# The process whose id in the container is $inside.
 sub pid_outside
 {
 	my ($server, $inside) = @_;
@@ -94,7 +93,7 @@ sub pid_outside
 
 sub parent_of { my ($pid) = @_; return status_of($pid)->{PPid}; }
 
-# Waits until there is no such process.
+# Waits until the process is gone.
 sub gone_from
 {
 	my ($pid) = @_;

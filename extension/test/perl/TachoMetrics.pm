@@ -17,7 +17,7 @@ use Test::More;
 our @EXPORT_OK = qw(checked metric_programs prometheus query series start_web);
 
 my $token = 'of-a-test-0123456789';
-# what must not outlive a test that dies
+# processes to stop if the test dies
 my @started;
 
 END
@@ -28,8 +28,8 @@ END
 	$? = $status;
 }
 
-# Tests are left out where there is no tacho-web beside the program under test,
-# or no Prometheus.
+# Skips the test if there is no tacho-web beside the program under test, or no
+# Prometheus.
 sub metric_programs
 {
 	my $web = dirname($ENV{TACHO_PROGRAM}) . '/tacho-web';
@@ -61,7 +61,7 @@ sub start_web
 	return $self;
 }
 
-# What promtool says of a text or of files: exit code and output.
+# Runs promtool on a text or files: returns exit code and output.
 sub checked
 {
 	my ($input, @command) = @_;
@@ -70,8 +70,8 @@ sub checked
 	return ($? >> 8, $out // '');
 }
 
-# Starts a Prometheus that scrapes a tacho-web every second, or has blocks of data and
-# scrapes nobody. Fields: port, harness. Options: rules => file, data => directory.
+# Starts a Prometheus that scrapes a tacho-web every second, or one that only has blocks
+# of data. Fields: port, harness. Options: rules => file, data => directory.
 sub prometheus
 {
 	my ($web, %opt) = @_;
@@ -100,7 +100,7 @@ $jobs
 	return bless $self, 'TachoMetrics::Prometheus';
 }
 
-# The result of a query, or of its path below /api/v1. Dies of an error.
+# The result of a query, or of its path below /api/v1. Dies on an error.
 sub query
 {
 	my ($self, $expression, $path) = @_;
@@ -108,7 +108,7 @@ sub query
 	my $answer = HTTP::Tiny->new(timeout => 60)
 	  ->get("http://127.0.0.1:$self->{port}/api/v1/query?$form");
 
-	# not there yet
+	# not ready yet
 	return [] if $answer->{status} == 599 || $answer->{status} == 503;
 	my $said = decode_json($answer->{content});
 	die "$expression: $said->{error}" if $said->{status} ne 'success';

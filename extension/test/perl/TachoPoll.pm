@@ -1,6 +1,5 @@
-# Waiting for the answer of a query, for all TAP tests: in one session. Waits are
-# most of what these tests do, and a client and a server process for each look
-# were most of what they cost.
+# Waits for the answer of a query, for all TAP tests, in one session. These tests mostly
+# wait. A new client and server process for each query were most of their cost.
 package TachoPoll;
 
 use strict;
@@ -16,8 +15,9 @@ my $end = 'end of answer';
 
 no warnings 'redefine';
 
-# Asks until the answer is $expected ('t'), ten times a second; false when it is
-# not after the time that tests have. A server that does not answer is asked again.
+# Repeats the query ten times a second until its answer is $expected ('t'). Returns
+# false after the time limit of tests. If the server does not answer, the next attempt
+# opens a new session.
 *PostgreSQL::Test::Cluster::poll_query_until = sub {
 	my ($node, $dbname, $query, $expected) = @_;
 	my $until = time + $PostgreSQL::Test::Utils::timeout_default;
@@ -52,8 +52,8 @@ sub session
 	return $self;
 }
 
-# What one query prints, errors too. A psql that has ended before it read the query
-# (there is no server yet) fails each pump() and still counts as pumpable: the
+# Output and errors of one query. If psql has ended before it read the query (because
+# there is no server yet), every pump() fails, but psql still counts as pumpable. So the
 # first failure ends the session.
 sub answer
 {

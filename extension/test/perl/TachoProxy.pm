@@ -1,5 +1,5 @@
-# A proxy between a client and a server that passes bytes on, until it is told
-# to hold, delay, cut or refuse them. A process of its own.
+# A proxy between a client and a server, as a process of its own. It passes bytes on, or
+# holds, delays, cuts or refuses them on request.
 package TachoProxy;
 
 use strict;
@@ -13,7 +13,7 @@ use POSIX ();
 use Socket qw(AF_UNIX PF_UNSPEC SOCK_STREAM SOL_SOCKET SO_LINGER);
 use Time::HiRes 'time';
 
-# Starts one. $to is the path of a socket, or HOST:PORT. It passes all.
+# Starts a proxy that passes everything. $to is the path of a socket, or HOST:PORT.
 sub start
 {
 	my ($class, $to) = @_;
@@ -33,17 +33,17 @@ sub start
 	return bless { pid => $pid, port => $listener->sockport, orders => $ours, owner => $$ }, $class;
 }
 
-# Where clients connect to, on 127.0.0.1.
+# The port on 127.0.0.1 for clients.
 sub port { return $_[0]{port} }
 
-# From now on, until the next call:
+# Sets the mode, which holds until the next call:
 #   pass       all bytes
 #   stall      none, in either direction; connections stay and are accepted
-#   refuse     no connection: those there are reset, new ones closed
-#   delay MS   each piece after so long
+#   refuse     no connections: existing ones are reset, new ones closed
+#   delay MS   each piece, MS milliseconds later
 #   trickle    one byte of the server's answers at a time
-#   cut N      after N more bytes of the server's answers their connection is closed, once
-# Returns when it holds.
+#   cut N      after N more bytes of the server's answers closes their connection, once
+# Returns when the mode is in effect.
 sub set
 {
 	my ($self, $mode, $number) = @_;
@@ -54,7 +54,7 @@ sub set
 	return;
 }
 
-# New connections go to another server.
+# Leads new connections to another server.
 sub lead
 {
 	my ($self, $to) = @_;
@@ -62,7 +62,7 @@ sub lead
 	return $self->set('lead', $to);
 }
 
-# Ends it, and every connection through it.
+# Ends the proxy and every connection through it.
 sub stop
 {
 	my ($self) = @_;
@@ -78,7 +78,7 @@ sub stop
 sub DESTROY { $_[0]->stop; return }
 
 # --- the process. A pair is { ends => [client, server], waiting => [to client, to
-# server] }; what waits is a list of [when, bytes].
+# server] }; `waiting` is a list of [time, bytes].
 
 sub _run
 {
@@ -106,7 +106,7 @@ sub _run
 	return;
 }
 
-# Seconds until something is due.
+# Seconds until the next bytes are due.
 sub _patience
 {
 	my ($self) = @_;

@@ -1,5 +1,4 @@
-# Helpers of the tests of tacho-record: a recorder, and questions to what it
-# has recorded.
+# Helpers of the tests of tacho-record: run a recorder, and read its history.
 package TachoRecord;
 
 use strict;
@@ -18,8 +17,8 @@ our @EXPORT_OK = qw(ask markers moment record record_file record_program run_rec
 
 my @started;
 
-# The program under test; tests are left out where there is none, or no
-# pg_stat_statements, which texts come from. Option: texts => 0, they are not needed.
+# The program under test. Skips the test if it is missing, or if pg_stat_statements is,
+# which the texts come from. Option: texts => 0, no texts are needed.
 sub record_program
 {
 	my (%opt) = @_;
@@ -31,8 +30,8 @@ sub record_program
 	return $program;
 }
 
-# Starts a recorder of a connection string into a directory. Fields: harness,
-# log (what it says). Options: interval => ms, args => [...].
+# Starts a recorder of a connection string into a directory. Fields: harness, log (its
+# messages). Options: interval => ms, args => [...].
 sub record
 {
 	my ($conninfo, $tape, %opt) = @_;
@@ -41,7 +40,7 @@ sub record
 		'--flush-interval', 1000, @{ $opt{args} // [] });
 }
 
-# Starts a recorder of the servers of a file.
+# Starts a recorder of the servers in a configuration file.
 sub record_file
 {
 	my ($file) = @_;
@@ -54,7 +53,7 @@ sub start
 	my (@arguments) = @_;
 	my $self = { log => '' };
 
-	# its sessions have the name that it gives them
+	# the recorder's own name of its sessions must be visible
 	delete local $ENV{PGAPPNAME};
 
 	$self->{harness} = IPC::Run::start(
@@ -64,7 +63,7 @@ sub start
 	return bless $self, 'TachoRecord::Recorder';
 }
 
-# A test that dies leaves none behind.
+# A test that dies leaves no recorder behind.
 END
 {
 	my $status = $?;
@@ -84,8 +83,7 @@ sub run_record
 	return ($? >> 8, $out, $error);
 }
 
-# The answer of a command of tacho, a list of rows; nothing as long as there is
-# no history.
+# Runs a command of tacho and returns its rows; none while there is no history.
 sub ask
 {
 	my ($tape, $command, @arguments) = @_;
@@ -172,7 +170,7 @@ sub signal
 	return;
 }
 
-# What it has said so far.
+# The messages so far.
 sub log
 {
 	my ($self) = @_;

@@ -1,4 +1,4 @@
-# What tacho.status() says, for tests of the sampler.
+# Reads tacho.status(), for tests of the sampler.
 package TachoStatus;
 
 use strict;
@@ -25,7 +25,7 @@ sub wait_for_metric
 	);
 }
 
-# Waits until everything made by now has been written.
+# Waits until all frames made so far have been written.
 sub wait_until_written
 {
 	my ($node) = @_;

@@ -1,4 +1,4 @@
-# tacho live in a terminal: tmux types keys and says what is seen.
+# Runs tacho live in a terminal: tmux types keys and returns the screen.
 package TachoTerminal;
 
 use strict;
@@ -11,7 +11,7 @@ use Time::HiRes 'usleep';
 
 our @EXPORT_OK = qw(live_program);
 
-# The program under test; tests are left out where there is none, or no tmux.
+# The program under test. Skips the test if it or tmux is missing.
 sub live_program
 {
 	my $program = dirname($ENV{TACHO_PROGRAM}) . '/tacho-live';
@@ -21,8 +21,8 @@ sub live_program
 	return $program;
 }
 
-# Terminals that were there: each has a tmux of its own, since one that is told
-# to end may still let others in.
+# Number of terminals so far. Each has a tmux server of its own, because a server that
+# is ending may still accept connections.
 my $terminals = 0;
 
 # Runs a command of a shell in a terminal of 120 columns and 40 lines.
@@ -62,7 +62,7 @@ sub line
 	return;
 }
 
-# Waits until the screen shows it; returns the screen, or fails.
+# Waits until the screen matches; returns the screen, or fails.
 sub shows
 {
 	my ($self, $pattern, $name) = @_;

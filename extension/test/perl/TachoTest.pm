@@ -15,9 +15,9 @@ use Test::More;
 our @EXPORT_OK = qw(at refusal tacho_cluster tacho_session server_ms
   wait_for_marker wait_for_ticks);
 
-# A started cluster that records into its own directory, at its interval also
-# on a machine so busy that a sample takes long. Its sampler has begun: what
-# status() says of it is there.
+# A started cluster that records into its own directory. It keeps its interval even on a
+# machine so busy that a sample takes long. Its sampler has begun, so status() has its
+# values.
 # Options: conf => extra lines, interval => '100ms', extension => 0 to leave
 # CREATE EXTENSION out, start => 0 to leave it stopped.
 sub tacho_cluster
@@ -66,8 +66,8 @@ sub tacho_session
 	return bless $self, 'TachoTest::Session';
 }
 
-# What a client is told that is not let in. It is given no statement to read,
-# which it could leave behind.
+# The error message for a client that may not connect. The client reads no statement
+# from its input, which could be left unread.
 sub refusal
 {
 	my ($node, $user) = @_;
@@ -139,7 +139,7 @@ sub type
 
 	$self->{in} .= "$line\n";
 
-	# pump() would wait for output, too, which a statement need not have.
+	# pump() would also wait for output, which a statement need not have.
 	while (length $self->{in})
 	{
 		$self->{harness}->pump_nb;

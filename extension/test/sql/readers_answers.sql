@@ -1,4 +1,4 @@
--- Each function answers a small history with the values one can count.
+-- Each function returns the values that one can count in a small history.
 create extension tacho;
 \getenv testdir PG_ABS_SRCDIR
 \set history :testdir /data/history.psql
@@ -17,7 +17,7 @@ select vcpus, ticks_expected, ticks_observed, ticks_failed, coverage_pct
 select avg_aas, ticks_expected, ticks_observed, coverage_pct
 	from tacho.aas(since => '2026-01-05 11:59:40+00', until => '2026-01-05 12:00:20+00', node => :'node');
 
--- nothing observed is null, nobody active is zero
+-- without ticks a value is null, without active sessions it is zero
 select source, avg_aas, peak_aas, p99_aas, ticks_observed
 	from tacho.aas(since => '2026-01-05 10:00+00', until => '2026-01-05 10:01+00', node => :'node');
 select source, avg_aas, peak_aas, p99_aas, ticks_observed
@@ -55,24 +55,24 @@ select bucket_start, aas, chart
 	from tacho.chart(:window, bucket => '10 seconds', width => 20, ascii => true);
 select metric, value from tacho.summary(:window) where metric in ('avg_aas', 'top_wait_1', 'coverage_pct');
 
--- settings of the session change how values are shown, not what they are
+-- settings of the session change the form of values, not the values
 set timezone = 'Asia/Tokyo';
 set datestyle = 'German';
 set intervalstyle = 'iso_8601';
 select bucket_start, avg_aas from tacho.timeline(since => '05.01.2026 21:00', until => '05.01.2026 21:00:20', bucket => 'PT10S', node => :'node');
 select grain from tacho.aas(:window);
 
--- buckets are those of the session's time zone, unless tz is given
+-- buckets follow the session's time zone, unless tz is given
 set datestyle = 'ISO';
 set timezone = 'Europe/Berlin';
 select bucket_start, ticks_observed from tacho.timeline(since => '2026-01-04 23:00+00', until => '2026-01-05 23:00+00', bucket => '1 day', node => :'node');
 select bucket_start, ticks_observed from tacho.timeline(since => '2026-01-04 23:00+00', until => '2026-01-05 23:00+00', bucket => '1 day', tz => 'Asia/Kathmandu', node => :'node');
 set timezone = '<+02>-02';
 select bucket_start from tacho.chart(since => '2026-01-05 11:00+00', until => '2026-01-05 12:00:20+00', bucket => '6 hours', node => :'node') where bucket_start is not null;
--- a zone that this server knows, and the program does not
+-- a zone that the server knows, but the program does not
 set timezone = 'FOO5BAR';
 select bucket_start at time zone 'UTC' from tacho.timeline(since => '2026-01-05 12:00+00', until => '2026-01-05 12:00:20+00', bucket => '1 day', node => :'node');
--- a moment without a zone is one of tz
+-- a time without a zone is in the zone tz
 set timezone = 'Europe/Berlin';
 select period_start, period_end from tacho.report(at => '2026-01-05 21:00', tz => 'Asia/Tokyo', node => :'node');
 select period_start, period_end from tacho.report(at => '2026-01-05 13:00', node => :'node');

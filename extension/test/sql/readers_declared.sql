@@ -1,4 +1,4 @@
--- What the extension declares: signatures, comments, privileges. A change
+-- Declarations of the extension: signatures, comments, privileges. A change
 -- here is a change of the interface.
 create extension tacho;
 \pset format unaligned
@@ -30,7 +30,7 @@ select format(E'%s(\n    %s)\n  -> %s', proname,
 	where filters is null
 	order by proname;
 
--- which are the same everywhere: all of a type, with the same default
+-- the filters are the same everywhere: one type, one default
 select distinct regexp_replace(filter, '^[a-z_]+ ', '') as kind
 	from declared, unnest(string_to_array(filters, ', ')) as filter;
 select count(distinct filters) from declared;
@@ -67,7 +67,7 @@ select distinct l.lanname, provolatile, proparallel, prosecdef, proretset,
 		and prosrc in ('tacho_reader', 'tacho_status')
 	order by prosrc;
 
--- who may execute: the owner and pg_read_all_stats, never everybody
+-- the owner and pg_read_all_stats may execute them, PUBLIC may not
 select proname, has_function_privilege('pg_read_all_stats', oid, 'execute') as stats,
 		exists (select from aclexplode(proacl) where grantee = 0) as everybody
 	from pg_proc
@@ -75,7 +75,7 @@ select proname, has_function_privilege('pg_read_all_stats', oid, 'execute') as s
 		and prosrc in ('tacho_reader', 'tacho_status')
 	order by proname;
 
--- the schema goes with the extension; one that was there before is refused
+-- the schema is dropped with the extension; an existing schema is refused
 drop view declared;
 drop extension tacho;
 select to_regnamespace('tacho');

@@ -1,4 +1,4 @@
--- What is counted, and as what. Every value is exact.
+-- Counters of each kind of statement. Every value is exact.
 create extension tacho;
 set tacho.statements_track = 'top';
 set tacho.statements_track_utility = on;
@@ -38,7 +38,7 @@ execute known (3);
 select * from seen where query !~ '^deallocate';
 deallocate known;
 
--- what fails is no call, and says why
+-- a failed execution is no call; its error is counted
 select tacho.statements_reset() is not null as reset;
 select 1 / (n - 1) from numbers where n = 1;
 select n / 0 from numbers where n = 2;
@@ -111,7 +111,7 @@ select calls = (select sum(b) from unnest(histogram) b) as all_calls,
 		mean_exec_time = total_exec_time / calls as mean, stddev_exec_time
 	from tacho.statements where query ~ '^select pg_sleep';
 
--- ... also after the extremes were reset, which are of later executions then
+-- ... also after a reset of the extremes, which then cover later executions only
 select tacho.statements_reset() is not null as reset;
 select pg_sleep(0.05);
 select tacho.statements_reset(0, 0, 0, true) is not null as reset;
@@ -119,7 +119,7 @@ select pg_sleep(0.001);
 select calls, p99_exec_time > 30 as p99
 	from tacho.statements where query ~ '^select pg_sleep';
 
--- others see what the server reports: the EXECUTE, which is not counted
+-- other views show the EXECUTE, as the server does; it is not counted
 prepare looking as select query_id from pg_stat_activity where pid = pg_backend_pid();
 execute looking \gset
 select :query_id <> 0 as reported, count(*) from tacho.statements where queryid = :query_id;

@@ -1,4 +1,4 @@
--- What a major version of PostgreSQL cannot tell is null, and nothing else is.
+-- A counter that a major version of PostgreSQL lacks is null; no other is.
 create extension tacho;
 select current_setting('server_version_num')::int / 10000 as major \gset
 create table public.things (n int);
@@ -29,7 +29,7 @@ select key
 	where value = 'null' and key not in (select name from added)
 	order by key collate "C";
 
--- and what it can tell is counted
+-- the others are counted
 select calls, rows, shared_blks_hit > 0 as blocks,
 		case when :major >= 19
 			then generic_plan_calls = 2 and custom_plan_calls = 0

@@ -1,4 +1,4 @@
--- Reset, of everything, of some, and of extremes only.
+-- Resets all statistics, some, and extremes only.
 create extension tacho;
 select oid as dbid from pg_database where datname = current_database() \gset
 select oid as userid from pg_roles where rolname = current_user \gset
@@ -38,20 +38,20 @@ select s.calls, s.total_exec_time = b.total_exec_time as total,
 		s.minmax_stats_since = :'at' as minmax_since,
 		i.stats_reset < :'at' as info
 	from tacho.statements s join public.before b using (queryid), tacho.statements_info i;
--- the next execution is both, although there were calls before
+-- the next execution is minimum and maximum, although there were calls before
 select 4 as kept;
 select s.calls, s.min_exec_time > 0 as min, s.min_exec_time = s.max_exec_time as same,
 		s.total_exec_time - b.total_exec_time - s.min_exec_time < 1e-9 as last
 	from tacho.statements s join public.before b using (queryid);
 drop table public.before;
 
--- all touched entries and the function carry one time
+-- all affected entries get the time that the function returns
 select 1, 1 as gone;
 select tacho.statements_reset(0, :dbid, 0, true) as at \gset
 select count(*) > 2 as several, bool_and(minmax_stats_since = :'at') as same
 	from tacho.statements where dbid = :dbid and stats_since < :'at';
 
--- a text comes with its entry, and can be asked for by age
+-- a text is as old as its entry; texts can be selected by age
 select text_since = stats_since as same from tacho.statements where query = 'select $1 as kept';
 select count(*) from tacho.statements(false) where query is not null;
 select now() as now \gset

@@ -1,8 +1,8 @@
 /*
  * scan.c
- *	  Tests of what a scan reads of an entry (session_scan.c) that another process
- *	  changes, and of a PGPROC that nobody uses any more. Prints a line a test,
- *	  "ok - name" or what differs; built and run by 181_units.pl.
+ *	  Tests of session_scan.c: an entry that another process changes during the
+ *	  scan, and a free PGPROC. Prints a line a test, "ok - name" or the
+ *	  difference; built and run by 181_units.pl.
  *
  * Copyright (c) 2026, tacho contributors
  */
@@ -10,7 +10,7 @@
 
 #include <arpa/inet.h>
 
-/* whoever copies is overtaken by another process */
+/* called during a copy: another process changes the source */
 static void (*meanwhile) (void);
 
 static void
@@ -33,7 +33,7 @@ copy_and_wait(void *to, const void *from, size_t size)
 #define SLOTS	2
 #define PID		42
 
-/* ---- what the server and the other files would provide ---- */
+/* ---- provided by the server and other files ---- */
 
 static char application[NAMEDATALEN];
 static char activity[NAMEDATALEN];
@@ -110,7 +110,7 @@ address_of(const SlotIdentity *identity)
 	return ((const struct sockaddr_in *) &identity->client_addr.addr)->sin_addr.s_addr;
 }
 
-/* A session in slot 1, of a process that PGPROC 1 belongs to. */
+/* Makes a session in slot 1, whose process owns PGPROC 1. */
 static PgBackendStatus *
 session(void)
 {
@@ -129,7 +129,7 @@ session(void)
 	return entry;
 }
 
-/* The new session has written all of its entry. */
+/* The new session completes its entry. */
 static void
 finish_entry(void)
 {

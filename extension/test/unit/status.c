@@ -1,15 +1,15 @@
 /*
  * status.c
- *	  Tests of what the sampler tells about itself (core/status.c): a process that
- *	  is stopped in the middle of a copy keeps nobody, and no copy is half of one
- *	  status and half of another. Prints a line a test, "ok - name" or what differs;
- *	  built and run by 181_units.pl.
+ *	  Tests of the sampler's status (core/status.c): a process that is stopped
+ *	  in the middle of a copy blocks no other, and no copy mixes two statuses.
+ *	  Prints a line a test, "ok - name" or the difference; built and run by
+ *	  181_units.pl.
  *
  * Copyright (c) 2026, tacho contributors
  */
 #include "postgres.h"
 
-/* copies of this program stop in the middle while something else happens */
+/* called in the middle of a copy */
 static void (*meanwhile) (void);
 
 static void
@@ -35,7 +35,7 @@ static TachoShared shared;
 TachoShared *tacho_shared = &shared;
 static int64 seen;
 
-/* A status whose first and last fields are this number. */
+/* Publishes a status whose first and last fields are this number. */
 static void
 publish(int64 number)
 {
@@ -51,7 +51,7 @@ publish_thrice(void)
 		publish(number);
 }
 
-/* The number of what is published, -1 when its fields differ. */
+/* The number of the published status, -1 if its fields differ. */
 static int64
 read_number(void)
 {

@@ -1,11 +1,11 @@
 /*
  * stripes.c
- *	  Holds the locks of an entry's stripes, as a writer does that the operating
- *	  system has stopped at the worst moment. For 109_statements_stripes.pl,
- *	  which builds it; not part of the extension.
+ *	  Holds the locks of an entry's stripes, as a writer does that the
+ *	  operating system has stopped at the worst moment.
+ *	  109_statements_stripes.pl builds it; not part of the extension.
  *
- * A stripe's lock is a bit that belongs to no process, so one statement takes
- * it and another one gives it back. The lock of a partition belongs to the
+ * A stripe's lock is a bit that belongs to no process, so one statement can
+ * lock it and another one unlock it. The lock of a partition belongs to the
  * process that holds it.
  *
  * Copyright (c) 2026, tacho contributors
@@ -20,7 +20,7 @@
 #include "miscadmin.h"
 #include "utils/builtins.h"
 
-/* the way into the shared memory, with settings that do not matter here */
+/* gives access to the shared memory; its settings do not matter here */
 #include "statements/statements_memory.c"
 
 PG_MODULE_MAGIC;
@@ -38,7 +38,7 @@ int			tacho_query_text_memory = 0;
 int			tacho_query_text_memory_reserved = 0;
 StatementsAlias statements_alias;
 
-/* The entry of a query identifier, which there must be one of. */
+/* The only entry of a query identifier. */
 static StatementEntry *
 entry_of(int64 query_id)
 {
@@ -65,7 +65,10 @@ stripe_of(StatementEntry *entry, int i)
 	return i < stripe_count(group) ? entry_stripe(entry, group, i) : NULL;
 }
 
-/* Locks a stripe that others write to; raises if nobody unlocks it for 30 s. */
+/*
+ * Locks a stripe that others use; raises an error if it stays locked for 30
+ * s.
+ */
 static void
 lock_soon(Stripe *stripe)
 {
@@ -79,7 +82,7 @@ lock_soon(Stripe *stripe)
 	elog(ERROR, "a stripe stays locked");
 }
 
-/* Locks the first `n` stripes of a query's entry; returns how many it has. */
+/* Locks the first `n` stripes of a query's entry; returns their number. */
 Datum
 stripes_lock(PG_FUNCTION_ARGS)
 {
@@ -93,7 +96,7 @@ stripes_lock(PG_FUNCTION_ARGS)
 	PG_RETURN_INT32(i);
 }
 
-/* Unlocks all that are locked; nobody else may be writing. */
+/* Unlocks all locked stripes; no other process may be writing. */
 Datum
 stripes_unlock(PG_FUNCTION_ARGS)
 {
@@ -107,9 +110,9 @@ stripes_unlock(PG_FUNCTION_ARGS)
 }
 
 /*
- * Locks stripes of a query's entry, one after the other at random, each for
- * 100 us, until a file is there: so many processors as would be at it. Returns
- * how often it has had one.
+ * Locks random stripes of a query's entry, one after the other, each for 100
+ * us, until a file exists. Simulates many processors that use the entry.
+ * Returns how often it got a lock.
  */
 Datum
 stripes_storm(PG_FUNCTION_ARGS)
@@ -134,8 +137,9 @@ stripes_storm(PG_FUNCTION_ARGS)
 }
 
 /*
- * Holds the lock of the partition of a query's entry (of what is of no query:
- * 0) until a file is there, or for so many seconds. True if the file came.
+ * Holds the partition lock of a query's entry until a file exists, or for a
+ * number of seconds. Query 0 selects the entry without a query. True if the
+ * file came.
  */
 Datum
 stripes_hold(PG_FUNCTION_ARGS)
@@ -157,7 +161,7 @@ stripes_hold(PG_FUNCTION_ARGS)
 	PG_RETURN_BOOL(came);
 }
 
-/* Gives all entries as many chances as one can have. */
+/* Gives all entries the most chances. */
 Datum
 stripes_hot(PG_FUNCTION_ARGS)
 {
@@ -168,7 +172,7 @@ stripes_hot(PG_FUNCTION_ARGS)
 	PG_RETURN_VOID();
 }
 
-/* Slots that sweeps have been given so far. */
+/* Number of slots that the hand has passed. */
 Datum
 stripes_hand(PG_FUNCTION_ARGS)
 {
@@ -177,7 +181,7 @@ stripes_hand(PG_FUNCTION_ARGS)
 	PG_RETURN_INT64(pg_atomic_read_u32(&statements_memory.shared->hand));
 }
 
-/* Number of the stripes that have counted executions. */
+/* Number of stripes that have counted executions. */
 Datum
 stripes_used(PG_FUNCTION_ARGS)
 {

@@ -1,9 +1,10 @@
 /*
  * units.c
- *	  Tests of the parts of the sampler that know no server: slot_clock.c,
- *	  budget.c, host.c, spawner.c. Prints a line a test, "ok - name" or what differs.
+ *	  Tests of the parts of the sampler that need no server: slot_clock.c,
+ *	  budget.c, host.c, spawner.c. Prints a line a test, "ok - name" or the
+ *	  difference.
  *
- * usage: units DIRECTORY, which holds machines as 181_units.pl makes them.
+ * usage: units DIRECTORY, which has the machines that 181_units.pl makes.
  *
  * Copyright (c) 2026, tacho contributors
  */
@@ -18,7 +19,7 @@
 #include "sampler/budget.h"
 #include "sampler/slot_clock.h"
 
-/* what the server's libraries would provide */
+/* provided by the server's libraries otherwise */
 #undef printf
 #undef snprintf
 #undef vsnprintf
@@ -123,7 +124,7 @@ another_interval_goes_on_counting(void)
 
 /* ---- budget.c ---- */
 
-/* Lets seconds pass in which the sampler uses a share of a CPU. */
+/* Lets seconds pass while the sampler uses a share of a CPU. */
 static int
 spend(Budget *budget, int seconds, double percent, double limit, int64 *boot,
 	  int64 *cpu)
@@ -228,7 +229,7 @@ the_host_is_read(void)
 
 /* ---- spawner.c ---- */
 
-/* The functions of the server's library that it calls. */
+/* Functions of the server's library that spawner.c calls. */
 #if !HAVE_DECL_STRLCPY
 size_t
 strlcpy(char *to, const char *from, size_t size)
@@ -249,7 +250,7 @@ join_path_components(char *path, const char *head, const char *tail)
 	strcat(strcat(path, "/"), tail);
 }
 
-/* What a shell command prints that is started as the program is. */
+/* Runs a shell command as the program is started, and reads its output. */
 static void
 run_shell(char *command, char *out, size_t size)
 {
@@ -279,7 +280,7 @@ a_program_gets_three_descriptors_and_two_variables(void)
 {
 	char		out[1000];
 
-	/* as a socket or a file of the server that is not marked */
+	/* like a socket or file of the server that is not marked close-on-exec */
 	dup2(open("/dev/null", O_RDONLY), 77);
 	setenv("TZDIR", "/zones", 1);
 	setenv("SECRET", "s3cret", 1);
