@@ -1,6 +1,6 @@
-# The postmaster is process 1, as in a container, and what the server has
-# started is slow to die: it ends when its backend has gone, by a signal. The
-# server takes no such process for a crashed backend.
+# The postmaster is process 1, as in a container, and a process that the server has
+# started is slow to die: a signal ends it after its backend is gone. The server must
+# not take such a process for a crashed backend.
 use strict;
 use warnings;
 use FindBin;
@@ -17,7 +17,7 @@ use Test::More;
 my $missing = hold_missing() || container_missing();
 plan skip_all => $missing if $missing;
 
-# What a program does: the real one, and one that never ends.
+# Behaviour of the program: the real one, and one that never ends.
 my $real = q{exec $program, @ARGV};
 my $silent = q{note('pid', $$); sleep 1000 while 1};
 
@@ -33,7 +33,7 @@ sub hold { return TachoHold::hold($_[0]) // die "$@\n"; }
 
 sub recording { return wait_for_metric($node, 'recording', "value = 'on'"); }
 
-# Neither a session nor a worker has ended but by what this test did.
+# No session or worker has ended, except those that this test ended.
 sub unharmed
 {
 	my ($name) = @_;
@@ -56,8 +56,8 @@ my %programs = (
 	'what a script has left behind' =>
 	  q{my $pid = fork; if (!$pid) { fork and exit; note('pid', $$); sleep 1000 while 1 } waitpid $pid, 0; sleep 1000 while 1});
 
-# A session with a reader whose program runs $code; the process that the code
-# names, which is held from now on.
+# A session with a reader whose program runs $code. Also returns the process that $code
+# notes, which is held from now on.
 sub busy_session
 {
 	my ($code, $setting) = @_;
@@ -79,7 +79,7 @@ sub without_reader
 		"SELECT count(*) = 0 FROM pg_stat_activity WHERE application_name = 'reader'");
 }
 
-# The program ends now, whose backend has gone, by SIGKILL.
+# The program, whose backend is gone, ends only now, by SIGKILL.
 sub ends_late
 {
 	my ($program, $name) = @_;
@@ -92,7 +92,7 @@ sub ends_late
 	return unharmed($name);
 }
 
-# At the end the writer's parent is the only one.
+# Waits until the writer's parent is the only parent.
 sub wait_for_parents
 {
 	for (1 .. 10 * $PostgreSQL::Test::Utils::timeout_default)
@@ -121,14 +121,14 @@ $node->safe_psql('postgres', 'SELECT pg_terminate_backend(' . backend() . ')');
 ok(without_reader(), 'a backend is terminated');
 ends_late($program, 'the program of a terminated backend');
 
-# A program that ends by a signal of its own when its backend has gone.
+# A signal of its own ends a program after its backend is gone.
 ($session, $program) = busy_session($silent);
 $node->safe_psql('postgres', 'SELECT pg_terminate_backend(' . backend() . ')');
 without_reader();
 kill 'ABRT', $program;
 ends_late($program, 'a program that aborts');
 
-# The writer, whose sampler is terminated and whose successor waits for it.
+# The writer of a terminated sampler; the next writer waits for it.
 sub held_writer { return hold(pid_outside($server, metric($node, 'writer_pid'))); }
 
 ok(wait_until_written($node), 'the writer works');
@@ -143,7 +143,7 @@ ok(gone_from($writer), 'its writer is killed');
 ok(recording(), 'the next one records');
 unharmed('a writer of a terminated sampler');
 
-# A crash of the server, by this test: programs that outlive it make no other.
+# This test crashes the server: programs that outlive the crash cause no other.
 ($session, $program) = busy_session($silent);
 $writer = held_writer();
 kill 'KILL', pid_outside($server, backend());
@@ -159,7 +159,7 @@ ok(gone_from($writer), 'its writer is killed');
 ok(recording(), 'the server records after the crash');
 unharmed('after the crash');
 
-# Each stop ends all; programs that would not end are no hindrance.
+# Each stop ends everything, even programs that would not end.
 for my $signal (qw(QUIT INT))
 {
 	behave($node, $silent);

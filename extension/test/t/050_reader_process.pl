@@ -1,5 +1,5 @@
-# How a reader function runs the program, and what it makes of its output,
-# its messages and every kind of bad end.
+# A reader function runs the program. Tests its use of the program's output, messages
+# and every kind of bad end.
 use strict;
 use warnings;
 use FindBin;
@@ -21,8 +21,8 @@ sub rows
 		'SELECT * FROM ' . ($call // 'tacho.summary()'));
 }
 
-# What psql says then: messages with SQLSTATE, detail and hint. The default
-# call does not ask about the present, so that nothing is said about that.
+# Messages of psql with SQLSTATE, detail and hint. The default call ends in the past, so
+# there is no notice about the present.
 sub messages
 {
 	my ($code, $call) = @_;
@@ -40,8 +40,8 @@ sub messages
 	return $stderr;
 }
 
-# The program is started with the arguments as they are. Where tz is not
-# given, the time zone of the session goes along.
+# The program gets the arguments unchanged. If tz is not given, it gets the session's
+# time zone.
 $ENV{PGTZ} = 'Europe/Berlin';
 is( rows(<<'END', q{tacho.samples(since => '2026-01-02 03:04:05.6+01', n => 7, application => E'a''b"\t$(id);', by_leader => true)}),
 s/\t/\\t/ for @ARGV;
@@ -112,7 +112,7 @@ is( rows(q{answer([ 'long', 'y' x 20e6 ])},
 		q{(SELECT metric, length(value) FROM tacho.summary()) x}),
 	'long|20000000', 'a long row');
 
-# Output that makes no sense
+# Unexpected output
 my $versions =
   'HINT:  The tacho program and the extension are of different versions: install both from the same release.';
 is( messages(q{print "metric\nx\n\\\\.\n"}),
@@ -182,13 +182,13 @@ is( messages(q{print STDERR "memory allocation of 999 bytes failed\n"; kill 'ABR
 	  . 'HINT:  Ask for a shorter window or fewer rows.',
 	'out of memory');
 
-# status() answers all the same, with the failure as a row.
+# status() answers even then, with the failure as a row.
 like(
 	rows(q{print STDERR "ERROR\t58030\tthe tape is torn\t\tMend it.\n"; exit 1}, 'tacho.status()'),
 	qr/^tape_error\|the tape is torn\ntape_error_hint\|Mend it\.$/m,
 	'status() of a tape that cannot be read');
 
-# Arguments no program is asked about
+# Arguments that are refused before a program starts
 for my $case (
 	[ q{tacho.aas(since => 'infinity')}, qq{ERROR:  22023: argument "since" must not be infinite\nHINT:  Leave it out to use its default.} ],
 	[ q{tacho.aas(until => '20000-01-01')}, qq{ERROR:  22008: argument "until" is out of range\nDETAIL:  It must lie between the years 1 and 9999.} ],
@@ -200,7 +200,7 @@ for my $case (
 	is(messages('die', $call), $expected, $call);
 }
 
-# A program that has gone; the server goes on.
+# A missing program; the server continues.
 unlink $program;
 is( messages('', 'tacho.aas()'),
 	qq{ERROR:  38000: could not start program "$program": No such file or directory\n}

@@ -1,6 +1,6 @@
-# Reader functions work wherever a query does: in a read-only transaction, in
-# a parallel plan, in a cursor, in PL/pgSQL, on a standby. Where the library
-# was not loaded at server start they say so.
+# Reader functions work wherever a query does: in a read-only transaction, in a parallel
+# plan, in a cursor, in PL/pgSQL, on a standby. If the library was not loaded at server
+# start, they say so.
 use strict;
 use warnings;
 use FindBin;

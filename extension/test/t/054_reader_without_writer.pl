@@ -1,5 +1,5 @@
-# Without a writer nothing is recorded: whoever asks about the present is told
-# why, with the answer.
+# Without a writer nothing is recorded. An answer about the present then comes with the
+# reason.
 use strict;
 use warnings;
 use FindBin;

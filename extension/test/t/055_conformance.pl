@@ -25,7 +25,7 @@ sub exact_json
 	return $json->decode($text);
 }
 
-# Of the objects in a document only the members expected.
+# The members of a document that also the expected document has.
 sub expected_part
 {
 	my ($got, $expected) = @_;
@@ -41,7 +41,7 @@ my %file = map { m{([^/]+)\.json$} ? ($1 => exact_json(slurp_file($_))) : () }
   glob "$data/cases/*.json";
 ok(scalar(keys %file), 'there are cases');
 
-# Every input is a node of its own, imported before the server starts.
+# Every input is a node, imported before the server starts.
 for my $name (sort keys %file)
 {
 	my %with = %{ $file{$name}{with} // {} };
@@ -64,7 +64,7 @@ SELECT proname, name, type::regtype
 {
 	my ($function, $column, $type) = split /\|/, $line;
 
-	$function =~ s/^_//;	# read by a function in SQL of that name
+	$function =~ s/^_//;	# read by an SQL function of that name
 
 	$type{$function}{$column} = $type;
 	push @{ $columns{$function} }, $column;
@@ -108,7 +108,7 @@ sub psql_of
 	return ($stdout, $stderr);
 }
 
-# The rows of a call: the columns each expected row names.
+# The rows of a call, with the columns that each expected row has.
 sub rows_of
 {
 	my ($case, $call) = @_;
@@ -156,7 +156,7 @@ sub normalized
 	];
 }
 
-# Those parts of an error that the case names
+# The parts of an error that the case names
 sub error_of
 {
 	my ($case, $call) = @_;

@@ -22,7 +22,7 @@ for my $hour (0 .. 1)
 }
 IPC::Run::run([ "$FindBin::RealBin/../data/import.sh", $tape, 'abc' ], '<', \$csv) or die 'could not import';
 
-# The rows of a plan in SQL, as objects. Roles see it as they see answers.
+# The rows of a plan in SQL, as objects. Roles see the same plans as answers.
 sub plan_in_sql
 {
 	my ($call, $role) = @_;
@@ -38,7 +38,7 @@ sub plan_in_sql
 	return $json->decode($rows);
 }
 
-# The same of the command line.
+# The same plan from the command line.
 sub plan_of_program
 {
 	my ($rows, $errors);
@@ -78,12 +78,12 @@ for my $case (
 	is_deeply($got, plan_of_program(@words, @options), 'as the command line says') or diag(explain($got));
 }
 
-# A role that may only see its own has a plan of its own.
+# A role that sees only its own sessions has its own plan.
 $node->safe_psql('postgres', q{CREATE ROLE alice; GRANT EXECUTE ON FUNCTION tacho.explain TO alice});
 is(plan_in_sql("'top', $window[0]", 'alice')->[0]{why}, 'totals know no filter',
 	'a filter by the role that asks is in the plan');
 
-# What has no plan, and what the function does not take, is said.
+# A function without a plan, and an unknown argument, are errors.
 for my $case (
 	[ q{'sessions'}, '22023', 'function "sessions" has no plan' ],
 	[ q{'horoscope'}, '42704', 'function "horoscope" does not exist' ],

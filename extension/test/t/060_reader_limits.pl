@@ -1,5 +1,5 @@
-# No more readers than tacho.max_readers run in the whole server, each with its
-# share of tacho.reader_memory. However one ends, it makes room for the next.
+# At most tacho.max_readers readers run in the whole server, each with its share of
+# tacho.reader_memory. A reader that ends, in whatever way, makes room for another one.
 use strict;
 use warnings;
 use FindBin;
@@ -59,7 +59,7 @@ sub busy
 
 sub cancel { my ($session) = @_; return $node->safe_psql('postgres', "SELECT pg_cancel_backend($session->{pid})"); }
 
-# As many run as may, whatever was before, and no one more.
+# Two readers can run, whatever happened before, and a third cannot.
 sub no_place_is_lost
 {
 	my ($after) = @_;
@@ -115,7 +115,7 @@ no_place_is_lost('after programs that did not start');
 $node->safe_psql('postgres', "SELECT pg_terminate_backend($_->{pid}, 60000)") for @sessions;
 no_place_is_lost('after backends that were terminated');
 
-# Shared memory is made anew when the server recovers from a crash.
+# Shared memory is made again when the server recovers from a crash.
 @sessions = busy(2);
 kill 'KILL', $sessions[0]{pid};
 $node->poll_query_until('postgres',

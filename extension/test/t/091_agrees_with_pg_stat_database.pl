@@ -1,10 +1,9 @@
-# Over a window in which every session has ended, the time PostgreSQL counted
-# as active equals the sampled time of leader sessions that were active. Load
-# of one moment resembles that of the moment before (sessions queue for a row,
-# the machine pauses), so the error of the average comes from how much whole
-# seconds differ, not from a number of samples taken as independent. A sampler
-# that waits for a CPU sees what is left when others have run: as much as can
-# change while it waits.
+# The window has only sessions that ended in it. So the active time that PostgreSQL
+# counted equals the sampled time of active leader sessions. The load of one moment
+# resembles the load of the moment before (sessions queue for a row, the machine
+# pauses), so samples are not independent. The error of the average is therefore
+# computed from the differences between whole seconds. A sampler that waits for a CPU
+# sees the state after others have run: any state that can come about during its wait.
 use strict;
 use warnings;
 use FindBin;
@@ -34,7 +33,7 @@ UPDATE pgbench_branches SET bbalance = bbalance + 1;
 
 $node->poll_query_until('postgres',
 	"SELECT count(*) = 0 FROM pg_stat_activity WHERE datname = 'measured'");
-# How long the sampler has waited for a CPU.
+# Time that the sampler has waited for a CPU.
 my $sampler = metric($node, 'sampler_pid');
 
 sub queued_ms
@@ -67,15 +66,15 @@ my @seconds = split /\n/, $node->safe_psql('postgres',
 	"SELECT avg_aas FROM tacho.timeline(bucket => '1 second',
 	   since => @{[at($since)]}, until => @{[at($until)]}, $window)");
 
-# The seconds in which the load began and ended say nothing of how even it was,
-# nor do those without a tick.
+# The seconds in which the load began and ended show nothing about its variation; nor do
+# seconds without a tick.
 @seconds = grep { $_ ne '' } @seconds[2 .. $#seconds - 2];
 my $mean = sum(@seconds) / @seconds;
 my $error = sqrt(sum(map { ($_ - $mean)**2 } @seconds) / (@seconds - 1) / @seconds);
 
-# What four clients did while a busy machine let no tick happen is unknown; so
-# is whether a tick saw them before or after what they began (three statements
-# a transaction) and ended while it waited for its CPU.
+# The activity of four clients in slots without a tick, on a busy machine, is unknown.
+# So is the activity that began (three statements a transaction) and ended while a tick
+# waited for its CPU: the tick may have seen the state before or after.
 my $span = $until - $since;
 my $changed = $waited / $ticks * 2 * 3 * $transactions / $span;
 my $allowed = $span * (5 * $error + 4 * $missed + $changed);

@@ -1,5 +1,5 @@
-# Six times the postmaster is killed. What was recorded before stays readable,
-# and each outage is marked with its exact bounds.
+# The postmaster is killed six times. The history before stays readable, and each outage
+# has a marker with its exact bounds.
 use strict;
 use warnings;
 use FindBin;
@@ -20,7 +20,7 @@ sub observed
 	);
 }
 
-# A server starts when the last process of its predecessor has gone.
+# A server starts only when the last process of its earlier life has ended.
 sub start_again
 {
 	for (1 .. 10 * $PostgreSQL::Test::Utils::timeout_default)
@@ -37,7 +37,7 @@ for my $round (1 .. $rounds)
 {
 	my $from = server_ms($node);
 	wait_for_ticks($node, 10, $from);
-	# the newest of ten ticks is later than this: no other one comes before it
+	# the newest of ten ticks is later than this, so no earlier tick can still come
 	my $to = $from + 800;
 	my ($since, $until) = map { at($_) } ($from, $to);
 	push @kept, [ $since, $until, observed($since, $until) ];

@@ -1,4 +1,5 @@
-# More statements than entries: hot ones stay, nothing is lost unaccounted.
+# With more statements than entries, hot entries stay and every execution is accounted
+# for.
 
 use strict;
 use warnings;
@@ -13,7 +14,7 @@ max_connections = 60
 tacho.query_text_memory = 1MB
 });
 
-# calls counted anywhere, with those of this question left out
+# calls counted in all entries, without those of this query
 my $counted = q{
 	select sum(calls) + (select skipped from tacho.statements_info)
 		from tacho.statements
@@ -38,7 +39,7 @@ END
 reset_all();
 my $executed = run_pgbench($node, $hot, '-c', 16, '-j', 2, '-t', 1250);
 is($executed, 20000, 'all transactions were done');
-# the reset itself and these questions are evicted as well, so they are known
+# the reset and these queries are evicted too, so their number is known
 is($node->safe_psql('postgres', q{
 	select sum(calls) filter (where query ~ '^with')
 			+ sum(calls) filter (where queryid is null)
@@ -69,7 +70,7 @@ is($node->safe_psql('postgres', q{
 		from tacho.statements}),
 	1503, 'entries + evicted + skipped = executed, in turns');
 
-# texts of evicted statements are given back
+# the memory of evicted texts is freed
 reset_all();
 my $base = $node->safe_psql('postgres', 'select text_bytes from tacho.statements_info');
 run_pgbench($node, $hot, '-c', 8, '-j', 2, '-t', 1000);
@@ -79,8 +80,8 @@ is($node->safe_psql('postgres', "select text_bytes - $base from tacho.statements
 is($node->safe_psql('postgres', 'select texts_missing from tacho.statements_info'),
 	0, 'no text was lost');
 
-# a limit that was lowered costs no statement more than a sweep, however far
-# and however empty what was touched of the slab has become
+# after the limit was lowered, no statement pays for more than a sweep, however far the
+# limit went down and however empty the used part of the slab is
 sub limit_is
 {
 	my ($max) = @_;
@@ -101,7 +102,7 @@ for my $n (1000, 3000)
 		map { "with next$_ as (select 1) select from next$_; $evicted;" } 1 .. 300);
 	is($known[0], 0, "$n to 100: nothing goes before something comes");
 	my @each = sort { $a <=> $b } map { $known[$_] - $known[ $_ - 1 ] } 1 .. $#known;
-	# the statement and, if it was evicted, the question
+	# the statement, and this query if it was evicted
 	cmp_ok($each[-1], '<=', 2 * 72, "... no statement evicts more than a sweep does");
 	cmp_ok($node->safe_psql('postgres', 'select entries from tacho.statements_info'),
 		'<=', 100, '... soon the limit is reached');
@@ -132,7 +133,7 @@ is($node->safe_psql('postgres', q{
 	select sum(calls) filter (where query ~ '^with' or queryid is null) + (select skipped from tacho.statements_info)
 			>= 40000
 		from tacho.statements}), 't', 'nothing was lost while the limit moved');
-# beyond what is reserved
+# beyond the reserved number
 $node->append_conf('postgresql.conf', 'tacho.statements_max = 1000000');
 $node->reload;
 ok($node->poll_query_until('postgres', 'select max = reserved from tacho.statements_info'),

@@ -43,9 +43,9 @@ is($node->safe_psql('postgres', 'select 1, 2, 3 as later; ' . $restored),
 	"1|2|3\nselect \$1 as known:true, select \$1, \$2 as known:true, select \$1, \$2, \$3 as later:false",
 	'what was loaded is marked as such, what began afterwards is not');
 
-# a crash loses at most what came after the last save
+# a crash loses at most the counts since the last save
 my $saved = $node->safe_psql('postgres', $calls);
-# two saves: the second has begun after this, and holds all there is
+# waits for two saves: the second one began after this, so it is complete
 for (1 .. 2)
 {
 	my $inode = (stat $save)[1] // 0;
@@ -59,7 +59,7 @@ for (1 .. 2)
 $node->stop('immediate');
 $node->start;
 is($node->safe_psql('postgres', $calls), $saved, 'after a crash of the server the last save is loaded');
-# a backend dies: shared memory is made anew without a restart
+# a backend dies: shared memory is made again without a restart
 my $pid = $node->safe_psql('postgres', 'select pid from pg_stat_activity where backend_type = \'checkpointer\'');
 kill 'KILL', $pid;
 $node->poll_query_until('postgres', "select count(*) = 1 from pg_stat_activity where backend_type = 'checkpointer' and pid <> $pid");
@@ -67,7 +67,7 @@ is($node->safe_psql('postgres', $calls), $saved, 'after a crash of a process as 
 is($node->safe_psql('postgres', $restored), 'select $1 as known:true, select $1, $2 as known:true, select $1, $2, $3 as later:true',
 	'... and marked as loaded');
 
-# a saver that somebody ends comes back; not every major shows it as a session
+# a terminated saver is started again; not every major shows it as a session
 sub savers
 {
 	my ($postmaster) = split /\n/, slurp_file("$data/postmaster.pid");
@@ -76,7 +76,7 @@ sub savers
 	  map { m{/proc/(\d+)$} } glob '/proc/[0-9]*';
 }
 
-# The one saver that is not `but`, waited for.
+# Waits for a saver other than `but`.
 sub saver
 {
 	my ($but) = @_;
@@ -103,7 +103,7 @@ ok(slurp_file($dump) eq $kept, '... with the statistics as they were');
 $node->start;
 is($node->safe_psql('postgres', $calls), $saved, '... for the next start to load');
 
-# a shutdown that cannot write its dump leaves what was saved last
+# a shutdown that cannot write its dump keeps the last save
 mkdir "$dump.new" or die;
 my $end = -s $node->logfile;
 $node->stop;
@@ -172,7 +172,7 @@ $node->start;
 is($node->safe_psql('postgres', $calls), '', 'a dump in a copied directory is not loaded');
 like(slurp_file($node->logfile, $offset), qr/copied from another data directory/, '... a warning says why');
 
-# nothing is saved when that is switched off, and nothing stays for another day
+# with statements_save = off nothing is saved, and no file is kept for later
 $node->safe_psql('postgres', 'select 1 as known');
 for (1 .. 1800)
 {

@@ -1,5 +1,5 @@
-# The operating system refuses memory to a session: what the statistics lack
-# it for is a text, what the user's statement lacks it for is the server's.
+# The operating system refuses memory to a session. If the statistics lack it, a text is
+# missing; if the statement lacks it, the server reports the error.
 
 use strict;
 use warnings;
@@ -18,15 +18,15 @@ log_min_messages = fatal
 
 sub sql { return $node->safe_psql('postgres', $_[0]) }
 
-# One constant, and a comment that makes the text long: to store its text
-# several times as much memory is needed as to execute it.
+# One constant, and a comment that makes the text long. Storing its text needs several
+# times the memory of executing it.
 sub statement
 {
 	my ($n) = @_;
 	return "with refused_$n as (select 1) select * /* " . 'x' x $mb . " */ from refused_$n";
 }
 
-# Runs one in a session that may grow by so many bytes only.
+# Runs a statement in a session that may grow by $room bytes only.
 sub limited
 {
 	my ($n, $room) = @_;

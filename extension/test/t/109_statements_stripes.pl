@@ -1,6 +1,6 @@
-# Stripes under contention: a writer that was stopped while it holds the lock of
-# a stripe costs nobody a wait and no execution its count, as long as there are
-# stripes left; then what is not counted is counted as skipped.
+# Stripes under contention. If a writer is stopped while it holds the lock of a stripe,
+# no other session waits, and every execution is counted, as long as there are other
+# stripes. After that, executions are counted as skipped.
 
 use strict;
 use warnings;
@@ -35,7 +35,7 @@ sub query_id { return sql("select queryid from tacho.statements where query ~ '^
 sub calls { return sql("select coalesce(sum(calls), 0) from tacho.statements where query ~ '^with $_[0] '") }
 sub info { return sql("select $_[0] from tacho.statements_info") }
 
-# Everybody executes the statement of that name.
+# Several clients execute the statement of that name.
 sub load
 {
 	my ($name, @options) = @_;
@@ -59,15 +59,15 @@ is(sql(q{select calls = rows and calls = (select sum(b) from unnest(histogram) b
 	and min_exec_time > 0 and max_exec_time <= total_exec_time from tacho.statements where query ~ '^with hot '}),
 	't', 'the other counters agree');
 
-# no stripe left: skipped, told, and nobody waits
+# no stripe is left: executions are skipped and reported, and no session waits
 is(sql("select stripes_lock($hot, 8)"), 8, 'all eight held');
 load('hot', '-c', 4, '-t', 25);
 is(info('skipped'), 100, 'what cannot be counted is counted as skipped');
 is(calls('hot'), 8100, '... and nowhere else');
 sql("select stripes_unlock($hot)");
 
-# as on many processors: six sessions hold stripes at random all the time, while
-# clients execute
+# as on many processors: six sessions lock random stripes all the time, while clients
+# execute
 my $ceased = PostgreSQL::Test::Utils::tempdir() . '/ceased';
 my $skipped = info('skipped');
 my $counted = calls('hot');
@@ -84,7 +84,7 @@ is(calls('hot') - $counted + info('skipped') - $skipped, 4000, '... and what was
 is(sql(q{select calls = rows and calls = (select sum(b) from unnest(histogram) b) from tacho.statements
 	where query ~ '^with hot '}), 't', '... each execution as a whole');
 
-# extremes and everything of it, over all stripes
+# extremes, and all counters of the entry, over all stripes
 sql("select tacho.statements_reset(0, 0, $hot, true)");
 is(sql(q{select min_exec_time + max_exec_time from tacho.statements where query ~ '^with hot '}), 0,
 	'resetting extremes resets those of all stripes');
@@ -94,7 +94,7 @@ is(calls('hot'), $kept, 'a restart keeps what all stripes have counted');
 load('hot', '-c', 1, '-t', 100);
 is(calls('hot'), $kept + 100, '... and goes on');
 
-# more contended statements than groups of stripes, of which none is taken
+# more contended statements than there are groups of stripes, all groups being free
 sql('select tacho.statements_reset()');
 my $before = info('skipped');
 my $promotions = info('promotions');
@@ -123,9 +123,9 @@ sql(join ';', map { "with other$_ as (select 1) select from other$_" } 1 .. 3000
 is(sql("select count(*) from tacho.statements where queryid = $gone"), 0, 'a statement with eight stripes was evicted');
 is(sql($all), $sum + 1 + 3000 + 1, '... and nothing was lost: entries + evicted + skipped = executed');
 
-# a statement fails while the lock of its partition is held: its client is told
-# at once, as is one that fails outside of statements. Its entry is found without
-# the lock
+# a statement fails while the lock of its partition is held. Its client gets the error
+# at once, and so does a client that fails outside of statements. The entry is found
+# without the lock.
 sql('select tacho.statements_reset()');
 sql(q{create or replace function fails() returns int language plpgsql as $$ begin raise 'failed'; end $$});
 
@@ -151,8 +151,8 @@ like(fails_meanwhile('select fails()', sql(q{select queryid from tacho.statement
 like(fails_meanwhile('selec', 0, 'syntax'), qr/syntax error/, 'the error outside of statements');
 is(sql(q{select errors from tacho.statements where query = 'select fails()'}), 2, 'and what failed is counted');
 
-# no room, and every entry used all the time: one statement pays for one
-# rotation of the clock at most, and is counted
+# no room, and every entry is used all the time: one statement pays for at most one
+# rotation of the clock, and is counted
 my $most = 0;
 $before = info('skipped');
 my $hands = sql(join '', map { "select stripes_hot(); select 'from ' || stripes_hand();
@@ -162,7 +162,8 @@ while ($hands =~ /from (\d+)\s+to (\d+)/g)
 	$most = $2 - $1 if $2 - $1 > $most;
 }
 cmp_ok($most, '>=', 300, 'all entries were looked at');
-# each of the three statements may have needed room: those that look were evicted, too
+# each of the three statements may have needed room, because the others were evicted,
+# too
 cmp_ok($most, '<=', 3 * (300 + 64 + 2 * 16), '... once for a statement');
 is(info('skipped'), $before, '... and every statement was counted');
 

@@ -1,6 +1,6 @@
-# A text that cannot be scanned as it was parsed, or for which there is no
-# memory, ends the text. The backend can be cancelled and ended as before, and
-# the server be stopped.
+# A text ends where it cannot be scanned in the way it was parsed, or where memory is
+# refused. The backend can still be cancelled and terminated, and the server can be
+# stopped.
 use strict;
 use warnings;
 use FindBin;
@@ -15,7 +15,7 @@ sub sql { return $node->safe_psql('postgres', $_[0]) }
 
 sub pid { return sql("SELECT pid FROM pg_stat_activity WHERE application_name = '$_[0]'") }
 
-# Waits until the session sleeps, or does not any more.
+# Waits until the session sleeps, or no longer sleeps.
 sub wait_for_sleep
 {
 	my ($app, $sleeps) = @_;
@@ -24,13 +24,13 @@ sub wait_for_sleep
 		"SELECT count(*) = $sleeps FROM pg_stat_activity WHERE application_name = '$app' AND wait_event = 'PgSleep'");
 }
 
-# What the setting of the first statement forbids in the second had been parsed
-# before. Each text is made once, so each session has one with more columns.
+# The second statement was parsed before the setting in the first one could forbid its
+# strings. Each text is made only once, so each session uses more columns.
 my $columns = '1';
 my %message = (
 	'a quote' => q{SET backslash_quote = off \; SELECT E'a\'b', 1 AS quote_, },
 	'Unicode' => q{SET standard_conforming_strings = off \; SELECT true, U&'\0061', 1 AS unicode_, },);
-# from 19 on strings have one form only
+# from 19 on strings have only one form
 my $two_forms = $node->pg_version->major < 19;
 delete $message{Unicode} if !$two_forms;
 for my $what (sort keys %message)
@@ -66,7 +66,8 @@ if ($two_forms)
 	is(sql(q{SELECT count(*), max(query) FROM tacho.statements WHERE query ~ '^SELECT \$1, $'}),
 		'3|SELECT $1, ', 'what cannot be scanned ends the text');
 
-	# What is parsed before a setting takes effect, and would end elsewhere.
+	# A literal that was parsed before a setting took effect, and would end elsewhere
+	# after it.
 	sql(q{ALTER ROLE CURRENT_USER SET standard_conforming_strings = off; ALTER ROLE CURRENT_USER SET escape_string_warning = off});
 	tacho_session($node)->run(q{SET standard_conforming_strings = on \; SELECT 1 AS first_, 'a\'geheim'})->finish;
 	sql('ALTER ROLE CURRENT_USER RESET ALL');
@@ -87,7 +88,7 @@ if ($two_forms)
 	is(system("grep -rqa geheim '" . $node->data_dir . "/tacho'"), 256, 'the history has no part of it');
 }
 
-# Memory is refused at some place of the way from the message to the result.
+# Memory is refused at some point between the message and the result.
 my $large = 4 * 1024 * 1024;
 for my $step (0 .. 12)
 {

@@ -1,5 +1,5 @@
-# What a client sends with a password in it is kept without it, whoever reports
-# it and wherever it is shown.
+# A client's message with a password is kept without the password, whichever process
+# reports it and wherever it is shown.
 use strict;
 use warnings;
 use FindBin;
@@ -31,7 +31,7 @@ INSERT INTO big SELECT generate_series(1, 100000);
 ANALYZE big;
 });
 
-# The text that a kind of process was seen with.
+# The text of samples of a kind of process.
 sub text_of
 {
 	my ($type, $pattern) = @_;
@@ -50,7 +50,7 @@ sub finish
 }
 
 my $session = tacho_session($node, app => 'build');
-# from 18 on they report the query identifier of their leader, if there is one
+# from 18 on workers report the query identifier of their leader, if there is one
 $session->send('SET compute_query_id = off') if $node->pg_version >= 18;
 $session->send(q{ALTER ROLE app PASSWORD 's3cret-1' \; CREATE INDEX built ON big (md5(repeat('x', 1000000 + a)))});
 is(text_of('parallel worker', 'built'),
@@ -82,7 +82,7 @@ like(text_of('walsender', 'REPLICATION'), qr{^START_REPLICATION [0-9A-F]+/[0-9A-
 $receiver->signal('TERM');
 $receiver->finish;
 
-# a query inside of a command has no literals of its neighbours
+# the text of a query inside of a command has no literals of other statements
 for my $command ('EXPLAIN', 'EXPLAIN CREATE TABLE no AS', 'CREATE TEMP TABLE of_neighbour AS', 'DECLARE c CURSOR WITH HOLD FOR')
 {
 	tacho_session($node)->run(qq{SET tacho.statements_track = 'all'})

@@ -1,5 +1,5 @@
-# Texts are for everybody: a role that records many leaves room for others, and
-# has those of its own whoever ran them first.
+# All roles share the room for texts. A role that records many texts leaves room for
+# others, and has its own texts whichever role ran them first.
 use strict;
 use warnings;
 use FindBin;
@@ -14,7 +14,8 @@ my $node = tacho_cluster('shares', interval => '20ms', conf => 'tacho.text_limit
 
 sub sql { return $node->safe_psql('postgres', $_[0]) }
 
-# Runs as a role what sleeps until its text is seen by a reader; returns it.
+# Runs, as a role, a statement that sleeps until a reader sees its text; returns the
+# text.
 sub text_of
 {
 	my ($role, $reader, $sql) = @_;
@@ -61,8 +62,8 @@ is(text_of('late', 'postgres', 'SELECT 1, 2, 3, pg_sleep(1000)'),
 is(text_of('burst', 'postgres', 'SELECT 1, 2, pg_sleep(1000), 3'),
 	'SELECT $1, $2, pg_sleep($3), $4', 'so have short texts of the role itself');
 
-# Two roles whose hashes meet have one share, and a marker each. Less than what is used
-# leaves no room at all.
+# Two roles with the same hash have one share, and a marker each. A limit below the
+# bytes in use leaves no room at all.
 my $database = sql("SELECT oid FROM pg_database WHERE datname = 'postgres'");
 my ($one, $two) = roles_of_an_account($node, sub { text_account($database, @_) });
 $node->safe_psql('postgres', $_)

@@ -1,6 +1,6 @@
-# Counters that few statements have lie apart from the others, in memory that a
-# later statement in the same place finds as it was left: each must begin with
-# nothing, have all that it counts, and leave nothing to the next.
+# Rare counters lie apart from the others. A later statement in the same place finds
+# their memory as it was left. Each must begin with zeros, have all its counts, and
+# leave nothing to the next.
 
 use strict;
 use warnings;
@@ -16,15 +16,15 @@ max_connections = 20
 
 sub sql { return $node->safe_psql('postgres', $_[0]) }
 
-# Of the statement of that name: what it has counted, or what all others have.
+# Counters of the statement of that name.
 my $rare = q{sum(plans), sum(temp_blks_written) > 0, sum(local_blks_hit) > 0, sum(errors), count(last_sqlstate)};
 sub of { return sql("select sum(calls), $rare from tacho.statements where query ~ '/[*] $_[0] [*]/'") }
 
 my $plain = 'set tacho.statements_track_planning = off';
 my $heavy = "set work_mem = '64kB'; set temp_buffers = '4MB'";
 
-# executes a statement that sorts on disk and reads a temporary table, N times
-# well, and FAILED times with an error
+# executes a statement that sorts on disk and reads a temporary table: N times without
+# and FAILED times with an error
 sub execute_heavy
 {
 	my ($name, $times, $failed) = @_;
@@ -57,7 +57,7 @@ is(sql($planned), '1|f|f', '... are unset by a reset of extremes, and counts sta
 sql('select /* extremes */ 1, 2');
 is(sql($planned), '2|t|t', '... and are set again');
 
-# a restart keeps them, and one that had none goes on with none
+# a restart keeps them, and a statement without them continues without
 execute_plain('plain', 2);
 $node->restart;
 is(of('heavy'), '3|5|t|t|2|1', 'a restart keeps them');
@@ -65,7 +65,7 @@ is(of('plain'), '2|0|f|f|0|0', '... and that another statement has none');
 execute_plain('plain', 1);
 is(of('plain'), '3|0|f|f|0|0', 'which then goes on without');
 
-# every place has had all counters, and gets plain statements
+# every place has had all counters, and then gets plain statements
 sub everywhere
 {
 	my ($name, $n) = @_;
@@ -87,7 +87,7 @@ sql(join ';', map { "with /* second */ p$_ as (select 1) select 2 from p$_" } 1 
 is(sql(q{select sum(calls), sum(plans), sum(temp_blks_written), bool_and(min_plan_time > 0) from tacho.statements
 	where query ~ '/[*] second'}), '160|80|0|t', '... and what they count then is theirs alone');
 
-# eviction: entries come and go in the same places, what they had stays counted
+# eviction: entries come and go in the same places, and their counts are kept
 sql('select tacho.statements_reset()');
 everywhere('many', 150);
 my $sums = sql(q{select sum(plans), sum(temp_blks_written) > 0,

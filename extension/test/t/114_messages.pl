@@ -1,6 +1,6 @@
-# The work for a statement does not grow with the message that it comes in: a
-# message of many statements and something long costs about as much CPU with
-# statistics and texts as without.
+# The work for a statement does not grow with its message. A message with many
+# statements and a long comment costs about the same CPU with and without statistics and
+# texts.
 use strict;
 use warnings;
 use FindBin;
@@ -32,7 +32,7 @@ END
 	return $after - $before;
 }
 
-# Statements that nobody has seen, each with its number in the place of %d.
+# New statements, each with its number in the place of %d.
 my $number = 0;
 
 sub many
@@ -63,7 +63,7 @@ for my $what (sort keys %message)
 
 	cmp_ok($with, '<', 3 * $without, sprintf('%s (%.2f of the CPU without)', $what, $with / $without));
 }
-# from 18 on, a statement begins behind the comment before it
+# from 18 on, a statement begins after the comment before it
 my $with_comment = $node->pg_version < 18 ? 1 : 0;
 is( $node->safe_psql('postgres', q{SELECT count(*) FROM tacho.statements WHERE query ~ '^WITH new_\d+ AS \(SELECT \$1, \$2\) SELECT \* FROM new_\d+$'}),
 	7 * $statements - $with_comment,

@@ -1,6 +1,5 @@
-# Texts of statements, whatever the encoding of the database they come from, are
-# shown in a database of any other. What that does not have becomes a question
-# mark, never an error.
+# A database shows the texts of statements from databases with any encoding. A character
+# that its own encoding lacks becomes a question mark, never an error.
 use strict;
 use warnings;
 use FindBin;
@@ -14,7 +13,7 @@ plan skip_all => 'pg_stat_statements is not installed'
   unless -e $node->config_data('--sharedir') . '/extension/pg_stat_statements.control';
 my @names = qw(UTF8 LATIN1 EUC_JP WIN1251 SQL_ASCII);
 
-# Writes a statement whose text has these bytes, in hexadecimal, in a comment.
+# Executes a statement with these bytes, in hexadecimal, in a comment.
 sub execute
 {
 	my ($name, $mark, $hex) = @_;
@@ -43,7 +42,7 @@ my %written = (
 	SQL_ASCII => '61e4c3a4',);
 execute($_, 'from_' . lc $_, $written{$_}) for sort keys %written;
 
-# what arrives; where nothing stands, the same bytes
+# the bytes that arrive; where no bytes are given, the same
 my %read = (
 	UTF8 => { LATIN1 => '61c3a4', EUC_JP => '61e697a5d0b6', WIN1251 => '61d0b6', SQL_ASCII => '613fc3a4' },
 	LATIN1 => { UTF8 => '61e43f3f', EUC_JP => '613f3f', WIN1251 => '613f' },

@@ -1,6 +1,6 @@
-# CPU time of statements some of whose executions take a thousand times as long as
-# the others, beside what the kernel says that the backend has had. Frequent
-# short executions are sampled; one that turns out long counts by itself.
+# Compares CPU time with the kernel's count for the backend. Some executions take a
+# thousand times as long as the others. Frequent short executions are sampled; an
+# execution that turns out long counts by itself.
 
 use strict;
 use warnings;
@@ -18,8 +18,8 @@ sub sql { return $node->safe_psql('postgres', $_[0]) }
 # CPU time of the backend so far, in ms
 sub by_kernel { return (split ' ', slurp_file("/proc/$pid/schedstat"))[0] / 1e6 }
 
-# Executes a statement of that name with each of the numbers, and notes what the
-# kernel says of it.
+# Executes a statement of that name with each of the numbers, and notes its CPU time by
+# the kernel.
 my %kernel;
 sub execute
 {
@@ -35,12 +35,12 @@ sub execute
 	return;
 }
 
-# what a counter of the statement of that name says
+# a counter of the statement of that name
 sub of { return sql("select $_[1] from tacho.statements where query ~ '^with $_[0] '") }
 
-# one execution in twenty is long: the mean is that of a short one. What the
-# kernel says has more than executions: reading and planning the statement, as of
-# one whose executions have nothing to do
+# one execution in twenty is long, so the mean is that of a short execution. The
+# kernel's count includes the reading and planning of the statement. A statement whose
+# executions do nothing shows how much that is.
 my @names = map { "skewed_$_" } 'a' .. 'h';
 my $sum = '(select sum(i) from generate_series(1, %s) i)';
 execute('idle', $sum, (1) x 328);
@@ -62,7 +62,7 @@ for (@names)
 	cmp_ok($measured, '<=', $time * (1 + 1e-9), '... and of no more');
 }
 
-# long ones that wait have not used what others have
+# long executions that wait have not used the CPU time of others
 execute('waiting', 'pg_sleep(%s)', (0.000001) x 200, (map { (0.000001) x 9, 0.02 } 1 .. 20));
 my ($cpu, $time) = split /\|/, of('waiting', 'user_time + system_time, total_exec_time');
 cmp_ok($time, '>', 400, 'twenty executions wait');
@@ -81,7 +81,7 @@ cmp_ok(abs($outer / $kernel{calling} - 1), '<', 0.25, 'CPU of statements that ex
 cmp_ok($inner, '>', 0.6 * $outer, '... and of these');
 cmp_ok($inner, '<=', $outer * 1.1, '... within');
 
-# switched off nothing is read; switched on again, that time counts for nobody
+# switched off, nothing is read; switched on again, that time is not counted
 $session->query_safe('set tacho.statements_cpu = off');
 execute('unmeasured', $sum, (600000) x 5);
 is(of('unmeasured', 'n_sampled, user_time'), '0|0', 'without measuring there is no CPU time');

@@ -1,5 +1,5 @@
-# What executions that fail or are cancelled have used, in columns of their own:
-# those of pg_stat_statements have what contrib's have.
+# Failed and cancelled executions have their resources in separate columns. The columns
+# of pg_stat_statements have the same values as contrib's.
 
 use strict;
 use warnings;
@@ -11,7 +11,7 @@ my $node = statements_cluster('failed');
 
 sub sql { return $node->safe_psql('postgres', $_[0]) }
 
-# executes a statement that fails; returns how long it took at most, in ms
+# executes a statement that fails; returns an upper limit of its duration, in ms
 sub fail
 {
 	my ($settings, $statement, $error) = @_;
@@ -20,11 +20,11 @@ sub fail
 	return $out =~ /Time: ([\d.]+) ms/ ? $1 : die $out;
 }
 
-# what the statement that begins so has counted
+# counters of the statement that begins with this pattern
 sub of { return sql("select $_[1] from tacho.statements where query ~ '^$_[0]'") }
 my $counted = 'calls, errors, cancellations, total_exec_time, user_time, shared_blks_hit + shared_blks_read, wal_records';
 
-# cancelled: it has worked until then
+# cancelled after some work
 my $took = fail(q{set work_mem = '64kB'; set statement_timeout = '300ms';}, 'with cancelled as (select sum(i) from generate_series(1, 100000000) i) select from cancelled',
 	qr/statement timeout/);
 is(of('with cancelled', $counted), '0|0|1|0|0|0|0', 'a cancelled execution is no call');
@@ -54,12 +54,12 @@ sql(q{set tacho.statements_track = 'all'; select twice(0); select twice(1)});
 my ($inner, $outer) = map { of($_, 'calls, errors, failed_exec_time > 0, failed_exec_time < 1000') } 'select twice', '.?1 / n|^select .1 / n';
 is($inner, '2|0|f|t', 'who catches an error has not failed');
 
-# cursors: what was fetched before the error counts with it
+# cursors: rows fetched before the error count with it
 $node->psql('postgres', q{\set FETCH_COUNT 10
 with fetched as (select pg_sleep(0.01), 1 / (25 - i) as n from generate_series(1, 100) i) select n from fetched;}, on_error_stop => 0);
 ok(sql(q{select sum(failed_exec_time) >= 50 from tacho.statements}) eq 't', 'pieces of a failed execution');
 
-# without an error there is nothing in these columns, and planning has none
+# without an error these columns are 0, and planning does not fill them
 fail('', 'select * from missing_table', qr/does not exist/);
 fail('', 'select 1 / 0 as planned', qr/division by zero/);
 is(of('select .* as planned', 'errors, failed_exec_time'), '1|0', 'an error while planning took no execution');

@@ -1,5 +1,5 @@
-# What statements have cost over time: the sums of the history are what was
-# executed, whatever happens to the statistics in between.
+# The cost of statements over time: the sums of the history equal the executions,
+# whatever happens to the statistics in between.
 use strict;
 use warnings;
 use JSON::PP;
@@ -11,7 +11,7 @@ use TachoTest qw(at server_ms tacho_cluster wait_for_ticks);
 use Test::More;
 use Time::HiRes 'usleep';
 
-# the other count, where it is installed
+# pg_stat_statements for comparison, if it is installed
 my $contrib = -e PostgreSQL::Test::Cluster->new('probe')->config_data('--pkglibdir')
   . '/pg_stat_statements.so';
 my $libraries = $contrib ? 'tacho, pg_stat_statements' : 'tacho';
@@ -33,7 +33,7 @@ my $only = "$ever, database => 'app'";
 $node->safe_psql('postgres', 'CREATE DATABASE app');
 $node->safe_psql('postgres', 'CREATE EXTENSION pg_stat_statements') if $contrib;
 
-# Waits until all that was executed before is in the history.
+# Waits until all earlier executions are in the history.
 sub recorded
 {
 	for (1 .. 2)
@@ -107,7 +107,7 @@ SKIP:
 		'calls, rows and blocks are those of pg_stat_statements');
 }
 
-# the mean is kept to 4 places
+# the mean is shown with 4 places
 is( history('abs(total_exec_time - calls * mean_exec_time) <= calls * 0.00005,
 	 p95_exec_time > 0, query_text, username = current_user'),
 	't|t|SELECT count(*) FROM pg_class WHERE oid > $1|t',
@@ -117,7 +117,7 @@ for my $times ('total_exec_time', 'user_time + system_time')
 	my $counted = $node->safe_psql('postgres', "SELECT $times FROM tacho.statements s
 		JOIN pg_database d ON d.oid = s.dbid WHERE datname = 'app'");
 
-	# each is kept to 10 us
+	# each is stored in units of 10 us
 	cmp_ok(abs(history($times) - $counted), '<', 0.02, "$times is that of the statistics");
 }
 is( $node->safe_psql('postgres',
@@ -125,7 +125,7 @@ is( $node->safe_psql('postgres',
 		 since => now() - interval '10 minutes', bucket => '1 second', database => 'app')"),
 	"$executed|t|t", 'the buckets of a window add up to the window');
 
-# what a statement has cost, beside what its sessions were seen to wait for
+# the cost of a statement, beside the waits of its sessions
 $node->safe_psql('app', 'SELECT pg_sleep(1.5)');
 $executed++;
 recorded();
@@ -135,14 +135,15 @@ is( $node->safe_psql('postgres', "SELECT t.avg_aas > 0, t.query_text, calls, row
 		WHERE h.query_text ~ 'pg_sleep'"),
 	't|SELECT pg_sleep($1)|1|1|t', 'top by query joins the history of statements');
 
-# the load of an EXECUTE is that of its statement
+# the load of an EXECUTE belongs to its statement
 $node->safe_psql('app', 'PREPARE later AS SELECT pg_sleep($1), 2; EXECUTE later(1.5)');
 $executed++;
 recorded();
 is( $node->safe_psql('postgres', "SELECT t.avg_aas > 0, calls FROM tacho.top('query_id', database => 'app') t
 		JOIN tacho.statements_history($only) h USING (key) WHERE h.query_text ~ 'later'"),
 	't|1', 'an EXECUTE is seen executing its statement');
-# functions in its arguments, and functions that planning folds, start statements first
+# functions in its arguments, and functions that the planner folds, start statements
+# first
 $node->safe_psql('postgres', q{
 CREATE FUNCTION folded(int) RETURNS int LANGUAGE sql IMMUTABLE AS 'WITH inner_of_folded AS MATERIALIZED (SELECT $1) SELECT * FROM inner_of_folded';
 PREPARE folding AS SELECT pg_sleep($1), folded(2), 3, 4, 5;
@@ -154,7 +155,8 @@ is($node->safe_psql('postgres', q{SELECT count(*) FROM tacho.samples(n => 10000)
 
 # many more statements than there are entries
 my $statements = join '', map { 'SELECT ' . join(', ', (1) x $_) . ";\n" } 1 .. 400;
-# most of the first round goes before it is recorded, however slow the machine is
+# most statements of the first round are evicted before a record, however slow the
+# machine is
 record_every('1min');
 for my $round (1 .. 3)
 {
@@ -174,7 +176,7 @@ cmp_ok($node->safe_psql('postgres', 'SELECT evicted FROM tacho.statements_info')
 cmp_ok(history("sum(calls) FILTER (WHERE key = '(evicted)')"),
 	'>', 0, 'and what nobody saw before is a row of its own');
 
-# a reset takes nothing back and gives nothing twice
+# a reset takes nothing away and repeats nothing
 $executed += bench($script, 2, 25);
 recorded();
 $node->safe_psql('postgres', 'SELECT tacho.statements_reset()');
@@ -182,7 +184,7 @@ $executed += bench($script, 2, 35);
 recorded();
 is(history('sum(calls)'), $executed, 'a reset is no difference');
 
-# nor does it lose what was counted just before
+# and it loses nothing that was counted just before
 my $other = pgbench_script($node, 'other', "SELECT count(*) FROM pg_proc WHERE oid > 0;\n");
 my $others = 0;
 for (1 .. 8)
@@ -203,7 +205,7 @@ ok($node->poll_query_until('postgres', "SELECT count(*) > 0 FROM tacho.markers(s
 recorded();
 is(history('sum(calls)'), $executed, '... and loses nothing');
 
-# resets of a full table, more than there are slots for what is not recorded
+# resets of a full table, with more unrecorded entries than free slots
 for (1 .. 5)
 {
 	$node->safe_psql('app', $statements);
@@ -215,7 +217,7 @@ $executed += 400;
 recorded();
 is(history('sum(calls)'), $executed, 'resets of a full table lose nothing');
 
-# a killed server: what a file brings back was recorded before
+# the server is killed: counters loaded from the file were recorded before
 $executed += bench($script, 2, 20);
 recorded();
 $node->poll_query_until('postgres',
@@ -231,7 +233,7 @@ $executed += bench($script, 2, 15);
 recorded();
 is(history('sum(calls)'), $executed, 'statistics that came back are no difference');
 
-# a clean stop records what was not yet
+# a clean stop records the rest
 $executed += bench($script, 2, 12);
 $node->restart;
 recorded();
@@ -240,8 +242,8 @@ is( $node->safe_psql('postgres', "SELECT min(calls) >= 0 AND min(total_exec_time
 	 AND min(shared_blks_hit) >= 0 FROM tacho.statements_history($only)"),
 	't', 'nothing is negative');
 
-# what no writer has taken is not in the history: it comes later, whether the
-# sampler starts again or the server does
+# rows that no writer has taken reach the history later, after a new start of the
+# sampler or of the server
 sub recorded_by_nobody
 {
 	my $now = server_ms($node);
@@ -294,7 +296,7 @@ my (undef, undef, $error) = $node->psql('postgres',
 like($error, qr/invalid order_by "beauty".*HINT:  Available orders are time, /s,
 	'an order that does not exist is refused');
 
-# the files alone tell the same
+# the files alone give the same answer
 my $tape = $node->data_dir . '/tacho';
 $node->stop;
 my ($json) = run_command(

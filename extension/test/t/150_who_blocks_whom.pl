@@ -1,5 +1,5 @@
-# Scripted lock waits: each sampled session names who blocks it, also when the
-# blocker is idle, when it is only ahead in the queue, and in a cycle.
+# Scripted lock waits: each sampled session names its blocker, also if the blocker is
+# idle, or only ahead in the queue, or part of a cycle.
 use strict;
 use warnings;
 use FindBin;
@@ -54,8 +54,8 @@ $node->safe_psql('postgres', q{
 	$_->finish for $holder, $waiter;
 }
 
-# ALTER TABLE waits for a reader; a second reader waits behind ALTER TABLE,
-# though nobody holds a lock in its way.
+# ALTER TABLE waits for a reader. A second reader waits behind ALTER TABLE, although no
+# session holds a conflicting lock.
 {
 	my ($reader, $alter, $late) = map { session($node, $_) } qw(reader alter late);
 
@@ -87,8 +87,8 @@ $node->safe_psql('postgres', q{
 	$two->finish;
 }
 
-# A read-only transaction waits for a snapshot that the transactions that run
-# cannot make unsafe. It waits for no lock.
+# A read-only transaction waits for a snapshot that the running transactions cannot make
+# unsafe. It waits for no lock.
 {
 	my ($writer, $report) = map { session($node, $_) } qw(writer report);
 
@@ -127,7 +127,7 @@ sub newest_tick
 	unlike(newest_tick(@holder), qr/prepared/, '... until it ends');
 }
 
-# Each sampling interval has its share of questions to the lock manager.
+# Each sampling interval has its share of requests to the lock manager.
 {
 	my $holder = session($node, 'holder');
 	my @waiters = map { session($node, "waiter $_") } 1 .. 8;

@@ -1,5 +1,5 @@
-# Who waits for a lock before its statement has a query identifier, as readers
-# do behind a queued ALTER TABLE, has a text: without any constant.
+# A session that waits for a lock before its statement has a query identifier, such as a
+# reader behind a queued ALTER TABLE, has a text without constants.
 use strict;
 use warnings;
 use FindBin;

@@ -1,5 +1,5 @@
-# A process id that the system gives to the next session: its samples say what
-# it waits for, and not what was left of the session before.
+# The system gives a process id to the next session. Its samples show its own waits, and
+# nothing left by the session before.
 use strict;
 use warnings;
 use FindBin;
@@ -8,8 +8,8 @@ use IPC::Run;
 use TachoTest qw(at server_ms tacho_cluster tacho_session wait_for_ticks);
 use Test::More;
 
-# Root of a name space of processes says which process id comes next; the server
-# runs in one more name space of users, since it refuses root.
+# Root of a process name space chooses the next process id. The server runs in another
+# user name space, because it refuses root.
 my $inside = q{
 	unshare --user --map-user=1000 "$@" &
 	server=$!
@@ -38,8 +38,8 @@ $node->safe_psql('postgres', 'CREATE EXTENSION tacho');
 sub session { return tacho_session($node, app => $_[0])->run(q{SELECT 'pid ' || pg_backend_pid()}) }
 sub pid { my ($session) = @_; return $session->{out} =~ /^pid (\d+)$/m ? $1 : die 'no pid' }
 
-# Ends sessions one after the other. Nobody else connects meanwhile: what they
-# leave in shared memory stays.
+# Ends sessions one after the other. No one else connects in between, so their data in
+# shared memory stays.
 my $watcher = session('watcher');
 
 sub end
@@ -55,7 +55,7 @@ sub end
 	return;
 }
 
-# A session whose process has this id. Others may take it before.
+# A session whose process has this id. Other processes may take it before.
 sub session_with_pid
 {
 	my ($app, $pid) = @_;
@@ -71,8 +71,8 @@ sub session_with_pid
 	die "no session got process id $pid";
 }
 
-# The last of some sessions ends first. The next one gets its process id, and the
-# place of the one that ended last, or from 16 on one that was never used.
+# The newest session ends first. The next session gets its process id, and the place of
+# the session that ended last, or from 16 on a place that was never used.
 my @before = map { session("before $_") } 1 .. 6;
 my $pid = pid($before[-1]);
 end(reverse @before);

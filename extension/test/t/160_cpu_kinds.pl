@@ -1,8 +1,7 @@
-# Sessions that are active without a wait event: four spinners share two CPUs,
-# whatever else runs there; the kernel's own counters say how much of their time
-# they ran and how much they queued, and so must the labels. A stopped process is neither on a
-# CPU nor in its queue, nor is one that waits for a program; with the setting
-# off nothing is told apart.
+# Sessions that are active without a wait event. Four spinners share two CPUs, whatever else
+# runs there. The labels must agree with the kernel's counters of running and queued time. A
+# stopped process is neither on a CPU nor in its queue, and neither is a process that waits
+# for a program. With the setting off there are no kinds.
 use strict;
 use warnings;
 use FindBin;
@@ -27,13 +26,13 @@ my @pids = split /\n/, $node->safe_psql('postgres',
 
 system("taskset -cp 0,1 $_ >/dev/null 2>&1") for @pids;
 
-# Time on a CPU and in its queue of each spinner.
+# Time on a CPU and in its queue, by spinner.
 sub cpu_times
 {
 	return map { [ split / /, slurp_file("/proc/$_/schedstat") ] } @pids;
 }
 
-# How many of the spinners queued on average between two readings.
+# The average number of queued spinners between two readings.
 sub queued
 {
 	my ($before, $after) = @_;
@@ -47,8 +46,8 @@ sub queued
 	return $sum;
 }
 
-# Kinds with the number of samples, of 4 spinners in at least so many ticks, all of
-# the same window: the kernel's counters are read at both ends of it.
+# Number of samples by kind, of 4 spinners in at least $ticks ticks of one window. The
+# kernel's counters are read at both ends of the window.
 sub kinds
 {
 	my ($ticks) = @_;
@@ -74,7 +73,7 @@ note join ', ', map { "$_ $kinds->{$_}" } sort keys %$kinds;
 my $running = $kinds->{running} // 0;
 my $runnable = $kinds->{runnable} // 0;
 
-# a tick that was kept from the CPU may leave some kinds unread
+# a tick that waited for the CPU may leave some kinds unread
 my $labelled = $running + $runnable;
 is($labelled + ($kinds->{'CPU*'} // 0), 4 * $kinds->{ticks},
 	'no sample sleeps, none waits');
@@ -84,7 +83,7 @@ cmp_ok(abs($queued - $kinds->{queued}), '<=', 0.25,
 	"$queued of 4 are runnable, $kinds->{queued} as the kernel says");
 cmp_ok($queued, '>=', 1.75, 'as no more than two run at a time');
 
-# Every session has its share of both: no label sticks to a session.
+# Every session has its share of both kinds: no label sticks to a session.
 my $shares = $node->safe_psql('postgres', q{
 	SELECT count(DISTINCT pid) FROM tacho.samples(n => null, application => 'spinner', cpu => 'running')});
 is($shares, 4, 'each of them is seen running');
@@ -114,7 +113,7 @@ cmp_ok($unread, '<=', $kinds->{ticks}, 'and seldom unread');
 		WHERE application_name = 'sleeper' AND query LIKE 'COPY%' AND wait_event IS NULL});
 	my $since = server_ms($node) + 300;
 	wait_for_ticks($node, 10, $since);
-	# as above, a tick may have left it unread
+	# a tick may have left it unread, as above
 	is( $node->safe_psql('postgres', qq{
 			SELECT string_agg(DISTINCT cpu, ' ') FILTER (WHERE cpu <> 'CPU*') FROM tacho.samples(
 			  since => @{[at($since)]}, n => null, application => 'sleeper')}),

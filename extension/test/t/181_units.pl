@@ -1,7 +1,7 @@
-# The parts of the sampler that know no server: numbers of ticks, the budget,
-# what the machine and its cgroups say, how programs are started (also where the
-# system cannot close their descriptors); what evicts an entry; what a scan reads
-# while others write; and the status of the sampler, which makes nobody wait.
+# The parts of the sampler that need no server: tick numbers, the budget, figures of the
+# machine and its cgroups, and starting programs (also if the system cannot close their
+# descriptors). The eviction of entries. The scan of entries that others write. The
+# status of the sampler, which blocks no process.
 use strict;
 use warnings;
 use File::Path qw(make_path);
@@ -14,7 +14,7 @@ my $dir = PostgreSQL::Test::Utils::tempdir();
 
 sub config { chomp(my $value = `$ENV{PG_CONFIG} $_[0]`); return $value; }
 
-# Writes files of a machine: name => content.
+# Writes the files of a machine: name => content.
 sub machine
 {
 	my ($name, %files) = @_;
@@ -88,7 +88,7 @@ sub program_tells
 	return;
 }
 
-# it is looked for beside the program that starts it
+# the program looks for it in its own directory
 symlink(config('--pkglibdir') . '/tacho-parent', "$dir/tacho-parent") or die "no link: $!";
 program_tells('units', $_, qw(sampler/budget core/host sampler/slot_clock core/spawner))
   for '', '-DTACHO_WITHOUT_CLOSEFROM';

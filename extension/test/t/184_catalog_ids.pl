@@ -1,6 +1,6 @@
-# A line added to the catalog: at the end of its list with the next id, the
-# arrays of the extension grow with it; anywhere else, or with an id that is
-# taken, the extension is not compiled.
+# Adds a line to the catalog. At the end of its list with the next id, the arrays of the
+# extension grow with it. Anywhere else, or with an id in use, the extension does not
+# compile.
 use strict;
 use warnings;
 use File::Basename qw(dirname);
@@ -27,8 +27,8 @@ for (glob("$root/extension/src/*.h $root/extension/src/*/*.h $root/extension/src
 	copy($_, $copy) or die $!;
 }
 
-# What the compiler says of schema.c, and of what is claimed of the sizes, with
-# this file of the catalog changed.
+# The compiler's messages about schema.c, and about a claim on the sizes, with this file
+# of the catalog changed.
 sub compiled
 {
 	my ($file, $change, $claim) = @_;
@@ -48,7 +48,7 @@ sub compiled
 }
 
 my $appended = qr/append at the end of its list/;
-# the next ids, whatever has been added
+# the next ids, after all existing ones
 my $last_column = (slurp_file("$root/catalog/samples.h") =~ /^COLUMN\(sample, (\d+),/mg)[-1];
 my ($last_counter, $kind) = (slurp_file("$root/catalog/counters.h") =~ /^COUNTER\((\d+),[^,]*,[^,]*,[^,]*, (\w+),/mg)[-2, -1];
 $last_counter += { HISTOGRAM => 23, LONG => 11 }->{$kind} // 0;

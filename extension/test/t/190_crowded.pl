@@ -1,6 +1,6 @@
-# A server without room: a thousand connections, all of them taken, the lock
-# table full, the writer stopped, no slot for another background worker. The
-# server serves, the sampler samples, and nothing is lost.
+# A server without room: a thousand connections, all in use, the lock table full, the
+# writer stopped, no slot for another background worker. The server works, the sampler
+# samples, and nothing is lost.
 use strict;
 use warnings;
 use FindBin;
@@ -25,13 +25,13 @@ max_parallel_workers = 0
 
 ok(wait_for_metric($node, 'recording', "value = 'on'"), 'the sampler has the last slot');
 
-# The writer is stopped while all the rest happens.
+# The writer is stopped during all of the rest.
 wait_for_metric($node, 'frames_written', 'value::bigint > 0');
 my $writer = metric($node, 'writer_pid');
 my $stopped = server_ms($node);
 kill 'STOP', $writer;
 
-# A thousand sessions, all active; an hour would be too short for no one.
+# A thousand sessions, all active; none ends within the test.
 $node->safe_psql('postgres', 'CREATE ROLE crowd LOGIN');
 my $script = pgbench_script($node, 'sleep', 'SELECT pg_sleep(3600);');
 my ($in, $out) = ('', '');
@@ -45,15 +45,15 @@ ok($node->poll_query_until('postgres', $all), 'a thousand sessions are active')
   or diag($out);
 my $crowded = server_ms($node);
 
-# Ticks go on: a thousand rows each. A session that is descheduled while it
-# changes its entry cannot be read; that is rare, and counted.
+# Ticks continue with a thousand rows each. If a session is descheduled while it changes
+# its entry, the entry cannot be read; that is rare, and counted.
 my $rows = metric($node, 'rows_taken');
 ok(wait_for_metric($node, 'rows_taken', "value::bigint >= $rows + 10000"),
 	'ticks of a thousand rows are taken');
 my $still_crowded = server_ms($node);
 cmp_ok(metric($node, 'rows_failed'), '<=', 20, 'nearly every row could be read');
 
-# All connections are taken. Those of questions before may not have ended yet.
+# All connections are in use. Connections of earlier queries may not have ended yet.
 my $watcher = tacho_session($node, app => 'watcher');
 $watcher->run(q{DO $$ BEGIN WHILE 1001 < (SELECT count(*) FROM pg_stat_activity
 	WHERE backend_type = 'client backend') LOOP
@@ -67,7 +67,7 @@ ok(wait_for_metric($node, 'ticks_taken', "value::bigint >= $ticks + 5"),
 	'the sampler goes on, and a superuser can see that');
 $_->finish for $watcher, @more;
 
-# The lock table is full: nobody gets in who is not in already.
+# The lock table is full: no new session can connect.
 my $locker = tacho_session($node, app => 'locker');
 my $sampler = metric($node, 'sampler_pid');
 $locker->run(q{DO $$ BEGIN FOR i IN 1 .. 1000000 LOOP PERFORM pg_advisory_lock(i);
@@ -83,7 +83,7 @@ $locker->run(q{DO $$ DECLARE now bigint; before bigint; BEGIN LOOP
 like($locker->{out}, qr/five more ticks/, 'the sampler goes on');
 $locker->finish;
 
-# Meanwhile the writer has not answered for half a minute.
+# By now the writer has not answered for half a minute.
 ok(wait_for_metric($node, 'reason',
 		"value = 'the tape writer (process $writer) does not answer'"),
 	'the status says that the writer does not answer');
@@ -101,7 +101,7 @@ is(metric($node, 'frames_lost'), '0', 'nothing is lost');
 is(metric($node, 'sampler_pid'), $sampler, 'the sampler has never ended');
 is(metric($node, 'sampler_starts'), '1', 'and was started once');
 
-# The history of that time is whole.
+# The history of that time is complete.
 is( $node->safe_psql('postgres', qq{
 		SELECT DISTINCT count(*) FROM tacho.samples(since => @{[at($crowded)]}, until => @{[at($still_crowded)]},
 			n => NULL, username => 'crowd', wait_event => 'PgSleep') GROUP BY tick}),
@@ -113,7 +113,7 @@ is( $node->safe_psql('postgres', qq{
 $crowd->kill_kill;
 $node->stop('immediate');
 
-# Somebody else takes it: the launcher of logical replication.
+# The launcher of logical replication takes the last slot.
 $node->append_conf('postgresql.conf', 'max_logical_replication_workers = 4');
 $node->start;
 is($node->safe_psql('postgres', 'SELECT 1'), '1', 'a server without room for the sampler serves');

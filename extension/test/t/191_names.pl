@@ -1,6 +1,5 @@
-# Names and texts of databases in other encodings are readable, from whatever
-# database one asks; renamed and dropped databases and roles keep in the
-# history the names they had.
+# Names and texts from databases with other encodings are readable in every database.
+# Renamed and dropped databases and roles keep their old names in the history.
 use strict;
 use warnings;
 use FindBin;
@@ -19,9 +18,8 @@ my %text = (
 	euc_jp => "\xe6\x97\xa5\xe6\x9c\xac",
 	sql_ascii => "\xef\xbf\xbd\xef\xbf\xbdt\xc3\xa9");
 
-# The attributes of the only session of an application, each once, or those of
-# its newest sample. A statement that is still being analysed has no identifier
-# yet, and no text.
+# The distinct attributes of the only session of an application, or those of its newest
+# sample. A statement that is still being analysed has no identifier and no text yet.
 sub seen
 {
 	my ($application, $columns, %opt) = @_;
@@ -32,7 +30,7 @@ sub seen
 		  WHERE query_id IS NOT NULL ORDER BY 1");
 }
 
-# Waits until what seen() returns is this.
+# Waits until seen() returns this.
 sub comes_to_be
 {
 	my ($expected, $what, @arguments) = @_;
@@ -65,8 +63,8 @@ sub wake
 	return $session->finish;
 }
 
-# Encodings: the text of a statement is in the encoding of its database, which
-# is known; names of databases and roles are in any.
+# Encodings: the text of a statement has the known encoding of its database; names of
+# databases and roles may have any.
 for my $encoding (sort keys %bytes)
 {
 	$node->safe_psql('postgres',
@@ -88,7 +86,7 @@ is(seen('in euc_jp', 'query_text', db => 'euc_jp'),
 is(seen('in euc_jp', 'query_text', db => 'latin1'),
 	'SELECT pg_sleep($1) AS "??"', 'what LATIN1 does not have is replaced');
 
-# Nothing tells the encoding of a name: what is no UTF-8 is replaced, visibly.
+# The encoding of a name is unknown: bytes that are not UTF-8 are visibly replaced.
 my $unknown = "\xef\xbf\xbd";
 is(seen('in latin1', 'database, username'),
 	join('|', ("caf$unknown") x 2), 'names that are no UTF-8');
@@ -127,7 +125,7 @@ is($node->safe_psql('postgres', q{SELECT string_agg(key, ' ' ORDER BY key)
 		FROM tacho.top('database') WHERE key IN ('shop', 'store')}), 'shop store',
 	'and each name its load');
 
-# A role that was dropped before anybody could learn its name.
+# A role that was dropped before the sampler could read its name.
 my $sampler = metric($node, 'sampler_pid');
 kill 'STOP', $sampler;
 $node->safe_psql('postgres', 'CREATE ROLE brief LOGIN');

@@ -1,7 +1,7 @@
-# Copies of a cluster: a base backup brings the history along, a clone records
-# beside its origin, a promoted standby goes on, pg_rewind takes over the other
-# side's history. Each copied directory is a node of its own, and none damages
-# another one. The cluster has group access, so the history has it, too.
+# Copies of a cluster. A base backup includes the history, a clone records beside its
+# origin, a promoted standby continues, pg_rewind takes over the history of the other
+# side. Each copied directory is a node of its own, and none damages another. The
+# cluster has group access, so the history has it, too.
 use strict;
 use warnings;
 use FindBin;
@@ -23,7 +23,7 @@ if ($origin->psql('postgres', q{LOAD 'libpqwalreceiver'}) != 0)
 	plan skip_all => 'this installation cannot stream replication';
 }
 
-# What the tape says about an hour before a moment, seen as a node.
+# Ticks observed in the hour before a moment, optionally of one node.
 sub observed
 {
 	my ($node, $moment, $name) = @_;

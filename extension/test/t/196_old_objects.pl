@@ -1,6 +1,6 @@
-# Crash recovery is a gap with its cause. SQL objects of an older version, or of
-# a newer one, over this library: what both know works, what the library does
-# not know is said.
+# Crash recovery is a gap with its cause. SQL objects of an older or a newer version
+# work with this library as far as both know them; calls that the library does not know
+# are errors.
 use strict;
 use warnings;
 use FindBin;
@@ -39,7 +39,7 @@ is( $node->safe_psql('postgres', q{
 is( $node->safe_psql('postgres', "SELECT ticks_observed FROM tacho.aas($window, bucket => '1 day')"),
 	$observed, 'what was before is still there');
 
-# Objects of an older version: fewer arguments, fewer columns, another order.
+# Objects of an older version: fewer arguments, fewer columns, other order.
 $node->safe_psql('postgres', q{
 	CREATE SCHEMA old;
 	CREATE FUNCTION old.aas(until timestamptz DEFAULT NULL, since timestamptz DEFAULT NULL)
@@ -54,7 +54,7 @@ is( $node->safe_psql('postgres', q{SELECT value FROM old.status() WHERE metric =
 	$node->safe_psql('postgres', q{SELECT value FROM tacho.status() WHERE metric = 'version'}),
 	'status() too');
 
-# Objects of a newer one: a column, an argument, a reader nobody knows.
+# Objects of a newer version: an unknown column, argument and reader.
 $node->safe_psql('postgres', q{
 	CREATE SCHEMA new;
 	CREATE FUNCTION new.aas(since timestamptz DEFAULT NULL)

@@ -1,6 +1,6 @@
-# The SQL edition and the extension in one database: each refuses beside the
-# other and names it. What the edition has recorded moves over: the same
-# questions have the same answers, in SQL and on the command line.
+# The SQL edition and the extension in one database: each refuses to be installed beside
+# the other, and names it. The history of the edition can be moved: the same questions
+# have the same answers, in SQL and on the command line.
 use strict;
 use warnings;
 use FindBin;
@@ -22,7 +22,7 @@ my $files = $node->basedir . '/files';
 my $window = "'2026-01-01', '2026-01-03'";
 $node->start;
 
-# A script of the edition: what it prints, and its error.
+# Runs a script of the edition; returns its output and error.
 sub script
 {
 	my ($db, $name, @variables) = @_;
@@ -80,8 +80,8 @@ mkdir $files or die "$files: $!";
 $node->safe_psql('postgres', 'CREATE DATABASE edition');
 is((script('edition', 'tacho'))[1], '', 'the edition is installed');
 
-# All that the inputs of conformance can ask, after a move. That of clock.csv
-# goes back in time, which the edition never records.
+# All questions of conformance/ after a move, except of clock.csv: its clock goes back,
+# which the edition never records.
 for my $file (sort glob "$root/conformance/cases/*.json")
 {
 	my $cases = JSON::PP->new->decode(slurp_file($file));
@@ -102,7 +102,7 @@ for my $file (sort glob "$root/conformance/cases/*.json")
 	is_deeply([ map { $_->{name} } @wrong ], [], "$name: answers alike after the move");
 }
 
-# Sessions of this server, and what pg_stat_statements would have told
+# Sessions of this server, and counters as pg_stat_statements would have had them
 fill('edition', 'storm.csv', {});
 $node->safe_psql('edition', q{
 	UPDATE tacho.setting SET enabled = true;
@@ -127,7 +127,7 @@ for my $tick (1 .. 3)
 $node->safe_psql('edition', q{ROLLBACK PREPARED 'paid 4711'});
 $holder->finish;
 $_->finish for @waiter;
-# the extension will begin later
+# the extension must begin later
 my $end = $node->safe_psql('edition', q{SELECT max(sample_time) + interval '1 second' FROM tacho.samples(scope => 'all')});
 $node->poll_query_until('edition', "SELECT now() >= '$end'");
 my $begin = $node->safe_psql('edition', qq{SELECT date_trunc('minute', timestamptz '$end' - interval '1 hour')});
@@ -158,7 +158,7 @@ is(join(' ', $stderr =~ /(?:ERROR|DETAIL|HINT):  (.*)$/mg),
 	  . 'and give the files to "tacho import"; or create the extension in another database.',
 	'the extension names the edition, and the way on');
 
-# That way
+# Moves the history in this way
 my @import = export('edition');
 $node->safe_psql('edition', q{SELECT tacho.uninstall('yes')});
 $node->stop;
@@ -166,10 +166,10 @@ system_or_bail($ENV{TACHO_PROGRAM}, @import, '--tape', $node->data_dir . '/tacho
 $node->append_conf('postgresql.conf', "shared_preload_libraries = 'tacho'");
 $node->start;
 $node->safe_psql('edition', 'CREATE EXTENSION tacho');
-# from then on it knows which nodes are of its server
+# from then on the server knows its nodes
 $node->poll_query_until('edition', "SELECT ticks_observed > 0 FROM tacho.aas(since => '$end', bucket => '1 day')");
 is($node->safe_psql('edition', $question{$_}), $before{$_}, "$_: the same answer after the move") for sort keys %question;
-# they are coarse in files, each in whole seconds
+# files store them in whole seconds
 my @kept = split /\n/, $node->safe_psql('edition', $starts);
 is_deeply([ grep { abs($starts[$_] - $kept[$_]) >= 2 } 0 .. $#starts ], [], 'so are starts');
 cmp_ok(scalar(@kept), '==', scalar(@starts), 'all of them');

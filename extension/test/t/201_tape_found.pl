@@ -1,6 +1,5 @@
-# The program finds the history of the server that runs here when nobody says
-# where it is, also where tacho.directory has it elsewhere; of several servers
-# it names the directories.
+# Without an option the program finds the history of the server that runs here, also if
+# tacho.directory puts it elsewhere. If several servers run, it names their directories.
 use strict;
 use warnings;
 use FindBin;
@@ -13,8 +12,8 @@ use Test::More;
 
 delete @ENV{qw(TACHO_TAPE PGDATA)};
 
-# Other servers run on this host: a server of its own name space of processes is
-# the only one there. Prints what COMMAND says there, and how it ended.
+# Other servers run on this host. In a process name space of its own a server is the
+# only one. Runs COMMAND there and returns its output and end.
 my @enter = qw(unshare --user --map-user=1000 --pid --fork --mount-proc);
 my ($id) = run_command([ @enter, 'id', '-u' ]);
 my $namespaces = $id eq '1000';

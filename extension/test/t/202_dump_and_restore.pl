@@ -1,5 +1,5 @@
-# Dumps of a database with the extension can be restored, whoever owns its
-# objects by then; and a schema that somebody else made keeps the extension out.
+# Dumps of a database with the extension can be restored, whichever role owns its
+# objects then. If another role made the schema, the extension refuses to be installed.
 use strict;
 use warnings;
 use FindBin;
@@ -12,7 +12,7 @@ our $node = tacho_cluster('dumped');
 my $dir = $node->basedir;
 my $bootstrap = $node->safe_psql('postgres', 'SELECT rolname FROM pg_roles WHERE oid = 10');
 
-# What a command of the shell says, in which PGHOST and PGPORT are those of a node.
+# Output of a shell command; PGHOST and PGPORT are set for a node.
 sub shell
 {
 	my ($command, $server) = (@_, $node);
@@ -45,7 +45,7 @@ for my $db ('reassigned', 'demoted')
 sql('reassigned', 'REASSIGN OWNED BY dba_reassigned TO app; DROP OWNED BY dba_reassigned');
 sql('postgres', 'DROP ROLE dba_reassigned; ALTER ROLE dba_demoted NOSUPERUSER');
 
-# A copy has the view, which has columns, and an extension that is its own.
+# A copy has the application's view with its columns, and its own extension.
 sub is_whole
 {
 	my ($db, $way) = @_;
@@ -58,7 +58,7 @@ sub is_whole
 	return;
 }
 
-# way => [ how it is dumped, how it is restored ]; %s is the database, or its copy
+# way => [ dump command, restore command ]; %s is the database, or its copy
 my %ways = (
 	'plain' => [ 'pg_dump %s >dump', 'psql -Xq -o /dev/null -v ON_ERROR_STOP=1 -d %s <dump' ],
 	'plain, one transaction' => [ 'pg_dump %s >dump', 'psql -Xq1 -o /dev/null -v ON_ERROR_STOP=1 -d %s <dump' ],
@@ -87,7 +87,7 @@ for my $db ('reassigned', 'demoted')
 		is(shell(sprintf($dump, $db)), '', "$db, $way: dumped");
 		for my $with (0, 1)
 		{
-			# what is there already is no error, but for "cleaned before" it must go
+			# existing objects cause no error; but "cleaned before" must drop them
 			sql('postgres', 'CREATE DATABASE copy');
 			sql('copy', 'CREATE EXTENSION tacho') if $with;
 			my $said = shell("export PGOPTIONS=--client-min-messages=warning; " . sprintf($restore, "copy"));
@@ -105,7 +105,7 @@ is(shell('pg_dump -Fc --schema=of_app reassigned >dump && pg_restore -e -d copy 
 is_whole('copy', 'one schema');
 is(shell('pg_dump --schema=tacho reassigned | grep -E "^(CREATE|ALTER|GRANT|REVOKE)"; true'), '', 'the schema of the extension: nothing');
 
-# As the owner of the database, who is no superuser.
+# As the owner of the database, who is not a superuser.
 sql('copy', 'DROP SCHEMA of_app CASCADE; GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA tacho TO app');
 is(shell('pg_dump -Fc -x --no-comments reassigned >dump && PGOPTIONS=--client-min-messages=warning pg_restore -e -U app -d copy dump'),
 	'', 'as no superuser, where the extension is');
@@ -124,8 +124,8 @@ is_deeply([ $said =~ /ERROR:  (.*)/g ], [ qq{role "$bootstrap" already exists} ]
 	is_whole($_, "a cluster, $_") for ('reassigned', 'demoted');
 }
 
-# Who may make schemas makes ours beforehand, empty or with a function that would be
-# called in place of ours; also in a transaction that has not ended yet.
+# A role that may make schemas makes ours before: empty, or with a function that would
+# be called instead of ours; also in a transaction that has not ended yet.
 sql('copy', 'SET ROLE app; CREATE SCHEMA tacho');
 my $refused = qr/ERROR:  schema "tacho" already exists\n.*belongs to role "app"/;
 like(shell('psql -X -d copy -c "CREATE EXTENSION tacho"'), $refused, 'an empty schema of somebody else');
@@ -143,7 +143,7 @@ $squatter->quit;
 $create->finish;
 like($late, qr/ERROR:  duplicate key value violates unique constraint "pg_namespace_nspname_index"/, 'one that is being made');
 is(sql('copy', q{SELECT count(*) FROM pg_extension WHERE extname = 'tacho'}), '0', 'is no way in');
-# what it makes nobody else may add to
+# no other role may add to the schema that the extension makes
 sql('copy', 'DROP SCHEMA tacho; CREATE EXTENSION tacho');
 like(shell(q{psql -X -U app -d copy -c "CREATE FUNCTION tacho.top(text) RETURNS text LANGUAGE sql AS 'SELECT 1'"}),
 	qr/permission denied for schema tacho/, 'nor is there one later');

@@ -1,5 +1,5 @@
-# tacho-record beside the extension on one server: what both recorded of the
-# same sessions is the same. A role with pg_monitor is all it has.
+# tacho-record beside the extension on one server: both record the same about the same
+# sessions. It needs only a role with pg_monitor.
 use strict;
 use warnings;
 use FindBin;
@@ -34,7 +34,7 @@ my $conninfo = $node->connstr('postgres') . ' user=watcher';
 my $own = $node->data_dir . '/tacho';
 my $tape = $node->basedir . '/recorded';
 
-# One line a session of a tick, of what must be the same.
+# One line per session of a tick, with the columns that must be equal.
 sub sessions
 {
 	my ($dir, $since, $until) = @_;
@@ -57,7 +57,7 @@ $holder->run('BEGIN; UPDATE t SET v = 1 WHERE id = 1');
 $first->run('BEGIN; UPDATE t SET v = 1 WHERE id = 2');
 $first->send('UPDATE t SET v = 1 WHERE id = 1');
 $second->send('UPDATE t SET v = 1 WHERE id = 2');
-# a query has a text when it has ended once
+# a query has a text after its first execution
 $sleeper->run('SELECT pg_sleep(0)');
 $sleeper->send('SELECT pg_sleep(600)');
 $advisory->run('SELECT pg_advisory_lock(7)');
@@ -68,7 +68,7 @@ $row->run(q{BEGIN; LOCK TABLE u; UPDATE t SET v = 1 WHERE id = 5; PREPARE TRANSA
 $row->send('UPDATE t SET v = 1 WHERE id = 5');
 $table->send('BEGIN; LOCK TABLE u');
 wait_until_locked($node, 's_first', 's_second', 's_late', 's_row', 's_table');
-# texts are asked for every ten seconds
+# texts are read every ten seconds
 wait_until('texts', sub {
 	my %known = map { $_->{application} => 1 } grep { defined $_->{query_text} && defined $_->{application} }
 	  ask($tape, 'samples', '--since', '1s', '--scope', 'all', '--n', 'all');
@@ -81,7 +81,7 @@ my $until = moment($node);
 
 is_deeply([ split /\n/, sessions($tape, $since, $until) ], [ split /\n/, sessions($own, $since, $until) ],
 	'sessions, waits, queries, texts, blockers, starts');
-# A tick more or less at the window's edges is 0.1 of a session at most.
+# One tick more or less at the window's edges is at most 0.1 of a session.
 sub same_load
 {
 	my ($by) = @_;
@@ -111,7 +111,7 @@ like($tree->($tape), qr{\|$xid\|it's stuck\|}, '... with the prepared transactio
 my ($tick) = ask($tape, 'samples', '--since', $since, '--application', 'tacho record', '--scope', 'all');
 is($tick, undef, 'its own session is left out');
 
-# The connection is killed: a gap that says so, and it goes on.
+# The connection is killed: a gap says so, and recording continues.
 my $gaps = () = markers($tape, 'gap');
 $node->safe_psql('postgres',
 	q{SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'tacho record'});
@@ -148,7 +148,7 @@ $node->restart;
 wait_until('the second life', sub { grep { /^server started again, PostgreSQL / } markers($tape, 'start') });
 ok(1, 'a restart of the server is a marker');
 
-# kill -9 loses at most what was not synchronised, and says so afterwards.
+# kill -9 loses at most the frames since the last sync; the gap is marked afterwards.
 $since = moment($node);
 wait_until('ticks', sub { ticks($tape, $since) >= 3 });
 is($recorder->end('KILL'), -9, 'killed');

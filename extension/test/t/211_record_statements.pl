@@ -1,5 +1,5 @@
-# tacho-record: what statements have counted is the difference of
-# pg_stat_statements, exactly, over resets too.
+# tacho-record: the counts of statements are exactly the differences of
+# pg_stat_statements, also across resets.
 use strict;
 use warnings;
 use FindBin;
@@ -25,7 +25,7 @@ my $tape = $node->basedir . '/recorded';
 my $recorder =
   record($node->connstr('postgres') . ' user=watcher', $tape, args => [ '--statements-interval', 1000 ]);
 
-# What the history has of the statement, all in all.
+# The whole history of the statement.
 sub recorded
 {
 	my ($row) = grep { ($_->{query_text} // '') eq 'SELECT v FROM t WHERE id = $1' }
@@ -44,7 +44,7 @@ sub run_times
 
 my ($before) = $node->safe_psql('postgres', q{
 	SELECT total_exec_time FROM pg_stat_statements WHERE query = 'SELECT v FROM t WHERE id = $1'});
-# the first pass learns what was counted before, the second one records
+# the first pass reads the counters so far, the second one records
 wait_until('a pass', sub { ask($tape, 'statements-history', '--since', '1h') > 0 });
 my $after = run_times(137);
 wait_until('calls', sub { my $row = recorded(); $row && $row->{calls} >= 137 });
@@ -62,8 +62,8 @@ wait_until('a marker', sub { markers($tape, 'statistics reset') > 0 });
 is((markers($tape, 'statistics reset'))[0], 'statistics of all statements were reset', 'the reset is told');
 is($recorder->end('TERM'), 0, 'it ends');
 
-# A role without rights is shown what it executes itself. What it is shown of others
-# once it has them was counted before.
+# A role without rights sees only its own executions. Counters of others, which it sees
+# after it gets the rights, were counted before.
 run_times(400);
 $tape = $node->basedir . '/strange';
 $recorder =

@@ -1,6 +1,6 @@
-# tacho-record: measurements of the server are what its views say and what the
-# extension has recorded of the same time, on a standby too. What is refused
-# leaves the rest as it is.
+# tacho-record: measurements of the server equal its views and the extension's history
+# of the same time, on a standby too. A refused view leaves the other measurements
+# unchanged.
 use strict;
 use warnings;
 use FindBin;
@@ -24,7 +24,7 @@ my @often = (args => [ '--server-interval', 200, '--vcpus', 3 ]);
 
 sub sql { return $node->safe_psql('postgres', $_[0]) }
 
-# Sum of what a tape has of a counter, since a moment.
+# Sum of a counter in a tape, since a moment.
 sub total
 {
 	my ($dir, $metric, $since, $object) = @_;
@@ -34,7 +34,7 @@ sub total
 	return @rows ? int($rows[0]{total}) : 0;
 }
 
-# What a tape has of a state in its newest readings.
+# The newest reading of a gauge in a tape.
 sub state
 {
 	my ($dir, $metric, $object) = @_;
@@ -44,7 +44,7 @@ sub state
 	return @rows ? int($rows[0]{max}) : undef;
 }
 
-# A counter is the view's, in both histories, once readings have caught up.
+# A counter equals the view in both histories, once readings have caught up.
 sub same
 {
 	my ($metric, $question, $since, $object) = @_;
@@ -71,7 +71,7 @@ ok(1, 'CPUs are those that were given');
 wait_until('an age', sub { (state($tape, 'oldest_xid_age') // -1) == sql('SELECT max(age(datfrozenxid)) FROM pg_database') });
 ok(1, 'the age of the oldest transaction id');
 
-# Databases: one made between two readings is counted from its begin.
+# Databases: one that is made between two readings counts from its begin.
 sql('CREATE DATABASE shop');
 $node->safe_psql('shop', q{
 	CREATE TABLE item AS SELECT g AS id FROM generate_series(1, 1000) g;
@@ -84,7 +84,7 @@ same($_, "SELECT $_ FROM pg_stat_database WHERE datname = 'shop'", '2000-01-01T0
   foreach qw(xact_commit xact_rollback blks_read blks_hit tup_returned tup_fetched tup_inserted
   tup_updated tup_deleted temp_files temp_bytes deadlocks conflicts sessions sessions_fatal);
 
-# The cluster's counters: a reset is a marker, and what follows is counted whole.
+# The cluster's counters: a reset is a marker, and later counts are complete.
 my $is_new = $node->pg_version >= 17;
 my $checkpoints = $is_new ? 'checkpointer' : 'bgwriter';
 sql("SELECT pg_stat_reset_shared('wal'), pg_stat_reset_shared('archiver'), pg_stat_reset_shared('$checkpoints')");
@@ -106,7 +106,7 @@ same('checkpoints_requested', $is_new ? 'SELECT num_requested FROM pg_stat_check
 same('checkpoint_buffers', $is_new ? 'SELECT buffers_written FROM pg_stat_checkpointer'
 	: 'SELECT buffers_checkpoint FROM pg_stat_bgwriter', $reset);
 
-# I/O by kind of process, object and context: what only this test does.
+# I/O by kind of process, object and context; only this test causes it.
 SKIP:
 {
 	skip 'this version does not count I/O by kind of process', 15 if $node->pg_version < 16;
@@ -142,7 +142,8 @@ SKIP:
 	cmp_ok(total($tape, 'io_extend_bytes', $from, 'client backend/temp relation/normal'), '>', 1_000_000, 'bytes were counted');
 }
 
-# The log and transaction ids have no statistics: they are compared from a rest on.
+# The WAL and transaction ids have no statistics: they are compared from a quiet moment
+# on.
 wait_until('readings of rest', sub {
 	return !grep { total($_, 'wal_bytes', '1s') || total($_, 'transaction_ids', '1s') } $tape, $own;
 });
@@ -165,7 +166,7 @@ wait_until('slots', sub {
 });
 ok(1, 'slots: use, log kept and age are those of the view and of the extension');
 
-# What is refused is said once, and the rest is measured.
+# A refused view is reported once, and everything else is measured.
 sql('REVOKE EXECUTE ON FUNCTION pg_stat_get_wal() FROM PUBLIC');
 my ($code, $out) = run_record('--check', $node->connstr('postgres') . ' user=watcher');
 like($out, qr/^part measurements: all but write-ahead log \(permission denied for function pg_stat_get_wal\)$/m,
@@ -195,7 +196,7 @@ SKIP:
 	$standby->init_from_backup($node, 'base', has_streaming => 1);
 	$standby->append_conf('postgresql.conf', "tacho.directory = '" . $standby->basedir . "/history'");
 	$standby->start;
-	# the age of the last transaction is known when one was replayed
+	# the age of the last transaction is known once one was replayed
 	sql('INSERT INTO filler VALUES (1)');
 	$node->wait_for_catchup($standby);
 	my $copied = $standby->basedir . '/recorded';

@@ -1,6 +1,6 @@
-# tacho-record of many servers: each has its directory, its name in the log and
-# its place on the page of health; one that hangs delays no other; SIGHUP changes
-# what changed in the file.
+# tacho-record of many servers: each has its directory, its name in the log and its line
+# on the health page. One that hangs does not delay the others. SIGHUP applies the
+# differences of the file.
 use strict;
 use warnings;
 use FindBin;
@@ -24,7 +24,7 @@ $node->safe_psql('postgres', "CREATE DATABASE $_") foreach qw(a b c);
 my $sleeper = session($node, 's_sleeper');
 $sleeper->send('SELECT pg_sleep(600)');
 
-# Nobody answers there.
+# Accepts connections and never answers.
 my $silent = IO::Socket::INET->new(Listen => 5, LocalAddr => '127.0.0.1')
   or die "could not listen: $!";
 my $nobody = 'host=127.0.0.1 connect_timeout=2 port=' . $silent->sockport;
@@ -66,7 +66,7 @@ sub get
 	return ($answer->{status}, $answer->{content});
 }
 
-# The first line of the answer to one who asks for another host.
+# The first line of the answer to a request with another Host.
 sub get_of_another
 {
 	my $socket = IO::Socket::INET->new("127.0.0.1:$port") or die "could not connect: $!";
@@ -76,8 +76,8 @@ sub get_of_another
 	return $line;
 }
 
-# Gaps, but those of a machine so busy that an answer takes half the interval, or
-# that the recorder waits for a CPU.
+# Gaps, except those of a busy machine: an answer took half the interval, or the
+# recorder waited for a CPU.
 sub gaps { return grep { !/statement timeout|server answered after|recorder was held up/ } markers($_[0], 'gap') }
 
 my $since = moment($node);
@@ -98,7 +98,7 @@ like($page, qr/^tacho_recorder_connected\{server="a"\} 1\.0$/m, '... of one that
 like($page, qr/^tacho_recorder_ticks_total\{server="silent"\} 0\.0$/m, '... and of one that is not');
 like(get_of_another(), qr/ 403 /, 'a page of another host does not get them');
 
-# A server that stops answering has a gap, the others do not wait.
+# A server that stops answering has a gap; the others do not wait.
 $since = moment($node);
 $proxy->set('stall');
 wait_until('a goes on', sub { ticks("$root/a", $since) >= 20 });
@@ -109,14 +109,14 @@ my @gaps = gaps("$root/b");
 like($gaps[-1], qr/the server did not answer within 5000 ms/, '... and its gap says why');
 is_deeply([ gaps("$root/a") ], [], 'the other one has no gap');
 
-# A file that makes no sense changes nothing.
+# An invalid file changes nothing.
 write_file(server('a', 'pace = 1'));
 $recorder->signal('HUP');
 wait_until('an error', sub { $recorder->log =~ /^ERROR:  nothing is changed: file .*: server "a": it must have either/m });
 $since = moment($node);
 wait_until('all go on', sub { ticks("$root/a", $since) >= 5 && ticks("$root/b", $since) >= 5 });
 
-# One is removed, one is added, one is changed; one goes on as it was.
+# One is removed, one is added, one is changed; one continues unchanged.
 write_file(server('a', of_database('a')) . server('b', "service = \"its\"\ninterval = 200") . server('c', of_database('c')));
 $recorder->signal('HUP');
 wait_until('the file', sub { $recorder->log =~ /^LOG:  file read again, servers: 3$/m });
@@ -130,7 +130,7 @@ is_deeply([ map({ scalar markers("$root/a", $_) } qw(start stop)), scalar gaps("
 wait_until('health', sub { (get('/health'))[0] == 200 });
 unlike((get('/'))[1], qr/silent/, 'one that was removed is not on the page');
 
-# Where nothing can be written, ticks wait, and health says so and since when.
+# If files cannot be written, frames wait, and health says so and since when.
 write_file(server('a', of_database('a')) . server('b', "service = \"its\"\nmin_free_space = 1000000000") . server('c', of_database('c')));
 $recorder->signal('HUP');
 wait_until('health', sub { ($status, $page) = get('/health'); $page =~ /^b: not written/m });
@@ -146,7 +146,7 @@ write_file(server('a', of_database('a')) . server('b', "service = \"its\"\ninter
 $recorder->signal('HUP');
 wait_until('health', sub { (get('/health'))[0] == 200 });
 
-# Without memory samples go on.
+# Without memory only samples are recorded.
 write_file(server('a', of_database('a')) . server('b', "service = \"its\"\ninterval = 200") . server('c', of_database('c')),
 	'memory_mb = 0');
 $recorder->signal('HUP');

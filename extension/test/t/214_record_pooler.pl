@@ -1,6 +1,6 @@
-# tacho-record behind PgBouncer, which lends a server's connection by session or
-# by transaction: the history is the same, nothing it sets stays on the
-# connection, and what the pooler does are gaps with their reasons.
+# tacho-record behind PgBouncer, which lends server connections by session or by
+# transaction. The history is the same, no setting stays on the connection, and
+# interruptions by the pooler are gaps with their reasons.
 use strict;
 use warnings;
 use FindBin;
@@ -59,7 +59,7 @@ server_login_retry = 1
 	return $pooler;
 }
 
-# A test that dies leaves none behind.
+# A test that dies leaves no pooler behind.
 END
 {
 	my $status = $?;
@@ -67,7 +67,7 @@ END
 	$? = $status;
 }
 
-# What a client of the pooler gets.
+# Output of a query through the pooler.
 sub through
 {
 	my ($port, $dbname, $user, $sql) = @_;
@@ -111,7 +111,7 @@ foreach my $mode (qw(transaction session))
 		  foreach [ 'SHOW statement_timeout', 0 ], [ 'SHOW lock_timeout', 0 ], [ 'SHOW search_path', '"$user", public' ];
 	}
 
-	# The pooler keeps everybody waiting.
+	# The pooler makes all clients wait.
 	my $gaps = () = markers($tape, 'gap');
 	my $by_transaction = $mode eq 'transaction';
 	$by_transaction ? through($port, 'pgbouncer', 'admin', 'PAUSE') : $pooler->signal('STOP');
@@ -119,8 +119,8 @@ foreach my $mode (qw(transaction session))
 	$by_transaction ? through($port, 'pgbouncer', 'admin', 'RESUME') : $pooler->signal('CONT');
 	like(wait_for_gap($tape, $gaps + 1)->{detail}, qr/did not answer within 5000 ms/, "$mode: a pause is a gap");
 
-	# Its connection to the server is ended. By transaction the pooler takes
-	# another one, and nobody may notice; by session it is ours.
+	# The pooler's connection to the server is terminated. By transaction, the pooler
+	# takes another one, perhaps unnoticed. By session, it is the recorder's.
 	$since = moment($node);
 	wait_until('ticks', sub { ticks($tape, $since) >= 3 });
 	$gaps = () = markers($tape, 'gap');

@@ -1,6 +1,6 @@
-# tacho-record connects as psql does: TLS with a certificate of an own authority,
-# SCRAM with channel binding, password and service files. What is wrong is said,
-# and when it is mended recording goes on.
+# tacho-record connects as psql does: TLS with a certificate of a private authority,
+# SCRAM with channel binding, password and service files. A failure is reported, and
+# recording continues when its cause is gone.
 use strict;
 use warnings;
 use FindBin;
@@ -25,7 +25,7 @@ sub openssl
 	return;
 }
 
-# OpenSSL 3.4 and later take a day that is over, earlier ones less than no days.
+# OpenSSL 3.4 and later accept a past day, earlier versions a negative number of days.
 my ($help, $help_error) = run_command([ 'openssl', 'x509', '-help' ]);
 my @over = "$help$help_error" =~ /-not_after/
   ? ('-not_before', '20200101000000Z', '-not_after', '20200102000000Z') : ('-days', -1);
@@ -88,7 +88,7 @@ passfile=$dir/passwords
 });
 $ENV{PGSERVICEFILE} = "$dir/services";
 
-# Exit code and what is said of one way to connect.
+# Exit code and messages of one way to connect.
 sub check
 {
 	my ($conninfo) = @_;
@@ -135,19 +135,19 @@ use_certificate('expired');
 wait_until('an expired certificate', sub { check('service=ours') =~ /^1 error: .*certificate verify failed/s });
 ok(1, 'an expired certificate is refused');
 end_connection();
-# an attempt with it has failed when the log of the server has it
+# an attempt has failed once the server's log has it
 wait_until('an attempt', sub { slurp_file($node->logfile) =~ /certificate expired.*certificate expired/s });
 use_certificate('good');
 wait_for_gap($tape, 1);
 $since = moment($node);
 wait_until('ticks again', sub { ticks($tape, $since) >= 3 });
-# a busy machine may have others, of ticks that it had no time for
+# a busy machine may have more gaps, from ticks that it missed
 my @lost = grep { /connection was lost/ } markers($tape, 'gap');
 is_deeply([ scalar markers($tape, 'start'), scalar @lost ], [ 1, 1 ], 'with a good one recording goes on after a gap')
   or diag(join "\n", markers($tape, 'gap'));
 is($recorder->end('TERM'), 0, 'ended');
 
-# A password command is run anew for each connection.
+# A password command runs again for each connection.
 write_secret('token', "right\n");
 $since = moment($node);
 $recorder = record("service=ours passfile=$dir/wrong", $tape, args => [ '--password-command', "cat '$dir/token'" ]);

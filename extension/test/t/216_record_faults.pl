@@ -1,6 +1,6 @@
-# tacho-record over a network that holds, delays, cuts and refuses bytes, and when
-# a standby takes the place of its primary: recording goes on, and each hole has a
-# marker with its reason.
+# tacho-record over a network that holds, delays, cuts and refuses bytes, and across a
+# failover to a standby. Recording continues, and each hole has a marker with its
+# reason.
 use strict;
 use warnings;
 use FindBin;
@@ -23,7 +23,7 @@ my $tape = $node->basedir . '/recorded';
 my $recorder = record('host=127.0.0.1 port=' . $proxy->port . ' dbname=postgres user=watcher', $tape);
 $SIG{__DIE__} = sub { diag($recorder->log) unless $^S };
 
-# Ticks from now on.
+# Waits for ticks from now on.
 sub goes_on
 {
 	my ($least, $server, $of) = @_;
@@ -33,14 +33,14 @@ sub goes_on
 	return;
 }
 
-# Gaps that a fault has left: beside other work any answer may come late.
+# Gaps caused by a fault: on a busy machine any answer may be late, too.
 my $late = qr/^(the server answered after \d+ ms|the recorder was held up)$/;
 sub gaps { return grep { !/$late/ } markers($tape, 'gap') }
 
 goes_on(10);
 is_deeply([ gaps() ], [], 'bytes that pass leave no gap');
 
-# What is held, cut or refused ends with a gap that says so.
+# Held bytes, a cut answer and refused connections end with a gap that names them.
 foreach my $fault (
 	[ 'bytes that are held', qr/^the server did not answer within 5000 ms/, 'stall' ],
 	[ 'an answer that is cut', qr/the connection was lost|closed the connection/, 'cut', 150 ],
@@ -57,7 +57,7 @@ foreach my $fault (
 	goes_on(5);
 }
 
-# Slow ones leave holes, too, that nobody failed for.
+# Slow connections cause holes, too, without a failure.
 foreach my $fault ([ 'bytes that are delayed', 'delay', 250 ], [ 'bytes that come one by one', 'trickle' ])
 {
 	my ($what, @how) = @$fault;
@@ -85,7 +85,8 @@ SKIP:
 	$node->backup('base');
 	$standby->init_from_backup($node, 'base', has_streaming => 1);
 	$standby->start;
-	# One knows both addresses, the other one an address that will lead elsewhere.
+	# One recorder knows both addresses, the other one an address that will lead
+	# elsewhere.
 	my %place = (list => $node->basedir . '/list', address => $node->basedir . '/address');
 	my $both = sprintf 'host=%s,%s port=%s,%s target_session_attrs=read-write dbname=postgres user=watcher',
 	  map { $node->$_, $standby->$_ } qw(host port);

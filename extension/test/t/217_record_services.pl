@@ -1,6 +1,6 @@
-# tacho-record of servers that are like those of providers: functions that are
-# missing, refused or raise, views that raise, pg_stat_statements elsewhere. Each is
-# told, once, and the rest is recorded.
+# tacho-record of servers like those of cloud providers: functions are missing, refused
+# or raise errors, views raise errors, pg_stat_statements is in another schema. Each is
+# reported once, and everything else is recorded.
 use strict;
 use warnings;
 use FindBin;
@@ -33,7 +33,7 @@ $node->safe_psql('postgres', 'CREATE DATABASE without');
 $node->safe_psql('postgres', q{SELECT pg_create_physical_replication_slot('kept')});
 my $conninfo = $node->connstr('postgres') . ' user=watcher';
 
-# A view of the system that raises, as some are on storage that is not PostgreSQL's.
+# Makes a system view raise an error, as some do on storage that is not PostgreSQL's.
 sub raises
 {
 	my ($view) = @_;
@@ -61,7 +61,7 @@ $node->safe_psql('postgres', q{
 	ALTER FUNCTION pg_catalog.pg_current_wal_insert_lsn() RENAME TO gone;
 	REVOKE EXECUTE ON FUNCTION pg_catalog.pg_control_checkpoint() FROM PUBLIC});
 my $out = check();
-# 19 says in a detail that no function has this name
+# 19 adds the detail that no function has this name
 my $gone = qr/the end of the log \(function pg_current_wal_insert_lsn\(\) does not exist(?:: There is no function of that name\.)?\)/;
 my $raised = join ', ', map { "$_ (it is currently not supported)" } 'the archiver', 'replication slots';
 like($out, qr/^part measurements: all but $gone, \Q$raised\E$/m, 'a check names what is missing and what raises');
@@ -94,7 +94,7 @@ wait_until('calls', sub {
 ok(1, 'sessions, blockers, databases and statements are recorded');
 is(ask($tape, 'server-history', '--since', '1h', '--metric', 'wal_bytes'), 0, 'what is missing is not');
 
-# Then locks and statements are refused, too: samples go on.
+# Then locks and statements are refused, too; samples continue.
 $node->safe_psql('postgres', "REVOKE EXECUTE ON FUNCTION $_ FROM PUBLIC")
   foreach qw{pg_catalog.pg_lock_status() extensions.pg_stat_statements(boolean)};
 wait_until('refusals', sub {

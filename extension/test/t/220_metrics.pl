@@ -1,5 +1,5 @@
-# A real Prometheus scrapes tacho-web every second: what it makes of the counters
-# is what tacho answers, also when tacho-web was started anew in between.
+# A real Prometheus scrapes tacho-web every second. Its rates of the counters equal the
+# answers of tacho, also across a restart of tacho-web.
 use strict;
 use warnings;
 use FindBin;
@@ -46,7 +46,7 @@ sub scrapes
 	  grep { @{ $scrapes{$_} } == 3 } sort { $a <=> $b } keys %scrapes;
 }
 
-# Waits for so many more scrapes with new ticks.
+# Waits for $count more scrapes with new ticks.
 sub more_scrapes
 {
 	my ($count) = @_;
@@ -72,7 +72,7 @@ is(sprintf('%.3f', $by_counters), sprintf('%.3f', $aas->{avg_aas}),
 	'the load by counters between two scrapes is that of tacho aas');
 cmp_ok($aas->{avg_aas}, '>=', 3, 'which is what waited');
 
-# as the documentation has it: within one scrape of the window's ends
+# as in the documentation: within one scrape of the window's ends
 my $window = int($last->[0] - $first->[0]) - 1;
 my ($rated) = @{ query($prometheus, qq{
 	sum(rate(tacho_session_seconds_total[${window}s] \@ $last->[0]))
@@ -117,8 +117,7 @@ is("$code $said", '0 ', 'nor in what tacho metrics prints');
 unlike($text . $once, qr/="(holder|first|second)|pid=|query_id=|UPDATE t/,
 	'no name of a session, process or query is told');
 
-# through a connection the counters are the same: between those of the files
-# before and after
+# counters read through a connection lie between those of the files before and after
 sub counters
 {
 	my ($printed) = run_command([ $ENV{TACHO_PROGRAM}, 'metrics', @_ ]);

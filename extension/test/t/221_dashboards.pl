@@ -1,6 +1,6 @@
-# Every query of the dashboards is asked: those of Prometheus of one that scrapes
-# tacho-web, those of SQL of the extension and of the SQL edition, as a role that
-# may only read. Rules are what promtool takes, and do what their tests say.
+# Runs every query of the dashboards: PromQL in a Prometheus that scrapes tacho-web, SQL
+# in the extension and in the SQL edition, as a role that may only read. promtool
+# accepts the rules and runs their tests.
 use strict;
 use warnings;
 use FindBin;
@@ -92,7 +92,7 @@ my %named = map { $_ => 1 }
   map { /\b(tacho_\w+)/g } $rules, map { $_->[1] } queries('tacho-prometheus', 'expr');
 is(join(' ', grep { !$known{$_} } sort keys %named), '', 'every metric that is named exists');
 
-# SQL as Grafana sends it; filters are empty, or of a session
+# SQL as Grafana sends it; filters are empty, or values of a session
 sub sql_sent
 {
 	my ($sql, $since, %given) = @_;
@@ -105,7 +105,7 @@ sub sql_sent
 	return $sql;
 }
 
-# Titles of panels whose SQL fails, or answers nothing.
+# Titles of panels whose SQL fails or returns no rows.
 sub failing
 {
 	my ($connection, $since, %given) = @_;

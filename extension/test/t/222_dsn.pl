@@ -1,6 +1,6 @@
-# tacho-web asks servers through connections: the same answers as of their files,
-# from the extension and from the SQL edition; who may not ask, what is not there,
-# who gives up, and a server that is gone and back.
+# tacho-web reads servers through connections: the answers equal those from files, for
+# the extension and the SQL edition. Also: missing rights, missing objects, cancelled
+# questions, and a server that goes away and comes back.
 use strict;
 use warnings;
 use FindBin;
@@ -19,7 +19,7 @@ my $data = "$root/conformance";
 my $node = tacho_cluster('dsn', start => 0, conf => "tacho.retention_age = 0\ntacho.statements_interval = 1s\n");
 my $tape = $node->data_dir . '/tacho';
 
-# Every input is a node of its own; that of the edition is a tape of its own, too.
+# Every input is a node of its own; the edition's input is also a tape of its own.
 my %file = map { m{([^/]+)\.json$} ? ($1 => TachoWeb::Program::exact(slurp_file($_))) : () } glob "$data/cases/*.json";
 for my $name (sort keys %file)
 {
@@ -45,7 +45,7 @@ $node->safe_psql('postgres', q{
 	CREATE DATABASE slow;
 	CREATE DATABASE edition});
 wait_for_ticks($node, 1, server_ms($node)) or die 'no tick';
-# What stands in for an edition that answers slowly, or much.
+# Simulates an edition with slow or large answers.
 $node->safe_psql('slow', q{
 	CREATE SCHEMA tacho;
 	CREATE TABLE tacho.setting ();
@@ -113,7 +113,7 @@ sub encoded
 	return JSON::PP->new->canonical->ascii->encode($_[0]);
 }
 
-# True when two answers are one.
+# True if two answers are equal.
 sub same
 {
 	my ($got, $expected) = @_;
@@ -124,7 +124,7 @@ sub same
 	return 0;
 }
 
-# All that the cases ask, answered and refused.
+# All questions of the cases, answered and refused.
 my %asked;
 for my $name (sort keys %file)
 {
@@ -141,7 +141,7 @@ for my $name (sort keys %file)
 	}
 	is_deeply(\@wrong, [], "$name: a connection answers as files do");
 }
-# Those of this moment: what servers know of themselves, and statements.
+# Questions about the present: the servers' own status, and statements.
 is(answer($web, 'asked', 'status')->{status}, 200, 'status');
 $node->poll_query_until('postgres', 'SELECT count(*) > 0 FROM tacho.statements_history()') or die 'no statements';
 my $now = $node->safe_psql('postgres', q{SELECT to_char(now() AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"')});
@@ -156,7 +156,7 @@ wait_until('the same statements', sub {
 is_deeply([ grep { !$asked{$_} } map { $_->{name} } @{ ($web->ask('functions'))[1]{functions} } ], [],
 	'every function was asked');
 
-# The SQL edition, as far as it records, in a database for each input.
+# The SQL edition, as far as it records: one database per input.
 sub fill
 {
 	my ($db, $input, $with) = @_;
@@ -197,7 +197,7 @@ is_deeply($history->{body}{rows}, [], 'what it does not record');
 is($history->{body}{notices}[0]{message}, 'the SQL edition does not record the server and its host', '... is said');
 $edition->end;
 
-# What cannot be asked says why.
+# A question that cannot be answered gets the reason.
 is_deeply({ map { $_->{name} => $_->{state} } @{ ($web->ask('servers'))[1]{servers} } },
 	{ asked => 'recorded', edition => 'recorded', files => 'recorded', nobody => 'refused', nothing => 'empty',
 		own => 'recorded', slow => 'recorded' }, 'states');
@@ -217,7 +217,7 @@ is_deeply(answer($web, 'own', 'samples', %storm)->{body}{rows}, [], '... are not
 $node->safe_psql('postgres', 'GRANT pg_read_all_stats TO nobody');
 is(answer($web, 'nobody', 'aas', %storm)->{status}, 200, 'a right that was given counts at once');
 
-# What is said beside an answer.
+# Notices and warnings beside an answer.
 my $said = answer($web, 'slow', 'status', node => 0);
 is_deeply($said->{body}{rows}, [ { metric => 'slept', value => '0' } ], 'an answer');
 is_deeply($said->{body}{notices}, [
@@ -226,7 +226,7 @@ is_deeply($said->{body}{notices}, [
 my $much = answer($web, 'slow', 'markers');
 is_deeply([ $much->{status}, $much->{body}{sqlstate} ], [ 503, '53200' ], 'too long an answer is not taken');
 
-# Who gives up ends the question on the server, and the connection serves on.
+# Closing a request cancels the question on the server; the connection stays usable.
 my $sessions = q{SELECT count(*) FROM pg_stat_activity WHERE datname = 'slow' AND application_name = 'tacho web'};
 my $socket = $web->send('status', server => 'slow', node => 600);
 $node->poll_query_until('postgres', "$sessions AND state = 'active' AND wait_event = 'PgSleep'", '1') or die 'no question';
@@ -246,7 +246,7 @@ like($text, qr/"state": "recording"/, 'live is healthy');
 like($text, qr/^event: tick/m, '... and tells ticks');
 close $live;
 
-# A server that is gone, and back.
+# A server goes away and comes back.
 $node->stop('fast');
 my $gone = answer($web, 'asked', 'aas', %storm);
 is($gone->{status}, 502, 'a server that is gone');
@@ -259,7 +259,7 @@ wait_until('an answer', sub { answer($web, 'asked', 'aas', %storm)->{status} == 
 ok(same(answer($web, 'files', 'aas', %storm), answer($web, 'asked', 'aas', %storm)), 'it is back');
 $web->end;
 
-# Texts are hidden from whoever may read none.
+# Users who may not read texts get none.
 $web = web($node->basedir, '--tape', "files=$tape", conninfo('asked', 'postgres'), '--hide-texts');
 for my $question ([ 'top', dimension => 'query_id' ], ['report'], ['samples'])
 {
@@ -270,7 +270,7 @@ for my $question ([ 'top', dimension => 'query_id' ], ['report'], ['samples'])
 is(answer($web, 'asked', 'summary', %storm)->{status}, 403, 'summary, which mixes them with all else, is refused');
 $web->end;
 
-# Who ends up with another password than none is told how.
+# A password in an argument is an error, with a hint at the other ways.
 my ($out, $error) = run_command([ web_program(), '--dsn', 'host=db password=s3cret', '--listen', '127.0.0.1:0' ]);
 like($error, qr/^error: connection string contains "password": .*\nhint: .*--password-command/, 'no password in arguments');
 

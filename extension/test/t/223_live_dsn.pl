@@ -1,5 +1,5 @@
-# tacho live through a connection: the same sessions as in the files, the question
-# for psql, and a server that is gone and back.
+# tacho live through a connection: the same sessions as in the files, the question as a
+# psql command, and a server that goes away and comes back.
 use strict;
 use warnings;
 use FindBin;
@@ -25,7 +25,7 @@ $terminal->line('/application=s_waiter');
 $terminal->keys('s');
 $terminal->shows(qr/ s_waiter/, 'the session that waits is listed');
 
-# What w prints is a command that answers.
+# The command that w prints gives an answer.
 $terminal->keys('w');
 my $screen = $terminal->shows(qr/psql '.*tacho\.sessions/s, 'the question for psql');
 like($screen, qr/application => /, '... with its filter');

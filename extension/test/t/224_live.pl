@@ -1,5 +1,5 @@
-# tacho live beside a server: it cancels and ends what was confirmed and nothing
-# else, and goes on by itself when the server comes back.
+# tacho live beside a server: it cancels and ends only what was confirmed, and continues
+# by itself when the server comes back.
 use strict;
 use warnings;
 use FindBin;
@@ -24,7 +24,7 @@ wait_until_locked($node, qw(s_first s_second s_third));
 my %pid = map { split /=/ } split /\n/, $node->safe_psql('postgres',
 	q{SELECT application_name || '=' || pid FROM pg_stat_activity WHERE application_name LIKE 's\_%'});
 
-# Who waits for the lock, by name, with the begin of the query.
+# Names of the sessions that wait for the lock.
 sub waiting
 {
 	return $node->safe_psql('postgres', q{
@@ -105,7 +105,7 @@ $terminal->keys('y');
 $terminal->shows(qr/nothing was done: session $pid{s_third} has ended/, 'who has ended');
 $terminal->end;
 
-# the number is another session's now, as far as the history knows
+# the history says that the process id belongs to another session now
 my $other = $node->basedir . '/other';
 my $csv = $node->basedir . '/other.csv';
 my $now = $node->safe_psql('postgres',

@@ -1,5 +1,5 @@
-# Markers that people write are told once: by tacho mark and by HTTP, whatever
-# happens to the writer in between.
+# Markers of users are written exactly once, by tacho mark and by HTTP, whatever happens
+# to the writer in between.
 use strict;
 use warnings;
 use FindBin;
@@ -17,7 +17,7 @@ my $node = tacho_cluster('mark');
 my $tape = $node->data_dir . '/tacho';
 wait_until_written($node);
 
-# What tacho mark says to a text: exit code and errors.
+# Exit code and errors of tacho mark with a text.
 sub mark
 {
 	my ($text, $dir) = @_;
@@ -46,7 +46,7 @@ is($node->safe_psql('postgres', q{
 is(texts(), 'deploy 1.4', 'so has the command line');
 wait_until('its file is gone', sub { files() == 0 });
 
-# the writer is killed while markers wait and when they are in its log
+# the writer is killed while markers wait, and when they are in its log
 for my $n (1 .. 5)
 {
 	is(mark("kill $n"), '0', "a marker before the writer is killed, $n");

@@ -1,6 +1,6 @@
-# What increase() of a real Prometheus makes of storms, the first ones of their class,
-# before midnight, across it and after it. The history is imported step by step, and
-# tacho metrics is asked after each step: these are the scrapes.
+# increase() of a real Prometheus for storms, the first of their class, before midnight,
+# across it and after it. The history is imported step by step, and each step is
+# followed by a run of tacho metrics: these are the scrapes.
 use strict;
 use warnings;
 use FindBin;
@@ -17,13 +17,13 @@ my $dir = PostgreSQL::Test::Utils::tempdir();
 my $midnight = 1772409600;    # 2026-03-02T00:00:00Z
 my $sessions = 6;
 
-# Begin and end of the storm of each class, in seconds from midnight on.
+# Begin and end of the storm of each class, in seconds after midnight.
 my %storm = (Lock => [ -300, -288 ], LWLock => [ -10, 10 ], IO => [ 180, 192 ]);
 my @classes = sort keys %storm;
 
 sub at { return strftime('%Y-%m-%dT%H:%M:%SZ', gmtime($midnight + $_[0])) }
 
-# What is recorded in a second.
+# The rows of a second.
 sub tick
 {
 	my ($second) = @_;
@@ -64,7 +64,7 @@ sub scrape
 }
 
 my $scrapes = '';
-# by server: seconds between scrapes, and when the first one is
+# by server: seconds between scrapes, and the time of the first one
 my %scraped = (quick => [ 10, -363 ], slow => [ 30, -350 ]);
 for my $server (sort keys %scraped)
 {
@@ -85,7 +85,7 @@ is($code, 0, 'promtool makes blocks of the scrapes') or diag $said;
 my $prometheus = prometheus(undef, data => "$dir/data");
 my $end = $midnight + 330;
 
-# What increase() says of a counter over all scrapes. It extrapolates by half a step.
+# increase() of a counter over all scrapes. It extrapolates by half a step.
 sub increase
 {
 	my ($selector) = @_;
@@ -96,7 +96,7 @@ sub increase
 	return $found->[0]{value}[1];
 }
 
-# Is a figure the true one, but for what is extrapolated?
+# Whether a figure is the true one, within the extrapolation.
 sub is_about
 {
 	my ($figure, $true, $name) = @_;
