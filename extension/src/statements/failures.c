@@ -158,7 +158,7 @@ on_emit_log(ErrorData *edata)
 	}
 	else if (!is_of_statement(edata->sqlerrcode))
 		count_outside(edata->sqlerrcode);
-	failures_attempt_end();
+	failures_attempt_failed();
 	failures_forget();
 }
 

@@ -27,12 +27,21 @@ typedef struct Attempt
 	const char *string;			/* the message */
 	int			location;
 	int			length;
+	int		   *level;			/* becomes 0 when its error is reported; or NULL */
 } Attempt;
 
 extern Attempt failures_attempt;
 
 /* Installs the hook that sees what is reported. */
 extern void failures_init(void);
+
+/* Whether an attempt of an earlier message has not ended. */
+static inline bool
+failures_attempt_left(void)
+{
+	return failures_attempt.message != 0 &&
+		failures_attempt.message != GetCurrentStatementStartTimestamp();
+}
 
 /*
  * Whether an error in a statement of the top level with this text ends the
@@ -45,8 +54,7 @@ failures_go_to_client(const char *string)
 {
 	return string != NULL && string == debug_query_string &&
 		MyBgworkerEntry == NULL && compat_logs_errors() &&
-		(failures_attempt.message == 0 ||
-		 failures_attempt.message != GetCurrentStatementStartTimestamp());
+		(failures_attempt.message == 0 || failures_attempt_left());
 }
 
 /*
@@ -71,6 +79,15 @@ static inline void
 failures_attempt_end(void)
 {
 	failures_attempt.message = 0;
+}
+
+/* The error of the attempt, if there is one, has ended its way. */
+static inline void
+failures_attempt_failed(void)
+{
+	if (failures_attempt.message != 0 && failures_attempt.level != NULL)
+		*failures_attempt.level = 0;
+	failures_attempt_end();
 }
 
 /*

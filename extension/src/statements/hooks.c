@@ -284,6 +284,17 @@ finishes(const QueryDesc *query)
 
 /* ---- hooks ---- */
 
+/*
+ * Ends an attempt of an earlier message whose error was never reported, because
+ * another extension caught it. Call it before reading `level`.
+ */
+static inline void
+take_back_level(void)
+{
+	if (COMPAT_ONE_NESTING_LEVEL && unlikely(failures_attempt_left()))
+		failures_attempt_failed();
+}
+
 static pg_attribute_hot void
 on_post_parse_analyze(ParseState *pstate, Query *query, CompatJumble *jumble)
 {
@@ -292,6 +303,7 @@ on_post_parse_analyze(ParseState *pstate, Query *query, CompatJumble *jumble)
 
 	if (previous_post_parse_analyze)
 		previous_post_parse_analyze(pstate, query, jumble);
+	take_back_level();
 	if (!tracked(level) || query->queryId == 0)
 		return;
 	if (query->utilityStmt && setting_track_utility() &&
@@ -370,17 +382,28 @@ plan_guarded(bool known, bool measured, bool nests, COMPAT_PLANNER_PARAMS)
 static pg_attribute_hot PlannedStmt *
 on_planner(COMPAT_PLANNER_PARAMS)
 {
-	bool		known = query_string != NULL && parse->queryId != 0 &&
-		tracked(level + plan_level);
-	bool		measured = known && setting_track_planning();
-	bool		nests = COMPAT_ONE_NESTING_LEVEL || measured;
+	bool		known;
+	bool		measured;
 	PlannedStmt *result;
 
-	if (nests || level > 0 || !failures_go_to_client(query_string))
-		return plan_guarded(known, measured, nests, COMPAT_PLANNER_ARGS);
+	take_back_level();
+	known = query_string != NULL && parse->queryId != 0 &&
+		tracked(level + plan_level);
+	measured = known && setting_track_planning();
+	if (measured || level > 0 || !failures_go_to_client(query_string))
+		return plan_guarded(known, measured, COMPAT_ONE_NESTING_LEVEL || measured,
+							COMPAT_PLANNER_ARGS);
 	failures_attempt_begin(known, parse->queryId, query_string,
 						   parse->stmt_location, parse->stmt_len);
+	if (COMPAT_ONE_NESTING_LEVEL)
+	{
+		/* an error takes this back when it is reported */
+		failures_attempt.level = &level;
+		level = 1;
+	}
 	result = call_planner(COMPAT_PLANNER_ARGS);
+	if (COMPAT_ONE_NESTING_LEVEL)
+		level = 0;
 	failures_attempt_end();
 	return result;
 }
@@ -431,8 +454,10 @@ static pg_attribute_hot void
 on_executor_start(QueryDesc *queryDesc, int eflags)
 {
 	const PlannedStmt *plan = queryDesc->plannedstmt;
-	bool		counted = plan->queryId != 0 && tracked(level);
+	bool		counted;
 
+	take_back_level();
+	counted = plan->queryId != 0 && tracked(level);
 	if (executed_pending != NULL && level == 0)
 		executed_start(plan->queryId);
 	if (level == 0 && failures_go_to_client(queryDesc->sourceText))
@@ -690,9 +715,11 @@ static void
 on_process_utility(UTILITY_PARAMS)
 {
 	Node	   *statement = pstmt->utilityStmt;
-	bool		counted = setting_track_utility() && tracked(level);
 	bool		prepared = IsA(statement, ExecuteStmt) || IsA(statement, PrepareStmt);
+	bool		counted;
 
+	take_back_level();
+	counted = setting_track_utility() && tracked(level);
 	if (counted && pstmt->queryId != 0 && counts_as_utility(statement))
 		run_utility(UTILITY_ARGS);
 	else
