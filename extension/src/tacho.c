@@ -15,8 +15,8 @@
 #include "core/shmem.h"
 #include "plans/plan_ids.h"
 #include "sampler/sampler.h"
-#include "statements/hooks.h"
 #include "statements/query_text.h"
+#include "statements/statements_setup.h"
 
 PG_MODULE_MAGIC;
 
@@ -41,7 +41,7 @@ _PG_init(void)
 	plan_ids_init();
 	schema_change_init();
 	query_text_init();
-	/* before hooks_init(): the saver must not take the last worker slot */
+	/* before statements_setup(): the saver must not take the last worker slot */
 	sampler_init();
-	hooks_init();
+	statements_setup();
 }

@@ -27,7 +27,6 @@
 #include "nodes/execnodes.h"
 #include "optimizer/planner.h"
 #include "parser/analyze.h"
-#include "storage/ipc.h"
 #include "storage/proc.h"
 #include "tcop/utility.h"
 #include "utils/backend_status.h"
@@ -44,7 +43,6 @@
 #include "statements/statements.h"
 #include "statements/statements_alias.h"
 #include "statements/statements_members.h"
-#include "statements/statements_save.h"
 #include "statements/usage.h"
 
 typedef struct Execution
@@ -58,8 +56,6 @@ typedef struct Execution
 	StatementDelta delta;
 } Execution;
 
-static shmem_request_hook_type previous_shmem_request = NULL;
-static shmem_startup_hook_type previous_shmem_startup = NULL;
 static HOT_DATA post_parse_analyze_hook_type previous_post_parse_analyze = NULL;
 static HOT_DATA planner_hook_type previous_planner = NULL;
 static HOT_DATA ExecutorStart_hook_type previous_start = NULL;
@@ -735,8 +731,8 @@ on_process_utility(UTILITY_PARAMS)
 
 /* ---- setting up ---- */
 
-static void
-install_hooks(void)
+void
+hooks_install(void)
 {
 	static bool installed = false;
 
@@ -761,57 +757,8 @@ install_hooks(void)
 	failures_init();
 }
 
-static void
-on_shmem_request(void)
-{
-	if (previous_shmem_request)
-		previous_shmem_request();
-	statements_shmem_request();
-	executed_shmem_request();
-	running_plan_shmem_request();
-}
-
-static void
-on_shmem_startup(void)
-{
-	if (previous_shmem_startup)
-		previous_shmem_startup();
-	executed_shmem_startup();
-	running_plan_shmem_startup();
-	if (statements_shmem_startup() && !IsUnderPostmaster)
-		statements_save_startup();
-	install_hooks();
-}
-
 pg_attribute_hot bool
 hooks_at_toplevel(void)
 {
 	return level == 0;
-}
-
-/* At startup if nothing is counted: removes an old saved file. */
-static void
-on_shmem_startup_unused(void)
-{
-	if (previous_shmem_startup)
-		previous_shmem_startup();
-	if (!IsUnderPostmaster)
-		statements_save_forget();
-}
-
-void
-hooks_init(void)
-{
-	if (!tacho_statements)
-	{
-		previous_shmem_startup = shmem_startup_hook;
-		shmem_startup_hook = on_shmem_startup_unused;
-		return;
-	}
-	previous_shmem_request = shmem_request_hook;
-	shmem_request_hook = on_shmem_request;
-	previous_shmem_startup = shmem_startup_hook;
-	shmem_startup_hook = on_shmem_startup;
-	statements_alias_init();
-	statements_save_init();
 }

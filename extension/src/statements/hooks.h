@@ -8,10 +8,10 @@
 #define TACHO_HOOKS_H
 
 /*
- * Sets up statistics of statements, unless they are switched off. To be
- * called once while preloaded libraries are loaded, after settings_init().
+ * Installs the hooks, the first time it is called. Called when shared memory
+ * is made, which is after all preloaded libraries have installed theirs.
  */
-extern void hooks_init(void);
+extern void hooks_install(void);
 
 /* Whether the statement being analysed is the client's own. */
 extern bool hooks_at_toplevel(void);
