@@ -1,6 +1,5 @@
-//! Codings of the columns of sealed files. Decoding trusts nothing: counts
-//! are checked against the rows the table has, and memory grows with what was
-//! decoded, not with what a header claims.
+//! Codings of the columns of sealed files. Decoding trusts nothing: counts are checked against the
+//! table's rows, and memory grows with the decoded values, not with the claims of a header.
 
 use crate::error::{Error, Result};
 use crate::format::frame::u32_at;
@@ -14,53 +13,53 @@ use std::io::Read;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// One number for all rows.
+/// All rows have one number.
 pub const CONSTANT: u8 = 1;
-/// pco.
+/// Numbers compressed with pco.
 pub const PCO: u8 = 2;
-/// Starts against a base column, `docs/format.md`.
+/// Starts, stored relative to a base column (`docs/format.md`).
 pub const STARTS: u8 = 3;
-/// First ticks of runs against the end of the session's run before.
+/// First ticks of runs, stored relative to the end of the session's run before.
 pub const GAPS: u8 = 4;
-/// Difference to another column of the row.
+/// Numbers stored as the difference to another column of the same row.
 pub const OFFSET: u8 = 5;
 /// Spans of rows with one number each.
 pub const SPANS: u8 = 6;
-/// A number and spans of rows that differ from the row before by one number.
+/// A first number, and spans of rows with equal steps from row to row.
 pub const STEPS: u8 = 7;
-/// pco in pages of which each can be read alone.
+/// Numbers compressed with pco in pages that can be decoded one by one.
 pub const PAGES: u8 = 8;
-/// Numbers of as many bytes as they need.
+/// Numbers that take as many bytes as they need.
 pub const NUMBERS: u8 = 9;
-/// Strings, outside of packs in a zstd frame.
+/// Strings. Outside of packs they are compressed with zstd.
 pub const STRINGS: u8 = 16;
 
 const ZSTD_LEVEL: i32 = 9;
-/// Up to 256 bins a column.
+/// Up to 256 bins for a column.
 const LEVEL: usize = pco::DEFAULT_COMPRESSION_LEVEL;
-/// Up to 128: of references in no order more bins take longer, and more bytes
-/// to describe than they save.
+/// Up to 128 bins, for unordered references. With more bins, encoding takes longer, and the
+/// description of the bins takes more bytes than they save.
 const REFERENCES_LEVEL: usize = 7;
 
 pub(crate) fn broken(what: &str) -> Error {
     Error::damaged(format!("column that is not valid {what}"))
 }
 
-/// Rows a span has at least, on average, where spans are written: they are as
-/// short as pco and cost next to nothing to read and to write.
+/// Spans are written if they have at least this many rows on average. Then they are as short as
+/// pco, and reading and writing them costs next to nothing.
 const SPAN_ROWS: usize = 16;
 
-/// Appends coding byte and data.
+/// Appends the coding byte and the data.
 pub(crate) fn encode_ints(out: &mut Vec<u8>, values: &[i64]) -> Result<()> {
     encode_at(out, values, LEVEL)
 }
 
-/// The same for references in no order.
+/// Same as [`encode_ints`], for unordered references.
 pub(crate) fn encode_references(out: &mut Vec<u8>, values: &[i64]) -> Result<()> {
     encode_at(out, values, REFERENCES_LEVEL)
 }
 
-/// The same so that some rows can be read without most of the others.
+/// Same as [`encode_ints`], but pages can be read without the others.
 pub(crate) fn encode_paged(out: &mut Vec<u8>, values: &[i64]) -> Result<()> {
     if encode_regular(out, values, LEVEL)? {
         return Ok(());
@@ -73,7 +72,7 @@ pub(crate) fn encode_paged(out: &mut Vec<u8>, values: &[i64]) -> Result<()> {
     pages::encode(out, values, LEVEL)
 }
 
-/// Is a column stored against others?
+/// True if the column is stored relative to others.
 pub(crate) fn is_rewritten(coding: u8) -> bool {
     matches!(coding, STARTS | GAPS | OFFSET)
 }
@@ -85,7 +84,7 @@ fn encode_at(out: &mut Vec<u8>, values: &[i64], level: usize) -> Result<()> {
     }
 }
 
-/// As spans or steps, if that is what they are.
+/// Encodes values as spans or steps if they suit; returns false if not.
 fn encode_regular(out: &mut Vec<u8>, values: &[i64], level: usize) -> Result<bool> {
     let spans = 1 + values.windows(2).filter(|pair| pair[0] != pair[1]).count();
     if spans > 1 && spans * SPAN_ROWS <= values.len() {
@@ -140,18 +139,18 @@ fn encode_steps(out: &mut Vec<u8>, values: &[i64], level: usize) -> Result<()> {
     encode_spans(out, &steps.collect::<Vec<i64>>(), level)
 }
 
-/// The inverse of [`encode_ints`] for a coding byte and data.
+/// The inverse of [`encode_ints`].
 pub(crate) fn decode_ints(coded: &[u8], rows: usize) -> Result<Vec<i64>> {
     let (&coding, data) = coded.split_first().ok_or_else(|| broken("coding"))?;
     decode_values(coding, data, rows)
 }
 
-/// The same for a coding byte that stands elsewhere.
+/// Same as [`decode_ints`], if the coding byte is stored elsewhere.
 pub(crate) fn decode_values(coding: u8, data: &[u8], rows: usize) -> Result<Vec<i64>> {
     decode_rows(coding, data, rows, 0..rows)
 }
 
-/// Some of the rows: no more than needed is decoded where the coding lets it be.
+/// Decodes a range of rows. It decodes no more than that if the coding allows it.
 pub(crate) fn decode_rows(
     coding: u8,
     data: &[u8],
@@ -187,16 +186,16 @@ fn decode_flat(coding: u8, data: &[u8], rows: usize) -> Result<Vec<i64>> {
     }
 }
 
-/// Rows with one number.
+/// Consecutive rows with one number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Span {
-    /// How many.
+    /// Number of rows.
     pub rows: usize,
     /// The number.
     pub value: i64,
 }
 
-/// The spans of a coded column that is stored as such.
+/// The spans of a column that is stored as spans.
 pub(crate) fn spans(coded: &[u8], rows: usize) -> Option<Vec<Span>> {
     let (&coding, data) = coded.split_first()?;
     match coding {
@@ -238,7 +237,7 @@ fn read_spans(data: &[u8], rows: usize) -> Result<Vec<Span>> {
     }
 }
 
-/// Some of the rows that spans have.
+/// The numbers of a range of rows.
 fn of_spans(spans: Vec<Span>, wanted: Range<usize>) -> Vec<i64> {
     let mut some = spare_buffer(wanted.len());
     some.clear();
@@ -249,7 +248,7 @@ fn of_spans(spans: Vec<Span>, wanted: Range<usize>) -> Vec<i64> {
     some
 }
 
-/// Spans with the row each begins at.
+/// Spans, each with the row that it begins at.
 fn placed(spans: Vec<Span>) -> impl Iterator<Item = (usize, Span)> {
     spans.into_iter().scan(0, |next, span| {
         let begin = *next;
@@ -258,7 +257,7 @@ fn placed(spans: Vec<Span>) -> impl Iterator<Item = (usize, Span)> {
     })
 }
 
-/// Of some rows from `begin` on those that are wanted, counted from `begin`.
+/// The wanted ones of `rows` rows that begin at row `begin`, counted from `begin`.
 pub(crate) fn overlap(begin: usize, rows: usize, wanted: &Range<usize>) -> Range<usize> {
     let first = wanted.start.saturating_sub(begin);
     first..wanted.end.saturating_sub(begin).min(rows).max(first)
@@ -287,7 +286,7 @@ fn decode_steps(data: &[u8], rows: usize, wanted: Range<usize>) -> Result<Vec<i6
 fn decode_pco(data: &[u8], rows: usize) -> Result<Vec<i64>> {
     let not_pco = |_| broken("pco");
     let (file, mut rest) = FileDecompressor::new(data).map_err(not_pco)?;
-    // What a buffer held before is written over.
+    // Every old value of the buffer is overwritten.
     let mut values = spare_buffer(rows);
     let mut begin = 0;
     while let DecompressorItem::Chunk(mut chunk) = file.chunk_decompressor(rest).map_err(not_pco)? {
@@ -312,16 +311,15 @@ fn decode_pco(data: &[u8], rows: usize) -> Result<Vec<i64>> {
     }
 }
 
-/// Buffers kept for the next columns: fresh memory costs more than decoding
-/// into it.
+/// Number of buffers kept for later columns. Fresh memory costs more than decoding into it.
 const SPARE_BUFFERS: usize = 16;
 
 thread_local! {
     static SPARE: RefCell<Vec<Vec<i64>>> = const { RefCell::new(Vec::new()) };
 }
 
-/// A buffer for so many rows, with anything in it: of those that are kept the
-/// smallest that has room for them, so that small columns leave the large ones.
+/// A buffer for `rows` rows with arbitrary contents. It is the smallest kept buffer that is large
+/// enough, so small columns leave the large buffers alone.
 pub(crate) fn spare_buffer(rows: usize) -> Vec<i64> {
     SPARE.with_borrow_mut(|spare| {
         let sizes = spare.iter().map(Vec::capacity).enumerate();
@@ -333,8 +331,7 @@ pub(crate) fn spare_buffer(rows: usize) -> Vec<i64> {
     })
 }
 
-/// Keeps the memory of a column that nobody reads any more for the next one
-/// this thread decodes.
+/// Keeps the memory of a column without other users for the next column that this thread decodes.
 pub(crate) fn recycle(column: Column) {
     if let Ok(values) = Arc::try_unwrap(column.0) {
         keep_buffer(values);
@@ -349,7 +346,7 @@ fn keep_buffer(values: Vec<i64>) {
     });
 }
 
-/// Strings: u32 lengths, then the bytes, before compression.
+/// Encodes strings before compression: their u32 lengths, then their bytes.
 pub(crate) fn encode_strings(strings: &Strings) -> Vec<u8> {
     let mut plain = Vec::with_capacity(strings.ends.len() * 4 + strings.data.len());
     let mut begin = 0;
@@ -361,7 +358,7 @@ pub(crate) fn encode_strings(strings: &Strings) -> Vec<u8> {
     plain
 }
 
-/// zstd; returns the data and its size before compression.
+/// Compresses with zstd; returns the data and its size before compression.
 pub(crate) fn compress(plain: &[u8]) -> Result<(Vec<u8>, u32)> {
     let size = u32::try_from(plain.len());
     let size = size.map_err(|_| Error::damaged("more than 4 GiB in one column"))?;
@@ -370,7 +367,7 @@ pub(crate) fn compress(plain: &[u8]) -> Result<(Vec<u8>, u32)> {
     Ok((packed, size))
 }
 
-/// Claims up to this are believed before anything was decompressed.
+/// Sizes up to this are trusted before anything is decompressed.
 const SMALL_BYTES: u32 = 1 << 18;
 
 /// The inverse of [`compress`].
@@ -394,8 +391,8 @@ pub(crate) fn decompress(packed: &[u8], plain_bytes: u32) -> Result<Vec<u8>> {
     }
 }
 
-/// With a context that is made once a thread: to make one costs more than the
-/// footer of a file.
+/// Decompresses with a context that each thread keeps: making one costs more than decompressing a
+/// footer.
 fn decompress_small(packed: &[u8], plain_bytes: usize) -> std::io::Result<Vec<u8>> {
     thread_local! {
         static CONTEXT: RefCell<Option<zstd::bulk::Decompressor<'static>>> = const { RefCell::new(None) };
@@ -409,7 +406,7 @@ fn decompress_small(packed: &[u8], plain_bytes: usize) -> std::io::Result<Vec<u8
     })
 }
 
-/// The inverse of [`encode_strings`]; strings of a pack say 0 `plain_bytes`.
+/// The inverse of [`encode_strings`]. `plain_bytes` is 0 for strings in a pack.
 pub(crate) fn decode_strings(data: &[u8], plain_bytes: u32, rows: usize) -> Result<Strings> {
     let plain = match plain_bytes {
         0 => data.to_vec(),
@@ -436,8 +433,8 @@ pub(crate) fn decode_strings(data: &[u8], plain_bytes: u32, rows: usize) -> Resu
     }
 }
 
-/// Starts as 0 = null, 1 = as in the session's last run that has one, else 2
-/// + zigzag(base − start). `None` when a number is too large for that.
+/// Encodes starts: 0 is null, 1 is the start of the session's last run that has one. Other starts
+/// are 2 + zigzag(base − start). `None` if a number is too large for that.
 pub(crate) fn starts(values: &[i64], sessions: &[i64], base: &[i64]) -> Option<Vec<i64>> {
     let mut last = Last::default();
     let coded = values.iter().enumerate().map(|(row, &value)| {
@@ -475,7 +472,7 @@ pub(crate) fn from_starts(coded: &[i64], sessions: &[i64], base: &[i64]) -> Vec<
     values.collect()
 }
 
-/// The last start of the session whose runs are being read.
+/// The last start of the session whose runs are currently read.
 #[derive(Default)]
 struct Last {
     session: Option<i64>,
@@ -496,8 +493,8 @@ impl Last {
     }
 }
 
-/// First ticks as ticks since the end of the session's run before, or since
-/// `origin` for its first run.
+/// Encodes first ticks as the number of ticks since the end of the session's run before. The first
+/// run of a session counts from `origin`.
 pub(crate) fn gaps(first: &[i64], sessions: &[i64], lengths: &[i64], origin: i64) -> Vec<i64> {
     let mut last = Last::default();
     let coded = first.iter().enumerate().map(|(row, &tick)| {
@@ -520,10 +517,10 @@ pub(crate) fn from_gaps(coded: &mut [i64], sessions: &[i64], lengths: &[i64], or
     }
 }
 
-/// Runs of a session, from a row on, whose first ticks are equally far apart.
+/// Consecutive runs of a session whose first ticks have equal distances.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stretch {
-    /// The first row.
+    /// First row.
     pub row: usize,
     first_tick: i64,
     step: i64,
@@ -531,7 +528,7 @@ pub struct Stretch {
 }
 
 impl Stretch {
-    /// First tick and ticks of one of its rows.
+    /// First tick and number of ticks of one of its rows.
     #[inline]
     pub fn run(&self, row: usize) -> (i64, i64) {
         let steps = row.wrapping_sub(self.row) as i64;
@@ -540,7 +537,7 @@ impl Stretch {
     }
 }
 
-/// The same as [`from_gaps`] for columns that are stored as spans.
+/// Same as [`from_gaps`], for columns that are stored as spans.
 pub(crate) fn stretches(
     gaps: &[Span],
     sessions: &[Span],
@@ -569,14 +566,14 @@ pub(crate) fn stretches(
     stretches
 }
 
-/// The span at hand, of which some rows are done.
+/// The current span of a column; `done` of its rows are used.
 struct Cursor<'s> {
     spans: &'s [Span],
     done: usize,
 }
 
 impl Cursor<'_> {
-    /// What is left of the span at hand.
+    /// The rest of the current span.
     fn span(&mut self) -> Option<Span> {
         while let [first, rest @ ..] = self.spans
             && first.rows <= self.done
@@ -740,7 +737,7 @@ mod tests {
         let head = [&[SPANS, 2, 0, 0, 0, 9, 0, 0, 0, CONSTANT][..], &number(20)].concat();
         assert_eq!(coded[..head.len()], head);
         assert_eq!(coded[head.len()], PCO);
-        // Less than 16 rows a span.
+        // Fewer than 16 rows in a span.
         values.truncate(31);
         coded.clear();
         encode_ints(&mut coded, &values).unwrap();

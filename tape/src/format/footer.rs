@@ -1,5 +1,5 @@
-//! What a sealed file says of itself: read from tail, footer and index, or
-//! gathered from its chunks where these are damaged.
+//! The description of a sealed file: read from its tail, footer and index, or gathered from its
+//! chunks if these are damaged.
 
 use crate::crc::crc32c;
 use crate::error::{Error, Kind, Result};
@@ -22,10 +22,10 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// Most rows of a table by the length of its file.
+/// Maximum number of rows of a table for each byte of its file.
 const ROWS_PER_BYTE: u64 = 1 << 12;
 
-/// Bytes at the end of a file that are read at once: most footers are smaller.
+/// Number of bytes that are read at once from the end of a file. Most footers are smaller.
 const END_BYTES: usize = 1 << 13;
 
 /// The bytes of a sealed file.
@@ -36,34 +36,33 @@ pub(crate) struct Bytes {
     length: u64,
 }
 
-/// What is known of a file before its columns.
+/// The description of a file without its columns.
 pub(crate) struct Footer {
     pub(crate) identity: Identity,
     pub(crate) schema_crc: u32,
-    /// Its checksum, 0 without a footer.
+    /// Checksum of the footer; 0 if the file has none.
     pub(crate) crc: u32,
-    /// In the end without group 0.
+    /// The groups of the file. `Footer::read` removes group 0 at its end.
     pub(crate) groups: Vec<(u32, GroupInfo)>,
-    /// Rows of the dictionaries and totals by id of the table.
+    /// Rows of the dictionaries and totals, by id of the table.
     pub(crate) rows: Vec<(u8, u32)>,
-    /// What it says of chunks: of those of group 0, and all of a file of
-    /// version 1 or without a footer.
+    /// Chunks in group 0. For a file of version 1 or without a footer: all chunks.
     pub(crate) entries: Vec<Entry>,
-    /// Between the chunks of a file without a footer.
+    /// Damaged bytes between the chunks of a file without a footer.
     pub(crate) gaps: Vec<Gap>,
     pub(crate) damage: Vec<LogDamage>,
 }
 
-/// Bytes that are no valid chunk.
+/// Bytes that are not a valid chunk.
 pub(crate) struct Gap {
     pub(crate) damage: LogDamage,
-    /// The chunks around it.
+    /// The chunks before and after it.
     before: Option<Entry>,
     after: Option<Entry>,
 }
 
 impl Gap {
-    /// Whether a column may have stood there.
+    /// True if these bytes may have been the chunk of this column.
     pub(crate) fn may_hold(&self, schema: &Schema, column: &Entry) -> bool {
         let column = order(schema, column);
         let before = self.before.as_ref().and_then(|e| order(schema, e));
@@ -72,9 +71,9 @@ impl Gap {
     }
 }
 
-/// How chunks follow each other in a file; `None` comes first.
+/// Position of a chunk in the order of a file. `None` comes first.
 fn order(schema: &Schema, chunk: &Entry) -> Option<(u32, usize, usize)> {
-    // Group 0 is the last.
+    // Group 0 is written last.
     let group = chunk.group.wrapping_sub(1);
     let last = (group, usize::MAX, usize::MAX);
     let table = schema.index_of_id(chunk.table);
@@ -87,12 +86,12 @@ fn order(schema: &Schema, chunk: &Entry) -> Option<(u32, usize, usize)> {
     }
 }
 
-/// Schemas that were read, by checksum: most files have the same.
+/// Schemas by checksum. Most files have the same schema.
 #[derive(Default)]
 pub struct Schemas(HashMap<u32, Arc<Schema>>);
 
 impl Schemas {
-    /// Knows a schema, with table `run`, as if a file had it.
+    /// Adds a schema with table `run`, as if a file had it.
     pub(crate) fn learn(&mut self, schema: &Schema) {
         let crc = schema_crc(&schema_frame(schema));
         self.0.insert(crc, Arc::new(schema.clone()));
@@ -121,7 +120,7 @@ impl Bytes {
         Ok(Bytes { file, path, length })
     }
 
-    /// The same file with the length it has now.
+    /// The same file with its present length.
     pub(crate) fn again(&self) -> Result<Self> {
         Bytes::new(self.file.clone(), self.path.clone())
     }
@@ -151,14 +150,14 @@ impl Bytes {
         }
     }
 
-    /// Reads the end of the file from an offset, which is returned.
+    /// Reads the end of the file from offset `from`; returns `from`.
     fn read_end(&self, from: u64, buffer: &mut Vec<u8>) -> Result<u64> {
         buffer.resize((self.length - from) as usize, 0);
         self.read_to(from, buffer)?;
         Ok(from)
     }
 
-    /// No memory is taken for what the file has not.
+    /// Refuses a range beyond the end of the file before memory is taken for it.
     fn check_end(&self, offset: u64, bytes: usize) -> Result<()> {
         let end = offset.checked_add(bytes as u64);
         let end = end.filter(|end| *end <= self.length);
@@ -174,7 +173,7 @@ impl Bytes {
         bytes.map_err(|_| self.damaged("chunk that is too long", entry.offset))
     }
 
-    /// Data of a chunk whose checksum is right and which is what it should be.
+    /// Reads a chunk and checks its checksum and its kind; returns its data.
     pub(crate) fn data(&self, entry: &Entry) -> Result<Vec<u8>> {
         let bytes = self.chunk_bytes(entry)?;
         let mut chunk = self.read(entry.offset, bytes)?;
@@ -193,12 +192,12 @@ impl Bytes {
         Ok(chunk)
     }
 
-    /// The first two bytes of a chunk's data, not checked.
+    /// The first two bytes of a chunk's data, unchecked.
     pub(crate) fn begin(&self, entry: &Entry) -> Result<Vec<u8>> {
         self.read(entry.offset + CHUNK_BYTES as u64, 2)
     }
 
-    /// Checks a chunk's checksum; returns what it is and its data.
+    /// Checks a chunk's checksum; returns its description and its data.
     fn parse_chunk<'a>(&self, chunk: &'a [u8], offset: u64) -> Result<(Entry, &'a [u8])> {
         let broken = || self.damaged("damaged chunk", offset);
         let entry = Entry::parse_head(chunk, offset).ok_or_else(broken)?;
@@ -210,13 +209,13 @@ impl Bytes {
         }
     }
 
-    /// What the index says of the chunks of groups.
+    /// The index's entries for the chunks of groups.
     pub(crate) fn index(&self, entry: &Entry) -> Result<Vec<Entry>> {
         let plain = self.plain(entry, &self.data(entry)?)?;
         parse_entries(&plain).ok_or_else(|| self.damaged("index that is not valid", entry.offset))
     }
 
-    /// The small columns that stand in a chunk.
+    /// The small columns in a chunk.
     pub(crate) fn pack(&self, entry: &Entry) -> Result<Pack> {
         let broken = || self.damaged("pack that is not valid", entry.offset);
         if entry.plain_bytes > PACK_BYTES {
@@ -227,7 +226,7 @@ impl Bytes {
         Pack::parse(plain, entry).ok_or_else(broken)
     }
 
-    /// Data in zstd that says of each chunk no more than an entry.
+    /// Decompresses data that has at most one entry for each chunk of the file.
     fn plain(&self, entry: &Entry, data: &[u8]) -> Result<Vec<u8>> {
         let most = self.length / (CHUNK_BYTES + 4) as u64;
         if u64::from(entry.plain_bytes) > most * ENTRY_BYTES as u64 {
@@ -250,9 +249,9 @@ impl Bytes {
         parse_identity(&head[8..]).ok_or_else(|| self.damaged("head without an identity", 0))
     }
 
-    /// Parses the footer chunk, of which the tail says where it is. The end of
-    /// the file is read into memory that a thread keeps: to take and clear it
-    /// for each of many files costs as much as all they say.
+    /// Parses the footer chunk, whose place is in the tail. The end of the file is read into memory
+    /// that each thread keeps: allocating and clearing it for each of many files would cost as much
+    /// as parsing their footers.
     fn with_footer_chunk<T>(&self, parse: impl Fn(&[u8], u64) -> Result<T>) -> Result<T> {
         thread_local! {
             static END: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
@@ -262,7 +261,7 @@ impl Bytes {
         let broken = || self.damaged("damaged tail of a sealed file", at);
         let mut buffer = END.take();
         let from = match self.read_end(from, &mut buffer) {
-            // What is lost may stand before the footer.
+            // The unreadable bytes may lie before the footer.
             Err(error) if error.is_damage() => self.read_end(at, &mut buffer)?,
             read => read?,
         };
@@ -286,11 +285,10 @@ impl Bytes {
 }
 
 impl Footer {
-    /// Reads the footer, or goes through the chunks where it is damaged.
+    /// Reads the footer, or gathers the chunks if it is damaged.
     ///
     /// # Errors
-    /// The file could not be read, is of a later version, or nothing of it is
-    /// valid.
+    /// The file could not be read, is of a later version, or has nothing valid.
     pub(crate) fn read(bytes: &Bytes) -> Result<Footer> {
         let mut footer = match Footer::from_tail(bytes) {
             Err(error) if error.is_damage() => Footer::from_chunks(bytes, error)?,
@@ -302,7 +300,8 @@ impl Footer {
         Ok(footer)
     }
 
-    /// What is needed to know the groups; of a damaged file all is kept.
+    /// Drops entries that are not needed to know the groups. The footer of a damaged file keeps all
+    /// of them.
     pub(crate) fn without_entries(mut self) -> Footer {
         if self.damage.is_empty() {
             let schema = self.entries.iter().find(|e| e.kind == SCHEMA);
@@ -336,7 +335,7 @@ impl Footer {
         Ok(footer)
     }
 
-    /// Of a file whose tail, footer or both are damaged.
+    /// Gathers the chunks of a file whose tail or footer is damaged.
     fn from_chunks(bytes: &Bytes, reason: Error) -> Result<Footer> {
         let (mut footer, end) = gather(bytes)?;
         if footer.groups.is_empty() {
@@ -389,8 +388,7 @@ impl Footer {
 }
 
 impl Bytes {
-    /// The chunks of groups of a file whose index is damaged, and what is
-    /// between chunks.
+    /// The chunks of groups in a file whose index is damaged, and the bytes between chunks.
     pub(crate) fn without_index(&self) -> Result<(Vec<Entry>, Vec<Gap>)> {
         let (mut found, _) = gather(self)?;
         found.entries.retain(|e| e.group != 0);
@@ -398,18 +396,18 @@ impl Bytes {
     }
 }
 
-/// The entry that leads to the index, among those of a footer.
+/// The entry of the index in a footer.
 pub(crate) fn index_entry(entries: &[Entry]) -> Option<&Entry> {
     entries.iter().find(|e| e.kind == INDEX)
 }
 
-/// Readers take memory for the rows a table claims: as many as a file of this
-/// length may hold.
+/// Maximum number of rows of a table in a file of this length. Readers allocate memory for the rows
+/// that a file claims.
 fn most_rows(bytes: u64) -> u64 {
     bytes.saturating_mul(ROWS_PER_BYTE).min(MAX_ROWS as u64)
 }
 
-/// Rows of the dictionaries by what their columns say.
+/// Rows of the dictionaries, from the entries of their columns.
 fn dictionary_rows(entries: impl Iterator<Item = Entry>, bytes: u64) -> Vec<(u8, u32)> {
     let most = most_rows(bytes);
     let shared = entries.filter(|e| e.kind == COLUMN && e.group == 0);
@@ -454,7 +452,7 @@ fn parse_entries(bytes: &[u8]) -> Option<Vec<Entry>> {
     Some(entries)
 }
 
-/// Goes through the valid chunks of a file, whatever is between them.
+/// Finds the valid chunks of a file, whatever lies between them.
 pub(crate) struct Chunks<'a> {
     all: &'a [u8],
     at: usize,
@@ -470,7 +468,7 @@ impl<'a> Chunks<'a> {
         }
     }
 
-    /// What the next one is, and its data.
+    /// The description and the data of the next valid chunk.
     pub(crate) fn next_valid(&mut self) -> Option<(Entry, &'a [u8])> {
         loop {
             let rest = self.all.get(self.at..)?;
@@ -483,7 +481,7 @@ impl<'a> Chunks<'a> {
         }
     }
 
-    /// The valid chunk that begins where it stands.
+    /// The valid chunk that begins at the present offset.
     fn valid(&mut self) -> Option<(Entry, &'a [u8])> {
         let at = self.at;
         let entry = Entry::parse_head(self.all.get(at..)?, at as u64)?;
@@ -500,7 +498,7 @@ struct End {
     last: Option<Entry>,
 }
 
-/// Goes through the chunks of a file; returns what they say and where they end.
+/// Goes through the chunks of a file; returns their description and their end.
 fn gather(bytes: &Bytes) -> Result<(Footer, End)> {
     let all = read_what_is_left(&*bytes.file, 0, bytes.length);
     let all = all.map_err(|e| Error::io("read file", &bytes.path, e))?;

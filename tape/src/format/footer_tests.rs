@@ -1,5 +1,4 @@
-//! Sealed files whose tail, footer, index or chunks are damaged, and footers
-//! that are read again.
+//! Sealed files with a damaged tail, footer, index or chunk, and footers that are read again.
 
 use crate::error;
 use crate::files::directory::{Kind, Numbers};
@@ -40,7 +39,7 @@ fn sealed_bytes(seed: u64) -> (Vec<u8>, Rows) {
     (storage.bytes_of("0000000001.tape").unwrap(), expected)
 }
 
-/// Reads every column; what is damaged is an error and not a panic.
+/// Reads every column. Damage must be an error, not a panic.
 fn read_everything(store: &Snapshot) -> bool {
     let mut whole = true;
     for part in store.parts(9) {
@@ -70,7 +69,7 @@ fn a_flipped_bit_of_any_byte_of_a_sealed_file_is_found_and_spares_the_rest() {
         storage.put("0000000001.tape", &copy);
         let store = Snapshot::open_storage(&storage).unwrap();
         let whole = read_everything(&store);
-        // What is stored twice hurts nobody until somebody verifies.
+        // Damage in a redundant copy is found only by `verify`.
         let found = !whole || !store.damage().is_empty() || verify(&storage) > 0;
         assert!(found, "bit {bit}");
         if whole && store.nodes().len() == 1 {
@@ -97,7 +96,7 @@ fn begins_of_chunks_at_every_place_cost_no_more_than_their_number() {
     let (bytes, _) = sealed_bytes(8);
     let count = |chunks: &mut Chunks| std::iter::from_fn(|| chunks.next_valid()).count();
     let whole = count(&mut Chunks::new(&bytes));
-    // Each claims to be as long as what is left of the file allows.
+    // Each header claims the longest possible length.
     let fakes = 20_000;
     let end = fakes * CHUNK_BYTES;
     let mut hostile = bytes[..HEAD_BYTES].to_vec();
@@ -115,7 +114,7 @@ fn begins_of_chunks_at_every_place_cost_no_more_than_their_number() {
     assert!(work <= most, "{work} of {most}");
 }
 
-/// A file that is opened by name for each read.
+/// A file that each read opens by name.
 struct Named(std::sync::Mutex<Vec<u8>>);
 
 impl ReadFile for Named {
@@ -162,7 +161,7 @@ fn a_lost_footer_is_rebuilt_from_the_chunks() {
     assert_eq!(store.damage().len(), 1);
 }
 
-/// Where the chunks of a whole file begin, with their kinds.
+/// Begin and kind of each chunk of an undamaged file.
 fn chunks(bytes: &[u8]) -> Vec<(usize, u8)> {
     let mut found = Vec::new();
     let mut at = HEAD_BYTES;
@@ -192,7 +191,7 @@ fn a_damaged_index_is_gathered_from_the_chunks_and_told_once() {
     let data = index + 24..index + 24 + u32_at(&whole, index + 16).unwrap() as usize;
     let (mut flipped, mut broken, mut other) = (whole.clone(), whole.clone(), whole.clone());
     flipped[data.start] ^= 1;
-    // Those whose checksums are right: not valid, and not what the footer says.
+    // Two files with right checksums: one chunk is invalid, the other differs from the footer.
     broken[data].fill(7);
     other[index + 20] ^= 1;
     mend_sealed(&mut broken);
@@ -220,7 +219,7 @@ fn check_whole(storage: &MemoryStorage) -> Snapshot {
     Snapshot::open_storage(storage).unwrap()
 }
 
-/// Where the chunk of a column of runs is.
+/// Begin of the chunk of a column of runs.
 fn run_column(bytes: &[u8], column: &str) -> Option<usize> {
     let runs = schema().with_runs();
     let (table, column) = runs.column(RUN, column).unwrap();
@@ -230,7 +229,7 @@ fn run_column(bytes: &[u8], column: &str) -> Option<usize> {
     found.map(|f| f.0)
 }
 
-/// Columns of runs that cannot be read.
+/// Columns of runs that are unreadable.
 fn lost_columns(part: &Part) -> Vec<String> {
     let columns = part.schema().table(RUN).unwrap().columns.iter();
     let lost = columns.filter(|c| part.ints(RUN, &c.name).is_err());
@@ -241,7 +240,7 @@ fn lost_columns(part: &Part) -> Vec<String> {
 fn what_may_be_lost_with_the_index_does_not_read_as_zeros() {
     let (whole, _) = sealed_bytes(9);
     let (index, state) = (index_of(&whole), run_column(&whole, "state").unwrap());
-    // With the index the column, and with the tail.
+    // Damages the column together with the index, then together with the tail.
     for (other, at_open, later) in [(index + 24, 0, 1), (whole.len() - 10, 2, 0)] {
         let mut bytes = whole.clone();
         bytes[other] ^= 1;
@@ -253,7 +252,7 @@ fn what_may_be_lost_with_the_index_does_not_read_as_zeros() {
         assert_eq!(error.kind, error::Kind::Damaged);
         assert_eq!(error.offset, Some(state as u64));
         assert!(part.ints("session", "pid").is_ok());
-        // Others that are left out are lost only where they may have stood.
+        // Missing columns count as lost only if they may have been in the damaged bytes.
         let lost = lost_columns(part);
         assert!(lost.contains(&"state".to_string()), "{lost:?}");
         let columns = part.schema().table(RUN).unwrap().columns.iter();
@@ -271,7 +270,7 @@ fn what_may_be_lost_with_the_index_does_not_read_as_zeros() {
         assert_eq!(damage.len(), 2);
         let is_state = |lost: &String| lost.starts_with("column state of ");
         assert!(lost.iter().any(is_state), "{lost:?}");
-        // Runs without a state mean nothing: none are kept.
+        // Runs without a state have no meaning, so repair keeps none.
         let store = check_whole(&to);
         let part = store.parts(9).next().unwrap();
         assert_eq!(part.rows(RUN), 0);
@@ -279,7 +278,7 @@ fn what_may_be_lost_with_the_index_does_not_read_as_zeros() {
     }
 }
 
-/// All that can be read: of each column its values, or none.
+/// All readable columns: the values of each, or `None`.
 fn columns_of(bytes: &[u8]) -> Vec<Option<Vec<i64>>> {
     let store = Snapshot::open_storage(&stored(bytes)).unwrap();
     let part = store.parts(9).next().unwrap();
@@ -314,7 +313,7 @@ fn no_column_reads_as_another_one_beside_a_damaged_index_or_tail() {
 fn what_the_footer_has_too_is_not_lost_with_the_index() {
     let (whole, expected) = sealed_bytes(12);
     let index = index_of(&whole);
-    // The chunk before it: the rows of the dictionaries.
+    // The chunk before the index: the rows of the dictionaries.
     let before = chunks(&whole).into_iter().rfind(|c| c.0 < index).unwrap();
     assert_eq!(before.1, GROUP);
     let mut bytes = whole.clone();
@@ -339,7 +338,7 @@ fn an_index_or_footer_of_more_chunks_than_its_file_can_hold_is_not_unpacked() {
     assert_eq!(store.later_damage(), []);
     let store = check(&stored(&with_index(&whole, &more)), &expected);
     assert_eq!(store.later_damage()[0].reason, what);
-    // The footer of version 1 is in zstd.
+    // The footer of version 1 is compressed with zstd.
     let (at, mut footer) = footer(&whole);
     let mut count = 40;
     for _ in 0..u32_at(&footer, 36).unwrap() {

@@ -1,5 +1,5 @@
-//! Frames: what travels through the pipe and what a log stores. Bytes:
-//! `docs/format.md`. Nothing is allocated for a length that was not checked.
+//! Frames: the messages of the pipe, which logs store as they are. `docs/format.md` describes the
+//! bytes. No memory is allocated for an unchecked length.
 
 use crate::crc::crc32c;
 use crate::error::{Error, Result};
@@ -11,15 +11,15 @@ pub const MAGIC: [u8; 4] = [0xF1, 0x54, 0x43, 0x48];
 pub const HEADER_BYTES: usize = 40;
 /// Bytes after the payload.
 pub const CRC_BYTES: usize = 4;
-/// Longest payload.
+/// Maximum length of the payload in bytes.
 pub const MAX_PAYLOAD: usize = 16 << 20;
-/// Longest frame.
+/// Maximum length of a frame in bytes.
 pub const MAX_FRAME: usize = HEADER_BYTES + MAX_PAYLOAD + CRC_BYTES;
-/// Opens a connection and a log.
+/// Kind of the first frame of a connection and of a log.
 pub const HELLO: u8 = 1;
-/// Definitions, ticks, samples and all else.
+/// Kind of a frame with definitions, ticks, samples and all other data.
 pub const DATA: u8 = 2;
-/// The writer's own: definitions still in use, markers.
+/// Kind of a frame that the writer makes: definitions in use, markers.
 pub const DEFINE: u8 = 3;
 
 const VERSION: u8 = 1;
@@ -37,23 +37,23 @@ pub(crate) fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
 /// The fields before the payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
-    /// [`HELLO`], [`DATA`], [`DEFINE`] or one of a later version.
+    /// [`HELLO`], [`DATA`], [`DEFINE`], or a kind of a later version.
     pub kind: u8,
-    /// Bytes of the payload, at most [`MAX_PAYLOAD`].
+    /// Length of the payload in bytes, at most [`MAX_PAYLOAD`].
     pub payload_bytes: usize,
-    /// Sections in the payload.
+    /// Number of sections in the payload.
     pub sections: u32,
     /// Life of the sampler.
     pub incarnation: u64,
     /// Number within the incarnation.
     pub sequence: u64,
-    /// TIME columns are relative to it, ms since 1970.
+    /// Base of TIME columns, in ms since 1970.
     pub base_ms: i64,
 }
 
 impl Header {
-    /// Reads the header at the begin of `bytes`. `None` when there are less
-    /// than [`HEADER_BYTES`].
+    /// Reads the header at the begin of `bytes`. `None` if there are fewer than [`HEADER_BYTES`]
+    /// bytes.
     ///
     /// # Errors
     /// The magic, the version or the length is wrong.
@@ -84,7 +84,7 @@ impl Header {
         }))
     }
 
-    /// Bytes of the whole frame.
+    /// Length of the whole frame in bytes.
     pub fn frame_bytes(&self) -> usize {
         HEADER_BYTES + self.payload_bytes + CRC_BYTES
     }
@@ -95,12 +95,12 @@ impl Header {
 pub struct Frame<'a> {
     /// Fields before the payload.
     pub header: Header,
-    /// All bytes, header and checksum included.
+    /// All bytes, including header and checksum.
     pub bytes: &'a [u8],
 }
 
 impl<'a> Frame<'a> {
-    /// Reads the frame at the begin of `bytes`. `None` when it is not complete.
+    /// Reads the frame at the begin of `bytes`. `None` if the frame is incomplete.
     ///
     /// # Errors
     /// The header or the checksum is wrong.
@@ -121,7 +121,7 @@ impl<'a> Frame<'a> {
         Ok(Some(Frame { header, bytes }))
     }
 
-    /// The sections of the payload, one after another.
+    /// The sections of the payload, parsed one by one.
     pub fn sections(&self) -> Sections<'a> {
         let payload = &self.bytes[HEADER_BYTES..self.bytes.len() - CRC_BYTES];
         Sections::new(payload, self.header.sections)
@@ -136,7 +136,7 @@ impl<'a> Frame<'a> {
     }
 }
 
-/// The values of a column to be written, as stored numbers or as strings.
+/// The values of a column for writing: stored numbers or strings.
 #[derive(Clone, Debug)]
 pub enum Values {
     /// One stored number per row.
@@ -164,8 +164,8 @@ impl FrameBuilder {
         FrameBuilder { bytes, sections: 0 }
     }
 
-    /// Adds a section; each column has one value per row. Columns of zeros
-    /// are left out; a section without rows too.
+    /// Adds a section. Each column has one value for each row. Columns of zeros and sections
+    /// without rows are left out.
     pub fn section(&mut self, table: u8, rows: usize, columns: &[(u8, Values)]) {
         if rows > 0 {
             encode_section(&mut self.bytes, table, rows, columns);
@@ -173,12 +173,12 @@ impl FrameBuilder {
         }
     }
 
-    /// Bytes of the payload so far.
+    /// Length of the payload so far in bytes.
     pub fn payload_bytes(&self) -> usize {
         self.bytes.len() - HEADER_BYTES
     }
 
-    /// The frame with length and checksum.
+    /// The finished frame.
     pub fn finish(mut self) -> Vec<u8> {
         let payload = self.payload_bytes() as u32;
         self.bytes[8..12].copy_from_slice(&payload.to_le_bytes());
@@ -232,7 +232,7 @@ mod tests {
         for bit in 0..bytes.len() * 8 {
             let mut copy = bytes.clone();
             copy[bit / 8] ^= 1 << (bit % 8);
-            // A longer length makes the frame incomplete, all else is damage.
+            // A larger length makes the frame incomplete; every other change is damage.
             assert!(!matches!(Frame::parse(&copy), Ok(Some(_))), "bit {bit}");
         }
     }

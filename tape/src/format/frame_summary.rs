@@ -1,21 +1,20 @@
-//! What the writer must know of a frame: its ticks, the number of samples, and
-//! the markers that concern the writer.
+//! The writer's view of a frame: its ticks, the number of samples, and markers for the writer.
 
 use crate::error::Result;
 use crate::format::hello;
 use crate::format::schema::{SAMPLE, Schema};
 use crate::format::section::{Section, from_stored};
 
-/// The clocks differ by more than this: the wall clock was set.
+/// If the wall clock and the monotonic clock differ by more ms than this, the wall clock was set.
 const STEP_MS: i64 = 1_000;
 
-/// A sampler that said hello.
+/// A sampler that sent its hello frame.
 pub(crate) struct Connection {
     pub(crate) incarnation: u64,
-    /// The hello frame, verbatim.
+    /// The hello frame as it came.
     pub(crate) hello: Vec<u8>,
     pub(crate) schema: Schema,
-    /// When the newest tick was taken, ms.
+    /// Time when the newest tick was taken, in ms.
     pub(crate) last_taken_ms: Option<i64>,
 }
 
@@ -39,14 +38,14 @@ struct Tick {
     elapsed_ms: i64,
 }
 
-/// What the writer must know of a data frame.
+/// The writer's view of a data frame.
 #[derive(Debug, Default)]
 pub(crate) struct Incoming {
     ticks: Vec<Tick>,
     pub(crate) sample_rows: u64,
     pub(crate) says_stop: bool,
     pub(crate) says_clock_step: bool,
-    /// How far the wall clock jumped since the frame before, ms.
+    /// Jump of the wall clock since the frame before, in ms.
     pub(crate) clock_step: Option<i64>,
 }
 
@@ -82,7 +81,7 @@ impl Incoming {
             let column = def.and_then(|t| t.column(name));
             column.is_none_or(|c| c.is_sensible(value))
         };
-        // What sealing leaves out (`ingest.rs`) tells nothing about clocks.
+        // Rows that sealing leaves out (`ingest.rs`) show nothing about clocks.
         let kept = (0..section.rows).filter(|&row| {
             sensible("slot_time", slot[row])
                 && sensible("taken_at", taken[row])
@@ -109,19 +108,18 @@ impl Incoming {
         self.ticks.last().map(|t| t.taken_ms)
     }
 
-    /// End of the last slot.
+    /// End of the last slot in ms.
     pub(crate) fn end_ms(&self) -> Option<i64> {
         self.ticks.last().map(|t| t.slot_ms + t.interval_ms)
     }
 
-    /// Looks for a jump of the wall clock since the last tick of the frame
-    /// before.
+    /// Finds a jump of the wall clock since the last tick of the frame before.
     pub(crate) fn compare_clocks(&mut self, last_taken_ms: Option<i64>) {
         let first = self.ticks.first().zip(last_taken_ms);
         self.clock_step = first.and_then(|(tick, last)| step(last, tick));
     }
 
-    /// The wall clock jumped between two ticks of the frame.
+    /// True if the wall clock jumped between two ticks of the frame.
     pub(crate) fn steps_inside(&self) -> bool {
         let mut pairs = self.ticks.windows(2);
         pairs.any(|pair| step(pair[0].taken_ms, &pair[1]).is_some())

@@ -14,8 +14,7 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// Reads the schema from the sections of a hello frame. Columns of a type
-/// that is not known are left out.
+/// Reads the schema from the sections of a hello frame. Columns of an unknown type are left out.
 ///
 /// # Errors
 /// There is no schema among them.
@@ -80,7 +79,7 @@ fn read_labels(section: &Section<'_>, schema: &mut Schema) {
     }
 }
 
-/// Reads keys and values of `meta` from the sections of any frame.
+/// Reads the keys and values of `meta` from the sections of any frame.
 pub fn read_meta(sections: &[Section<'_>]) -> Vec<(String, String)> {
     let mut meta = Vec::new();
     for section in sections.iter().filter(|s| s.table == META) {
@@ -91,7 +90,7 @@ pub fn read_meta(sections: &[Section<'_>]) -> Vec<(String, String)> {
     meta
 }
 
-/// Adds the sections `schema` and `label`.
+/// Adds the sections `schema` and `label` to a frame.
 pub fn write_schema(frame: &mut FrameBuilder, schema: &Schema) {
     let columns: Vec<(&TableDef, &ColumnDef)> = schema
         .tables
@@ -128,7 +127,7 @@ pub fn write_schema(frame: &mut FrameBuilder, schema: &Schema) {
     frame.section(LABEL, labels.len(), &section);
 }
 
-/// Adds the section `meta`.
+/// Adds the section `meta` to a frame.
 pub fn write_meta(frame: &mut FrameBuilder, meta: &[(&str, &str)]) {
     let strings = |get: fn(&(&str, &str)) -> Vec<u8>| Values::Bytes(meta.iter().map(get).collect());
     let section = [(1, strings(|m| m.0.into())), (2, strings(|m| m.1.into()))];

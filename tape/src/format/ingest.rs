@@ -1,7 +1,6 @@
-//! Frames to tables: ids of the sampler become row indexes, relative ticks
-//! and times absolute ones, samples runs. An id that is not defined yet gets
-//! a row at once; the definition fills it in when it comes, and what never
-//! comes reads as `?` and is counted.
+//! Converts frames to tables. Ids of the sampler become row indexes, relative ticks and times
+//! become absolute, samples become runs. An id without a definition gets a row at once, and the
+//! definition fills it in later. If none comes, the row reads as `?` and is counted.
 
 use crate::error::Result;
 use crate::fast::FastMap;
@@ -13,7 +12,7 @@ use crate::format::table::Table;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Most ticks in a frame: 10 ms for a second, with room.
+/// Maximum number of ticks in a frame: one for each 10 ms of a second, and some more.
 const MAX_TICKS: usize = 1_000;
 
 /// Builds a part from the sections of frames.
@@ -22,31 +21,31 @@ pub struct Ingest {
     tick_base: u64,
     dictionaries: Vec<Dictionary>,
     tick_columns: Option<TickColumns>,
-    /// Ticks of the frame at hand, by their index in it.
+    /// Ticks of the current frame, by their index in it.
     ticks: Vec<Tick>,
-    /// The sample at hand.
+    /// Values of the current sample.
     values: Vec<i64>,
-    /// Columns of sections that were taken, for their memory.
+    /// Memory of columns of earlier sections, for reuse.
     spare: Vec<Vec<i64>>,
     last_tick: i64,
     last_slot_ms: Option<i64>,
     sample_rows: u64,
     dropped_rows: u64,
-    /// With so many rows or more the next tick begins a new group.
+    /// If the current group has at least this many rows, the next tick begins a new group.
     group_rows: usize,
-    /// Groups that are finished, for [`Ingest::take_groups`].
+    /// Finished groups, for [`Ingest::take_groups`].
     groups: Vec<(Vec<Table>, PartInfo)>,
 }
 
-/// Entries of one table by id and by content.
+/// Row index + 1 of the entries of one table, by id and by contents.
 #[derive(Default)]
 struct Dictionary {
-    /// Entries are referred to by id.
+    /// By id, if rows refer to entries by id.
     by_id: Option<FastMap<u64, i64>>,
     by_content: FastMap<(Vec<i64>, Vec<u8>), i64>,
-    /// Ids without a definition: how many rows refer to them.
+    /// Ids without a definition, each with the number of rows that refer to it.
     lost: HashMap<u64, u64>,
-    /// Rows with equal contents are one.
+    /// True if rows with equal contents are one entry.
     unique: bool,
 }
 
@@ -61,13 +60,13 @@ struct TickColumns {
 
 #[derive(Clone, Copy)]
 struct Tick {
-    /// Absolute number; `None` when it goes back and is dropped.
+    /// Absolute number; `None` if the tick goes back and is dropped.
     number: Option<i64>,
     failed: bool,
     slot_ms: i64,
 }
 
-/// A section's columns by index of the schema's columns.
+/// The columns of a section, by index of the schema's columns.
 struct Rows<'a> {
     rows: usize,
     ints: Vec<Vec<i64>>,
@@ -81,7 +80,7 @@ impl Rows<'_> {
 }
 
 impl Ingest {
-    /// For the schema of a hello frame; `tick_base` is added to tick numbers.
+    /// For the schema of a hello frame. `tick_base` is added to tick numbers.
     ///
     /// # Errors
     /// The schema lacks table `sample`.
@@ -118,19 +117,18 @@ impl Ingest {
         self.last_slot_ms
     }
 
-    /// Slot time of the first tick of the last frame.
+    /// Slot time of the first tick in the last frame.
     pub fn frame_first_slot_ms(&self) -> Option<i64> {
         let mut kept = self.ticks.iter().filter(|t| t.number.is_some());
         kept.next().map(|t| t.slot_ms)
     }
 
-    /// Rows of table `sample` so far.
+    /// Number of rows in table `sample` so far.
     pub fn sample_rows(&self) -> u64 {
         self.sample_rows
     }
 
-    /// Rows that made no sense: of a tick that is not in their frame, or
-    /// going back.
+    /// Number of dropped rows: their tick is not in the frame, or they go back in time.
     pub fn dropped_rows(&self) -> u64 {
         self.dropped_rows
     }
@@ -159,7 +157,7 @@ impl Ingest {
         }
     }
 
-    /// Definitions first, then ticks, then what refers to both.
+    /// Order of tables: definitions first, then ticks, then the rows that refer to both.
     fn rank(&self, table: usize, schema: &Schema) -> u8 {
         match schema.tables[table].name.as_str() {
             "name" => 0,
@@ -204,7 +202,7 @@ impl Ingest {
         rows
     }
 
-    /// Row index + 1 of an id. One that is not defined gets a row.
+    /// Row index + 1 of an id. An id without a definition gets a row.
     fn resolve(&mut self, target: Option<usize>, id: u64) -> i64 {
         let Some(t) = target.filter(|_| id != 0) else {
             return 0;
@@ -330,8 +328,8 @@ impl Ingest {
         }
     }
 
-    /// Ends a group that is large enough before a tick. Nothing but the frame's
-    /// definitions was taken before its first tick; the others follow it.
+    /// Ends a large group before a tick. Only definitions of the frame are taken before its first
+    /// tick; all other rows follow it.
     fn end_group(&mut self) {
         let is_first = self.ticks.iter().filter(|t| t.number.is_some()).count() == 1;
         if self.group_rows < usize::MAX && is_first && self.builder.group_rows() >= self.group_rows
@@ -340,7 +338,7 @@ impl Ingest {
         }
     }
 
-    /// Absolute number of a tick of this frame by index.
+    /// Absolute number of a tick in this frame, by its index.
     fn tick_at(&self, index: i64) -> Option<i64> {
         let index = usize::try_from(index).ok()?;
         self.ticks.get(index)?.number
@@ -368,8 +366,8 @@ impl Ingest {
         }
     }
 
-    /// A row holds from its tick to the next row of its session or the end
-    /// of the frame.
+    /// Converts samples. A row counts from its tick until the next row of its session, or until the
+    /// end of the frame.
     fn samples(&mut self, t: usize, rows: &Rows<'_>) {
         let def = &self.builder.schema.tables[t];
         let index = |name| def.index(name);
@@ -405,7 +403,7 @@ impl Ingest {
         }
     }
 
-    /// The same for a frame of one tick, in which every row holds for that tick alone.
+    /// Same as [`Ingest::samples`] for a frame of one tick: every row counts for that tick only.
     fn samples_of_one_tick(&mut self, rows: &Rows<'_>, [at, gone, session]: [usize; 3]) {
         for row in 0..rows.rows {
             if self.tick_at(rows.get(at, row)).is_none() || rows.get(session, row) == 0 {
@@ -416,7 +414,7 @@ impl Ingest {
         }
     }
 
-    /// Adds a sample for the ticks from..to of the frame that have samples.
+    /// Adds a sample for the ticks `from..to` of the frame, except failed ticks.
     fn hold(&mut self, rows: &Rows<'_>, session: usize, row: usize, from: usize, to: usize) {
         let mut values = std::mem::take(&mut self.values);
         let columns = self.builder.runs.columns();
@@ -435,18 +433,18 @@ impl Ingest {
         self.values = values;
     }
 
-    /// Rows are given out in groups of so many or a little more from now on:
-    /// what is in a group that is finished does not change.
+    /// From now on rows are returned in groups of about `rows` rows. A finished group does not
+    /// change any more.
     pub(crate) fn in_groups_of(&mut self, rows: usize) {
         self.group_rows = rows;
     }
 
-    /// The groups that were finished since the last call.
+    /// The groups finished since the last call.
     pub(crate) fn take_groups(&mut self) -> Vec<(Vec<Table>, PartInfo)> {
         std::mem::take(&mut self.groups)
     }
 
-    /// A copy of the group at hand; `None` when nothing is in it.
+    /// A copy of the current group; `None` if it is empty.
     pub(crate) fn group_at_hand(&self) -> Option<(Vec<Table>, PartInfo)> {
         self.builder.has_rows().then(|| self.builder.copy_group())
     }
@@ -456,15 +454,14 @@ impl Ingest {
         &self.builder.schema
     }
 
-    /// Rows that refer to definitions that have not come.
+    /// Number of rows that refer to missing definitions.
     pub(crate) fn lost_definitions(&self) -> u64 {
         let lost = self.dictionaries.iter().flat_map(|d| d.lost.values());
         lost.sum()
     }
 
-    /// The dictionaries as they are now, with `?` in place of definitions that
-    /// have not come. `before` are those of the last call: a table that is as
-    /// it was is not copied.
+    /// The present dictionaries, with `?` for missing definitions. `before` is the result of the
+    /// last call; tables that have not changed since are not copied.
     pub(crate) fn definitions(&mut self, before: Option<Definitions>) -> Definitions {
         let schema = self.builder.schema.clone();
         let lost = self.lost_rows();
@@ -502,7 +499,7 @@ impl Ingest {
         now
     }
 
-    /// Table and row of definitions that have not come.
+    /// Table and row of each missing definition.
     fn lost_rows(&self) -> Vec<(usize, usize)> {
         let dictionaries = self.dictionaries.iter().enumerate();
         let lost = dictionaries.flat_map(|(t, dictionary)| {
@@ -518,7 +515,7 @@ impl Ingest {
         self.into_builder().finish(identity)
     }
 
-    /// The builder, with `?` in place of definitions that never came.
+    /// The builder, with `?` for definitions that never came.
     pub(crate) fn into_builder(mut self) -> PartBuilder {
         let schema = self.builder.schema.clone();
         let lost = self.lost_rows();
@@ -535,17 +532,17 @@ impl Ingest {
     }
 }
 
-/// Dictionaries at one moment.
+/// The dictionaries at one point in time.
 #[derive(Clone, Default)]
 pub(crate) struct Definitions {
     pub(crate) memory: Arc<Memory>,
-    /// Nothing was defined since those before them.
+    /// True if nothing was defined since the call before.
     pub(crate) is_same: bool,
-    /// Rows by table; `None` for one whose rows may change.
+    /// Number of rows by table; `None` if existing rows may still change.
     known: Vec<Option<usize>>,
 }
 
-/// Puts the name `?` into a row.
+/// Sets a row to the name `?`.
 fn set_unknown(table: &mut Table, def: &TableDef, row: usize, unknown: i64) {
     for (c, def) in def.columns.iter().enumerate() {
         match def.ty {

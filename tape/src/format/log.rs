@@ -1,6 +1,6 @@
-//! The log: a header, twice, then frames as they came. Read by the store while
-//! the writer appends, and by recovery, which skips damaged frames and never
-//! appends to what it read.
+//! The log: two copies of a header, then frames as they came. The store reads it while the writer
+//! appends. Recovery also reads it: it skips damaged frames and never appends to a log that it
+//! read.
 
 use crate::crc::crc32c;
 use crate::error::{Error, Kind, Result};
@@ -14,29 +14,29 @@ use crate::format::sums::Sums;
 
 const LOG_MAGIC: [u8; 4] = [0xF1, 0x54, 0x43, 0x4C];
 const VERSION: u8 = 1;
-/// Bytes of one copy of the header.
+/// Length of one copy of the header in bytes.
 const COPY_BYTES: usize = 80;
-/// Where the frames begin.
+/// Offset of the first frame.
 pub const FRAMES_AT: usize = 2 * COPY_BYTES;
 
-/// What a log says of itself before any frame.
+/// The header of a log.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LogHeader {
-    /// Who writes it.
+    /// The node and server that write it.
     pub identity: Identity,
-    /// Life of the sampler whose frames it holds.
+    /// Life of the sampler that sent its frames.
     pub incarnation: u64,
-    /// Added to the tick numbers of its frames.
+    /// Number that is added to the ticks of its frames.
     pub tick_base: u64,
-    /// Sequence of its first data frame. Frames from there on in an earlier
-    /// log of the incarnation do not count: their writing had failed.
+    /// Sequence of its first data frame. If an earlier log of the same incarnation has this or a
+    /// later frame, that frame does not count: writing it had failed.
     pub first_sequence: u64,
-    /// Wall clock when it was created, ms since 1970.
+    /// Wall clock in ms since 1970 when the log was created.
     pub created_ms: i64,
 }
 
 impl LogHeader {
-    /// Both copies.
+    /// Both copies of the header.
     pub fn encode(&self) -> Vec<u8> {
         let mut copy = Vec::with_capacity(FRAMES_AT);
         copy.extend_from_slice(&LOG_MAGIC);
@@ -109,40 +109,40 @@ fn parse_copy(bytes: &[u8]) -> Result<LogHeader> {
     })
 }
 
-/// A stretch of bytes of a log.
+/// A stretch of a log's bytes.
 #[derive(Clone, Copy, Debug)]
 pub enum Stretch<'a> {
     /// A valid frame.
     Frame(Frame<'a>),
-    /// Bytes that are no valid frame, with a valid frame behind them or too
-    /// strange for a frame that was cut off.
+    /// Bytes that are not a valid frame. A valid frame follows, or the bytes cannot be an
+    /// incomplete frame.
     Damaged {
         /// Offset in the log.
         offset: usize,
-        /// How many.
+        /// Length in bytes.
         bytes: usize,
     },
-    /// The begin of a frame at the end of the log, or zeros: being written,
-    /// or cut off by a crash.
+    /// The begin of a frame at the end of the log, or zeros. The frame is being written, or a crash
+    /// cut it off.
     Torn {
         /// Offset in the log.
         offset: usize,
-        /// How many.
+        /// Length in bytes.
         bytes: usize,
     },
 }
 
-/// Goes through the frames of a log, `at` a first offset.
+/// Goes through the frames of a log.
 pub struct Scan<'a> {
     bytes: &'a [u8],
     at: usize,
     sums: Sums<'a>,
-    /// There was damage: what begins as a frame may be none.
+    /// After damage, bytes that look like a frame may not be one.
     doubt: bool,
 }
 
 impl<'a> Scan<'a> {
-    /// All frames of a log.
+    /// Scans all frames of a log.
     pub fn new(log: &'a [u8]) -> Self {
         Scan {
             bytes: log,
@@ -152,7 +152,7 @@ impl<'a> Scan<'a> {
         }
     }
 
-    /// Frames alone, which begin with the first byte.
+    /// Scans frames without a log header.
     fn of_frames(frames: &'a [u8]) -> Self {
         Scan {
             at: 0,
@@ -160,12 +160,12 @@ impl<'a> Scan<'a> {
         }
     }
 
-    /// Offset behind what was returned so far.
+    /// Offset after the stretches returned so far.
     pub fn offset(&self) -> usize {
         self.at
     }
 
-    /// The valid frame that begins at an offset.
+    /// The valid frame at an offset.
     fn frame_at(&mut self, at: usize) -> Option<Frame<'a>> {
         let log = self.bytes;
         let bytes = log.get(at..)?;
@@ -180,7 +180,7 @@ impl<'a> Scan<'a> {
         valid.then_some(Frame { header, bytes })
     }
 
-    /// First valid frame behind an offset.
+    /// Offset of the first valid frame from `from` on.
     fn resync(&mut self, from: usize) -> Option<usize> {
         let mut at = from;
         while let Some(found) = self.bytes.get(at..)?.windows(4).position(|w| w == MAGIC) {
@@ -193,7 +193,7 @@ impl<'a> Scan<'a> {
         None
     }
 
-    /// Whether the rest may be a frame that was cut off.
+    /// True if the rest may be an incomplete frame.
     fn is_torn(&self, rest: &[u8]) -> bool {
         if rest.iter().all(|&b| b == 0) {
             return true;
@@ -229,18 +229,18 @@ impl<'a> Iterator for Scan<'a> {
     }
 }
 
-/// Bytes of a log that could not be read.
+/// Damaged bytes of a log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LogDamage {
     /// Offset in the log.
     pub offset: u64,
-    /// How many.
+    /// Length in bytes.
     pub bytes: u64,
     /// Slot time of the last tick before it.
     pub since_ms: Option<i64>,
     /// Slot time of the first tick after it.
     pub until_ms: Option<i64>,
-    /// What is wrong.
+    /// The damage, in words.
     pub reason: String,
 }
 
@@ -248,20 +248,19 @@ pub struct LogDamage {
 pub struct LogContents {
     /// Its header.
     pub header: LogHeader,
-    /// All rows; `None` when there is no hello frame.
+    /// All rows; `None` without a hello frame.
     pub ingest: Option<Ingest>,
-    /// What could not be read.
+    /// Damaged bytes.
     pub damage: Vec<LogDamage>,
-    /// Bytes of a frame that was cut off at the end.
+    /// Length in bytes of an incomplete frame at the end.
     pub torn_bytes: usize,
-    /// Sequence of the last data frame that counts, 0 = none.
+    /// Sequence of the last data frame that counts; 0 = none.
     pub last_sequence: u64,
-    /// Offset behind the last valid frame.
+    /// Offset after the last valid frame.
     pub end: usize,
 }
 
-/// Reads a log. Data frames of sequence `until_sequence` and later do not
-/// count.
+/// Reads a log. Data frames from `until_sequence` on do not count.
 ///
 /// # Errors
 /// The header is damaged.
@@ -273,7 +272,7 @@ pub fn read_log(bytes: &[u8], until_sequence: u64) -> Result<LogContents> {
 }
 
 impl LogContents {
-    /// The contents of a log that has no frames yet.
+    /// The contents of a log without frames.
     pub(crate) fn new(header: LogHeader) -> Self {
         LogContents {
             header,
@@ -285,14 +284,14 @@ impl LogContents {
         }
     }
 
-    /// Takes what was appended since: the bytes behind [`LogContents::end`].
-    /// The same as to read all anew, unless there was damage.
+    /// Adds the bytes that were appended after [`LogContents::end`]. Unless there was damage, the
+    /// result is the same as reading the whole log again.
     pub(crate) fn read_on(&mut self, bytes: &[u8], until_sequence: u64) {
         self.torn_bytes = 0;
         self.read(Scan::of_frames(bytes), self.end, until_sequence);
     }
 
-    /// `before` are the bytes of the log before those that are scanned.
+    /// Scans frames. `before` is the offset in the log of the first scanned byte.
     fn read(&mut self, mut scan: Scan<'_>, before: usize, until_sequence: u64) {
         let bytes = scan.bytes;
         let mut reader = Reader {
@@ -320,9 +319,9 @@ impl LogContents {
 struct Reader<'a> {
     contents: &'a mut LogContents,
     until_sequence: u64,
-    /// Bytes of the log before those that are read.
+    /// Offset in the log of the first byte of the scan.
     before: usize,
-    /// Damage whose end in time is not known yet, by index.
+    /// Indexes of damage without a known end in time.
     unclosed: Vec<usize>,
 }
 
@@ -346,7 +345,7 @@ impl Reader<'_> {
     fn frame(&mut self, frame: &Frame<'_>, log: &[u8]) {
         let before = self.last_slot_ms();
         if let Err(error) = self.take(frame) {
-            // Both slices are of one allocation, so their distance is an offset.
+            // Both slices are parts of one allocation, so their distance is an offset.
             let offset = frame.bytes.as_ptr() as usize - log.as_ptr() as usize;
             self.damage(self.before + offset, frame.bytes.len(), error.message);
         }
@@ -446,7 +445,7 @@ mod tests {
     #[test]
     fn begins_of_frames_at_every_place_cost_no_more_than_their_number() {
         let made = make(3, Load::default(), 2);
-        // Each claims to be as long as what is left of the log allows.
+        // Each header claims the longest possible length.
         let fakes = 20_000;
         let end = fakes * HEADER_BYTES;
         let mut hostile = Vec::new();
@@ -456,7 +455,7 @@ mod tests {
             head[8..12].copy_from_slice(&(payload as u32).to_le_bytes());
             hostile.extend(head);
         }
-        // Behind them, and between them, what is valid is found.
+        // Valid frames are found behind and between them.
         let mut log = made.log[..made.offsets[2]].to_vec();
         log.extend(&hostile);
         log.extend(&made.log[made.offsets[2]..]);
@@ -519,7 +518,7 @@ mod tests {
 
     #[test]
     fn a_flipped_bit_loses_its_frame_only_and_is_reported() {
-        // One frame defines everything, the others repeat its rows.
+        // The first data frame defines everything; the others repeat its rows.
         let load = Load {
             same: 100,
             trouble: 0,
@@ -539,7 +538,7 @@ mod tests {
                 let rows = part.ints("run", "ticks").unwrap().iter().sum::<i64>();
                 let ticks = part.ints("tick", "tick").unwrap().to_vec();
                 assert_eq!(rows, 5 * ticks.len() as i64);
-                // Every definition stands in the first data frame.
+                // Every definition is in the first data frame.
                 assert_eq!(part.lost_definitions() > 0, hit == 1, "bit {bit}");
                 ticks
             });
@@ -553,7 +552,7 @@ mod tests {
                 kept.map(|(_, t)| *t).collect::<Vec<_>>(),
                 "bit {bit}"
             );
-            // A flipped length of the last frame looks like a torn one.
+            // A flipped length of the last frame looks like an incomplete frame.
             let found = contents.damage.iter().map(|d| d.bytes).sum::<u64>();
             assert!(found > 0 || last && contents.torn_bytes > 0, "bit {bit}");
             if hit == 2 {
@@ -582,7 +581,7 @@ mod tests {
             queries: 3,
             ..Load::default()
         };
-        // The frames from sequence 60 on define again what they use.
+        // The frames from sequence 60 on repeat the definitions that they use.
         for (frames, lost) in [(59, true), (140, false)] {
             let made = make(6, load.clone(), frames);
             let mut log = made.log.clone();

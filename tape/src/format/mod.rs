@@ -1,5 +1,5 @@
-//! What the bytes mean (`docs/format.md`): frames, logs, sealed files, schema,
-//! tables. Uses `files`; knows neither which files there are nor who asks.
+//! The meaning of the bytes (`docs/format.md`): frames, logs, sealed files, schema, tables. Uses
+//! `files/`. It does not know the files of a directory, nor who reads them.
 
 pub(crate) mod codec;
 pub(crate) mod footer;

@@ -1,13 +1,13 @@
-//! Numbers of as many bytes as they need, and columns of them: shorter than pco
-//! where there are few rows, and zstd finds in them what columns have in common.
+//! Numbers that take as many bytes as they need, and columns of them. For few rows they are shorter
+//! than pco, and zstd finds the similarities between columns in them.
 
 use crate::error::Result;
 use crate::format::codec::{CONSTANT, NUMBERS, broken, spare_buffer};
 
-/// Rows that may be written as [`NUMBERS`].
+/// Maximum number of rows for [`NUMBERS`].
 const NUMBERS_ROWS: usize = 1 << 10;
-/// What a column may take more as [`NUMBERS`], because zstd finds nothing in
-/// the bits of pco.
+/// A column may be this many bytes longer as [`NUMBERS`] than with pco, because zstd cannot
+/// compress pco's bits.
 const NUMBERS_MORE: usize = 24;
 
 pub(crate) fn zigzag(n: i64) -> u64 {
@@ -18,8 +18,7 @@ pub(crate) fn unzigzag(n: u64) -> i64 {
     (n >> 1) as i64 ^ -((n & 1) as i64)
 }
 
-/// Appends a number in groups of seven bits, the lowest first; bit 7 says that
-/// more follow.
+/// Appends a number in groups of seven bits, the lowest first. Bit 7 is set if more groups follow.
 pub(crate) fn put_number(out: &mut Vec<u8>, mut n: u64) {
     while n > 0x7F {
         out.push(n as u8 | 0x80);
@@ -28,7 +27,7 @@ pub(crate) fn put_number(out: &mut Vec<u8>, mut n: u64) {
     out.push(n as u8);
 }
 
-/// Reads such a number.
+/// Reads a number that [`put_number`] wrote.
 pub(crate) fn take_number(rest: &mut &[u8]) -> Option<u64> {
     let mut n = 0;
     for (at, &byte) in rest.iter().enumerate().take(10) {
@@ -45,7 +44,7 @@ pub(crate) fn take_number(rest: &mut &[u8]) -> Option<u64> {
     None
 }
 
-/// Replaces coding byte and data of a few numbers by shorter ones.
+/// Replaces the coding byte and data of a short column if [`NUMBERS`] is shorter.
 pub(crate) fn shorten(coded: &mut Vec<u8>, values: &[i64]) {
     if coded[0] == CONSTANT || values.len() > NUMBERS_ROWS {
         return;
@@ -68,7 +67,7 @@ pub(crate) fn shorten(coded: &mut Vec<u8>, values: &[i64]) {
     }
 }
 
-/// The inverse for the data.
+/// The inverse of [`shorten`], without the coding byte.
 pub(crate) fn decode(data: &[u8], rows: usize) -> Result<Vec<i64>> {
     let broken = || broken("numbers");
     let (are_steps, mut rest) = match data.split_first() {

@@ -1,6 +1,5 @@
-//! Packs: the small columns of some tables of a group in one chunk. Most of the
-//! columns of ten minutes are shorter than what a chunk of each would add: a
-//! head, a checksum, an entry of the index.
+//! Packs: the small columns of some tables of a group in one chunk. Most columns of ten minutes are
+//! shorter than the overhead of a chunk: head, checksum, entry in the index.
 
 use crate::format::codec::STRINGS;
 use crate::format::numbers::{put_number, take_number, unzigzag, zigzag};
@@ -9,12 +8,12 @@ use crate::format::sealed_write::{COLUMN, Entry};
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// A column of more bytes has a chunk of its own: so of a large file no more is
-/// read than is asked for.
+/// A longer column has a chunk of its own, so readers of a large file read only the columns that
+/// they need.
 const SMALL_BYTES: usize = 1 << 10;
-/// Most bytes of a pack before compression.
+/// Maximum length of a pack before compression, in bytes.
 pub(crate) const PACK_BYTES: u32 = 1 << 19;
-/// What packs hold, by number from 1 on.
+/// Contents of each pack, by number from 1 on.
 pub(crate) const PACKS: [&str; 6] = [
     "dictionaries",
     "totals",
@@ -24,8 +23,8 @@ pub(crate) const PACKS: [&str; 6] = [
     "measurements",
 ];
 
-/// The pack that small columns of a table belong to. Runs have none: damage of
-/// one of their columns leaves the others.
+/// The pack for the small columns of a table. Runs have none: if one of their columns is damaged,
+/// the others are kept.
 pub(crate) fn pack_of(schema: &Schema, table: usize) -> Option<u8> {
     match schema.tables[table].name.as_str() {
         RUN => None,
@@ -50,7 +49,7 @@ struct Packing {
 }
 
 impl Packs {
-    /// Takes a column; false when it is too large.
+    /// Adds a column; returns false if it is too large.
     pub(crate) fn add(&mut self, pack: u8, entry: &Entry, data: &[u8]) -> bool {
         let packing = self.0.entry(pack).or_default();
         let bytes = packing.directory.len() + packing.data.len();
@@ -71,7 +70,7 @@ impl Packs {
         true
     }
 
-    /// The packs of a group: number and bytes.
+    /// The packs of a group, each with its number and bytes.
     pub(crate) fn take(&mut self) -> Vec<(u8, Vec<u8>)> {
         let packs = std::mem::take(&mut self.0).into_iter();
         let packs = packs.filter(|(_, packing)| packing.columns > 0);
@@ -92,20 +91,20 @@ impl Packs {
 #[derive(Default)]
 pub(crate) struct Pack {
     plain: Vec<u8>,
-    /// What it holds, and where; sorted by table and column.
+    /// Its columns with the places of their data, sorted by table and column.
     columns: Vec<(Entry, Range<usize>)>,
-    /// Bytes before the data.
+    /// Length in bytes before the data.
     pub(crate) directory_bytes: usize,
 }
 
 impl Pack {
-    /// What it takes in memory.
+    /// Memory in bytes.
     pub(crate) fn bytes(&self) -> usize {
         self.plain.capacity() + self.columns.capacity() * size_of::<(Entry, Range<usize>)>()
     }
 
-    /// Reads a pack's bytes; columns get the place of its chunk. `None` when
-    /// they are not valid.
+    /// Parses a pack's bytes. Its columns get the offset of the pack's chunk. `None` if they are
+    /// invalid.
     pub(crate) fn parse(plain: Vec<u8>, chunk: &Entry) -> Option<Pack> {
         let mut rest = &plain[..];
         let count = take_number(&mut rest)?;
@@ -150,7 +149,7 @@ impl Pack {
         })
     }
 
-    /// A column by the ids of table and column.
+    /// Finds a column by the ids of table and column.
     pub(crate) fn find(&self, table: u8, column: u8) -> Option<(Entry, Range<usize>)> {
         let key = |(entry, _): &(Entry, Range<usize>)| (entry.table, entry.column);
         let found = self.columns.binary_search_by_key(&(table, column), key);
@@ -163,7 +162,7 @@ impl Pack {
         columns.map(|(entry, range)| (*entry, &self.plain[range.clone()]))
     }
 
-    /// The bytes at a place that [`Pack::find`] gave.
+    /// The bytes at a range from [`Pack::find`].
     pub(crate) fn data(&self, range: Range<usize>) -> &[u8] {
         &self.plain[range]
     }
@@ -196,7 +195,7 @@ mod tests {
         assert_eq!(taken.iter().map(|pack| pack.0).collect::<Vec<_>>(), [1, 2]);
         assert!(packs.take().is_empty());
         let plain = taken[1].1.clone();
-        // Number, then ids, coding, rows in two bytes, length, bounds; no bounds.
+        // Number, then ids, coding, rows in two bytes, length, bounds; strings have no bounds.
         assert_eq!(plain.len(), 1 + (3 + 2 + 1 + 1 + 10) + (3 + 2 + 1) + 3);
         let chunk = Entry {
             kind: PACK,

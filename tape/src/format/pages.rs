@@ -1,5 +1,5 @@
-//! Columns of pco in pages: each can be read without the others, so that of a
-//! day's totals a question about an hour decodes those of the hour.
+//! Columns compressed with pco in pages. Each page can be decoded alone: a question about an hour
+//! decodes only that hour of a day's totals.
 
 use crate::error::{Error, Result};
 use crate::format::codec::{broken, not_packed, overlap, spare_buffer};
@@ -7,10 +7,10 @@ use crate::format::frame::u32_at;
 use pco::wrapped::{FileCompressor, FileDecompressor};
 use std::ops::Range;
 
-/// Rows of a page: about those of an hour of totals.
+/// Number of rows in a page, about one hour of totals.
 const PAGE_ROWS: usize = 1 << 10;
-/// Rows of a column that is written in pages: what each takes must matter
-/// little, and they are one chunk of pco.
+/// Number of rows of a column that is written in pages. The overhead of a page must be small, and
+/// all pages are one chunk of pco.
 pub(crate) const ROWS: Range<usize> = 4 * PAGE_ROWS..1 << 20;
 
 /// Appends the data of a column.
@@ -35,7 +35,7 @@ pub(crate) fn encode(out: &mut Vec<u8>, values: &[i64], level: usize) -> Result<
     Ok(())
 }
 
-/// Decodes some of the rows: the pages that have any.
+/// Decodes a range of rows: the pages that contain it.
 pub(crate) fn decode(data: &[u8], rows: usize, wanted: Range<usize>) -> Result<Vec<i64>> {
     let short = || broken("pages");
     let number = |at| u32_at(data, at).map(|n| n as usize).ok_or_else(short);
@@ -43,7 +43,7 @@ pub(crate) fn decode(data: &[u8], rows: usize, wanted: Range<usize>) -> Result<V
     let pages = rows.div_ceil(of_page);
     let lengths = pages.checked_add(2).and_then(|n| n.checked_mul(4));
     let mut rest = lengths.and_then(|at| data.get(at..)).ok_or_else(short)?;
-    // The rest of the data follows: pco copies what is near the end of its input.
+    // The piece contains the rest of the data: pco copies bytes near the end of its input.
     let mut next = |length: usize| {
         let piece = rest;
         rest = rest.get(length..).ok_or_else(short)?;
@@ -52,7 +52,7 @@ pub(crate) fn decode(data: &[u8], rows: usize, wanted: Range<usize>) -> Result<V
     let not_pco = |_| broken("pco");
     let (file, head) = FileDecompressor::new(next(head)?).map_err(not_pco)?;
     let (mut chunk, _) = file.chunk_decompressor::<i64, _>(head).map_err(not_pco)?;
-    // Each value of the buffer is written, so it need not be cleared.
+    // Every value of the buffer is written, so it need not be cleared.
     let (mut some, mut done) = (spare_buffer(wanted.len()), 0);
     for page in 0..pages {
         let piece = next(number(8 + 4 * page)?)?;
@@ -92,7 +92,7 @@ mod tests {
         assert_eq!(number(0), 1_024);
         let lengths = (1..=6).map(number).sum::<usize>();
         assert_eq!(coded.len(), 4 * 7 + lengths);
-        // A page that is read is whole.
+        // A page is decoded only if it is complete.
         let last = coded.len() - number(6);
         let cut = &coded[..last];
         assert!(decode(cut, 5_000, 4_000..5_000).is_err());

@@ -1,14 +1,14 @@
-//! The reading interface: a part of the history, which is one open log
-//! converted in memory or one group of a sealed file. Parts of a node never
-//! overlap in ticks.
+//! The interface for reading: a part of the history. It is one open log converted in memory, or one
+//! group of a sealed file. Parts of a node never overlap in ticks.
 //!
-//! A part's tables: the dictionaries `name wait statement session text entry`,
-//! where NAME and REF columns hold row index + 1 in the target table (0 =
-//! null); `tick count lock server marker statement_stats`, where TIMEs are
-//! absolute and `at` is an absolute tick number; and `run`, the samples as
-//! runs: columns of `sample` with `first_tick` (absolute) and `ticks` in place
-//! of `at` and `gone`, sorted by (session, first_tick). A run is a session's
-//! consecutive tick numbers with equal attributes.
+//! A part has these tables:
+//! - Dictionaries `name wait statement session text entry`. NAME and REF columns hold row index + 1
+//!   in the target table (0 = null).
+//! - `tick count lock server marker statement_stats`. TIMEs are absolute, and `at` is an absolute
+//!   tick number.
+//! - `run`: the samples as runs, sorted by (session, first_tick). It has the columns of `sample`,
+//!   with `first_tick` (absolute) and `ticks` in place of `at` and `gone`. A run is consecutive
+//!   ticks of a session with equal attributes.
 
 use crate::error::Result;
 use crate::format::codec::{Span, Stretch};
@@ -19,109 +19,105 @@ use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Who wrote a file, and on which server. An attribute, never a veto.
+/// Node and server that wrote a file. This is an attribute and never a reason to refuse the file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Identity {
     /// Random number of the history directory.
     pub node: u64,
-    /// System identifier of the cluster, 0 = not known.
+    /// System identifier of the cluster; 0 = unknown.
     pub system_identifier: u64,
-    /// Timeline when the file was begun, 0 = not known.
+    /// Timeline when the file was begun; 0 = unknown.
     pub timeline: u32,
-    /// Start of the postmaster, µs since 1970, 0 = not known.
+    /// Start of the postmaster in µs since 1970; 0 = unknown.
     pub postmaster_start_us: i64,
 }
 
-/// What is known of a part without decoding a column.
+/// Properties of a part that are known without decoding a column.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PartInfo {
-    /// Who wrote it.
+    /// The node and server that wrote it.
     pub identity: Identity,
     /// The file; empty for a part made in memory.
     pub file: Arc<PathBuf>,
-    /// Number of the group in a sealed file, else 0.
+    /// Number of the group in a sealed file, otherwise 0.
     pub group: u32,
-    /// The file has totals of all its groups.
+    /// True if the file has totals of all its groups.
     pub has_totals: bool,
-    /// Still being written.
+    /// True if the file is still being written.
     pub open: bool,
-    /// Lowest tick number; greater than `last_tick` when there are no ticks.
+    /// Lowest tick number. Without ticks it is greater than `last_tick`.
     pub first_tick: u64,
     /// Highest tick number.
     pub last_tick: u64,
-    /// Least slot time, ms since 1970; greater than `max_ms` without ticks.
+    /// First slot time in ms since 1970. Without ticks it is greater than `max_ms`.
     pub min_ms: i64,
-    /// Greatest slot time (the begin of the slot), ms since 1970.
+    /// Last slot time (begin of the slot) in ms since 1970.
     pub max_ms: i64,
-    /// Rows that refer to an entry whose definition was lost; they show `?`.
+    /// Number of rows that refer to an entry whose definition was lost. They show `?`.
     pub lost_definitions: u64,
-    /// Statistics of statements are summed up in intervals of so many ms; 0 =
-    /// as they were recorded.
+    /// Interval in ms to which statistics of statements are thinned; 0 = as they were recorded.
     pub statements_ms: u64,
-    /// Rows that were left out because they made no sense: of a tick that is
-    /// not there, or a second one of a session at a tick.
+    /// Number of dropped rows: their tick is missing, or the session has a second row at the tick.
     pub dropped_rows: u64,
 }
 
 /// Bytes of a file that are read together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Chunk {
-    /// Where they begin.
+    /// Offset in the file.
     pub offset: u64,
-    /// How many they are.
+    /// Length in bytes.
     pub bytes: u64,
 }
 
-/// Where the columns of a part come from. Indexes are those of the schema.
+/// Source of a part's columns. Tables and columns are indexes in the schema.
 pub(crate) trait Source: Send + Sync {
     fn rows(&self, table: usize) -> usize;
-    /// `None` when the column is zero in every row.
+    /// `None` if every row is zero.
     fn ints(&self, table: usize, column: usize) -> Result<Option<Column>>;
-    /// The same for some rows, which are there.
+    /// Same as `ints`, for a range of existing rows.
     fn ints_of(&self, table: usize, column: usize, rows: Range<usize>) -> Result<Option<Column>> {
         let all = self.ints(table, column)?;
         Ok(all.map(|all| all.some(rows)))
     }
-    /// `None` when the column is empty in every row.
+    /// `None` if every row is empty.
     fn bytes(&self, table: usize, column: usize) -> Result<Option<BytesColumn>>;
-    /// The spans of a column that is stored as such; `None` when it is damaged,
-    /// too.
+    /// The spans of a column that is stored as spans. `None` for others, and for damaged columns.
     fn spans(&self, _table: usize, _column: usize) -> Option<Vec<Span>> {
         None
     }
-    /// First tick and ticks of runs whose columns are stored as spans.
+    /// First tick and number of ticks of the runs, if their columns are stored as spans.
     fn stretches(&self) -> Option<Vec<Stretch>> {
         None
     }
-    /// Least and greatest value of a column of numbers, when they are known
-    /// without decoding it.
+    /// Least and greatest number of a column, if they are known without decoding it.
     fn bounds(&self, _table: usize, _column: usize) -> Option<(i64, i64)> {
         None
     }
-    /// The chunks of its file that a column is read from.
+    /// The chunks of its file that reading a column needs.
     fn chunks(&self, _table: usize, _column: usize) -> Result<Vec<Chunk>> {
         Ok(Vec::new())
     }
-    /// Damage that columns were read in spite of.
+    /// Damage that did not prevent reading.
     fn damage(&self) -> Option<LogDamage> {
         None
     }
-    /// Forgets decoded columns that can be decoded again; `shared` ones are
-    /// those that all groups of a file have in common.
+    /// Frees decoded columns, which can be decoded again. `shared` selects the columns that all
+    /// groups of a file share.
     fn release(&self, _shared: bool) {}
 }
 
-/// A part of the history. Cheap to clone, usable from several threads.
+/// A part of the history. It is cheap to clone and can be used from several threads.
 #[derive(Clone)]
 pub struct Part {
     info: PartInfo,
     schema: Arc<Schema>,
     source: Arc<dyn Source>,
-    /// Zeros for the columns it does not have, a column for each table.
+    /// Zeros for missing columns, one column for each table.
     zeros: Arc<Mutex<Zeros>>,
 }
 
-/// Columns of zeros by table; `None` is one that the file does not know.
+/// Columns of zeros by table; `None` is a table that the file does not know.
 type Zeros = Vec<(Option<usize>, Column)>;
 
 impl Part {
@@ -134,22 +130,22 @@ impl Part {
         }
     }
 
-    /// The same part with the file it was read from.
+    /// The same part with the file that it was read from.
     pub(crate) fn of_file(mut self, file: PathBuf, open: bool) -> Self {
         self.info.file = Arc::new(file);
         self.info.open = open;
         self
     }
 
-    /// The same part with the rows that its log has lost.
+    /// The same part with its log's numbers of lost definitions and dropped rows.
     pub(crate) fn with_lost(&self, definitions: u64, rows: u64) -> Part {
         let mut part = self.clone();
         (part.info.lost_definitions, part.info.dropped_rows) = (definitions, rows);
         part
     }
 
-    /// The same part without the names of roles that have another OID, in these
-    /// columns of its schema.
+    /// The same part without the names of roles that have another OID. `columns` are the columns of
+    /// its schema with such names.
     pub(crate) fn without_other_roles(&self, oid: i64, columns: Arc<[RoleColumn]>) -> Part {
         Part {
             source: Arc::new(OneRole {
@@ -165,7 +161,7 @@ impl Part {
         &self.schema
     }
 
-    /// Identity, ticks, times.
+    /// Identity, ticks and times.
     pub fn info(&self) -> &PartInfo {
         &self.info
     }
@@ -175,27 +171,27 @@ impl Part {
         self.info.identity.node
     }
 
-    /// Lowest tick number, absolute.
+    /// Lowest absolute tick number.
     pub fn first_tick(&self) -> u64 {
         self.info.first_tick
     }
 
-    /// Highest tick number, absolute.
+    /// Highest absolute tick number.
     pub fn last_tick(&self) -> u64 {
         self.info.last_tick
     }
 
-    /// Least slot time in ms; greater than `max_ms` when there are no ticks.
+    /// First slot time in ms. Without ticks it is greater than `max_ms`.
     pub fn min_ms(&self) -> i64 {
         self.info.min_ms
     }
 
-    /// Greatest slot time in ms.
+    /// Last slot time in ms.
     pub fn max_ms(&self) -> i64 {
         self.info.max_ms
     }
 
-    /// Rows that refer to a lost definition.
+    /// Number of rows that refer to a lost definition.
     pub fn lost_definitions(&self) -> u64 {
         self.info.lost_definitions
     }
@@ -205,13 +201,13 @@ impl Part {
         &self.schema
     }
 
-    /// Number of rows; 0 for a table the file does not know.
+    /// Number of rows; 0 for a table that the file does not know.
     pub fn rows(&self, table: &str) -> usize {
         self.schema.index(table).map_or(0, |t| self.source.rows(t))
     }
 
-    /// The numbers of a column, one per row; zeros when the file does not
-    /// have it. Decoded by the first call.
+    /// The numbers of a column, one for each row; zeros if the file does not have it. The first
+    /// call decodes it.
     ///
     /// # Errors
     /// The stored column is damaged or could not be read.
@@ -224,7 +220,7 @@ impl Part {
         Ok(self.zeros(table))
     }
 
-    /// A column of zeros. Some ask for one at every cell, so it is made once.
+    /// A column of zeros. It is made once, because some callers ask for each cell.
     fn zeros(&self, table: &str) -> Column {
         let table = self.schema.index(table);
         let mut zeros = self.zeros.lock().unwrap_or_else(PoisonError::into_inner);
@@ -237,8 +233,8 @@ impl Part {
         column
     }
 
-    /// The same for some rows of the table, without keeping them: no more is
-    /// decoded than need be.
+    /// Same as [`Part::ints`] for a range of rows. It decodes no more than necessary and keeps
+    /// nothing.
     pub(crate) fn ints_of(&self, table: &str, column: &str, rows: Range<usize>) -> Result<Column> {
         if rows == (0..self.rows(table)) {
             return self.ints(table, column);
@@ -251,8 +247,7 @@ impl Part {
         Ok(Column(Arc::new(vec![0; rows.len()])))
     }
 
-    /// The rows of a table between the first and the last one that has a wanted
-    /// number in a column, these included.
+    /// The range of rows from the first to the last with a wanted number in this column.
     pub(crate) fn rows_with(
         &self,
         table: &str,
@@ -277,21 +272,20 @@ impl Part {
         Ok(found.unwrap_or_default())
     }
 
-    /// The spans of a column of `run`, where it is stored as such and whole.
+    /// The spans of a column of `run`, if it is stored as spans and undamaged.
     pub(crate) fn spans(&self, column: &str) -> Option<Vec<Span>> {
         let (table, column) = self.schema.column(RUN, column)?;
         self.source.spans(table, column)
     }
 
-    /// First tick and ticks of the runs, where they are stored so that few
-    /// stretches hold them all, and whole.
+    /// First tick and number of ticks of the runs, if they are stored as a few stretches and
+    /// undamaged.
     pub(crate) fn stretches(&self) -> Option<Vec<Stretch>> {
         self.source.stretches()
     }
 
-    /// The chunks of its file that a column is read from: its own or its pack,
-    /// and those of columns that it is stored against. None of what is in
-    /// memory.
+    /// The chunks of its file that reading a column needs: the column's chunk or pack, and the
+    /// chunks of the columns that it is stored relative to. Empty for a column in memory.
     ///
     /// # Errors
     /// The index of the file is damaged or could not be read.
@@ -302,8 +296,8 @@ impl Part {
         }
     }
 
-    /// Bounds of the numbers of a column: no value lies outside. `None` when
-    /// they are not known without decoding it.
+    /// Bounds of a column's numbers: no number lies outside. `None` if they are not known without
+    /// decoding.
     pub fn bounds(&self, table: &str, column: &str) -> Option<(i64, i64)> {
         match self.schema.column(table, column) {
             Some((t, c)) => self.source.bounds(t, c),
@@ -311,8 +305,8 @@ impl Part {
         }
     }
 
-    /// Least and greatest value of a column of numbers. Decodes it only if
-    /// the file does not say. `None` without rows.
+    /// Least and greatest number of a column. It decodes the column only if the file has no bounds.
+    /// `None` without rows.
     ///
     /// # Errors
     /// The stored column is damaged or could not be read.
@@ -328,19 +322,18 @@ impl Part {
         Ok(min.zip(values.iter().copied().max()))
     }
 
-    /// Both are groups of one file: they have the same dictionaries.
+    /// True if both are groups of one file, which share their dictionaries.
     pub fn is_of_same_file(&self, other: &Part) -> bool {
         self.info.group != 0 && other.info.group != 0 && self.info.file == other.info.file
     }
 
-    /// Damage of its file that was found when a column was asked for, and that
-    /// took nothing away.
+    /// Damage of its file that was found while a column was read but did not prevent reading.
     pub(crate) fn damage(&self) -> Option<LogDamage> {
         self.source.damage()
     }
 
-    /// Gives back the memory of decoded columns of the group; the next call
-    /// decodes them again. Columns handed out stay valid.
+    /// Frees the decoded columns of the group; the next call decodes them again. Columns that
+    /// callers still hold stay valid.
     pub fn release(&self) {
         let mut zeros = self.zeros.lock().unwrap_or_else(PoisonError::into_inner);
         zeros.clear();
@@ -348,13 +341,13 @@ impl Part {
         self.source.release(false);
     }
 
-    /// The same for columns that all groups of the file share.
+    /// Same as [`Part::release`], for columns that all groups of the file share.
     pub fn release_shared(&self) {
         self.source.release(true);
     }
 
-    /// The strings of a column, one per row; empty ones when the file does
-    /// not have it. Decoded by the first call.
+    /// The strings of a column, one for each row; empty strings if the file does not have it. The
+    /// first call decodes it.
     ///
     /// # Errors
     /// The stored column is damaged or could not be read.
@@ -371,7 +364,7 @@ impl Part {
     }
 }
 
-/// A table, its `username` and its `user_oid`.
+/// A table, its column `username` and its column `user_oid`.
 pub(crate) type RoleColumn = (usize, usize, usize);
 
 /// The columns with names of roles.
@@ -384,7 +377,7 @@ pub(crate) fn role_columns(schema: &Schema) -> Vec<RoleColumn> {
     columns.collect()
 }
 
-/// A part whose columns `username` are null where `user_oid` is another's.
+/// A part in which `username` is null if `user_oid` is another role's.
 struct OneRole {
     source: Arc<dyn Source>,
     oid: i64,
@@ -459,7 +452,7 @@ impl Source for OneRole {
     }
 }
 
-/// Columns that are in memory.
+/// Columns in memory.
 #[derive(Default)]
 pub(crate) struct Memory {
     tables: Vec<(usize, Vec<Held>)>,
@@ -479,7 +472,7 @@ impl Memory {
         }
     }
 
-    /// The same with some tables in place of those of before.
+    /// The same tables, replaced by the ones given.
     pub(crate) fn renewed(&self, tables: Vec<Option<Table>>) -> Self {
         let tables = tables.into_iter().enumerate();
         let tables = tables.map(|(t, table)| match table {
@@ -491,7 +484,7 @@ impl Memory {
         }
     }
 
-    /// Gives back the tables; what somebody still holds is copied.
+    /// Takes the tables out. Columns that others still hold are copied.
     pub(crate) fn into_tables(memory: Arc<Memory>, schema: &Schema) -> Vec<Table> {
         let mut tables: Vec<Table> = schema.tables.iter().map(Table::new).collect();
         let held = Arc::try_unwrap(memory).map_or_else(|m| m.tables.clone(), |m| m.tables);

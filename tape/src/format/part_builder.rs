@@ -9,43 +9,41 @@ use crate::format::table::{Data, Table};
 use std::hash::Hasher;
 use std::sync::Arc;
 
-/// Builds a part row by row. Values are given as readers get them: REF and
-/// NAME columns hold row index + 1, times are absolute, ticks too. Ticks and
-/// samples must be added in ascending order.
+/// Builds a part row by row. Values are the ones that readers get: REF and NAME columns hold row
+/// index + 1, times and ticks are absolute. Ticks and samples must be added in ascending order.
 pub struct PartBuilder {
     pub(crate) schema: Arc<Schema>,
     pub(crate) tables: Vec<Table>,
-    /// Whether a table is a dictionary, by index of the schema.
+    /// By index in the schema: true if the table is a dictionary.
     pub(crate) is_dictionary: Vec<bool>,
     pub(crate) runs: RunBuilder,
     pub(crate) lost_definitions: u64,
     pub(crate) dropped_rows: u64,
-    /// Table of names, its columns `encoding` and `bytes`.
+    /// Table of names, and its columns `encoding` and `bytes`.
     name: Option<(usize, usize, usize)>,
-    /// Rows of dictionaries by index of the schema.
+    /// Rows of the dictionaries, by index in the schema.
     known: Vec<Known>,
-    /// The values of a row, zeros included.
+    /// The values of the current row, including zeros.
     key: Vec<i64>,
 }
 
-/// Where the values of a row go: a table and some of its columns, in the order
-/// in which the values are given.
+/// A table and some of its columns, in the order in which callers give values.
 #[derive(Clone, Debug, Default)]
 pub struct RowPlan {
     table: usize,
     columns: Vec<usize>,
 }
 
-/// Where rows of another dictionary are in this one.
+/// Maps the rows of another dictionary to rows of this one.
 pub(crate) enum Places {
-    /// All of them in the same place.
+    /// All rows have the same place; number of rows.
     Same(usize),
-    /// Each in a place of its own.
+    /// Place of each row.
     Other(Vec<u32>),
 }
 
 impl Places {
-    /// A reference to one of the rows here; `None` when it refers to none.
+    /// The reference here for a reference there; `None` if there is no such row.
     pub(crate) fn of(&self, reference: i64) -> Option<i64> {
         let Some(row) = usize::try_from(reference).ok()?.checked_sub(1) else {
             return Some(0);
@@ -57,18 +55,18 @@ impl Places {
     }
 }
 
-/// Rows of a table by the hash of what they hold; the values are in the table
-/// only. A row takes 11 to 21 bytes here, and 32 while the places become more.
+/// Rows of a table by the hash of their contents. The values are only in the table. A row takes 11
+/// to 21 bytes here, and 32 while the hash table grows.
 #[derive(Default)]
 struct Known {
-    /// Part of the hash, and the row + 1; (0, 0) where there is none. Their
-    /// number is a power of two, and a quarter of them is free.
+    /// Part of the hash and row + 1; (0, 0) if empty. The number of places is a power of two; a
+    /// quarter of them is empty.
     places: Vec<(u32, u32)>,
     rows: usize,
 }
 
 impl Known {
-    /// The row with this hash that is the same.
+    /// The row with this hash for which `same` is true.
     fn find(&self, hash: u64, same: impl Fn(usize) -> bool) -> Option<usize> {
         let last = self.places.len().checked_sub(1)?;
         let mut place = hash as usize & last;
@@ -83,7 +81,7 @@ impl Known {
         }
     }
 
-    /// Notes a row that was not found.
+    /// Adds a row that was not found.
     fn add(&mut self, hash: u64, row: usize) {
         let Ok(row) = u32::try_from(row + 1) else {
             return;
@@ -107,7 +105,7 @@ impl Known {
     }
 }
 
-/// The hash of a row: its numbers, and its strings by column.
+/// The hash of a row: its numbers, and its strings in the order of the columns.
 fn hash_of<'a>(ints: impl Iterator<Item = i64>, strings: impl Iterator<Item = &'a [u8]>) -> u64 {
     let mut hash = Fold::default();
     ints.for_each(|value| hash.write_i64(value));
@@ -119,11 +117,10 @@ fn hash_of<'a>(ints: impl Iterator<Item = i64>, strings: impl Iterator<Item = &'
 }
 
 impl PartBuilder {
-    /// For a schema whose `sample` table was replaced by `run`
-    /// ([`Schema::with_runs`]).
+    /// For a schema in which `run` replaces `sample` ([`Schema::with_runs`]).
     ///
     /// # Errors
-    /// The schema has no table `run` or `name`.
+    /// The schema lacks table `run` or a part of it.
     pub fn new(schema: Arc<Schema>) -> Result<Self> {
         let runs = RunBuilder::new(&schema);
         let runs = runs.ok_or_else(|| Error::damaged("schema without table \"run\""))?;
@@ -145,8 +142,7 @@ impl PartBuilder {
         })
     }
 
-    /// Reference to a name in UTF-8; equal names have one reference. Null for
-    /// an empty one.
+    /// Reference to a name in UTF-8; equal names have one reference. An empty name is null.
     ///
     /// # Errors
     /// The schema has no table `name`.
@@ -172,8 +168,8 @@ impl PartBuilder {
         Ok(row as i64 + 1)
     }
 
-    /// The row of a dictionary that holds the values of `key` and some
-    /// strings; added when there is none.
+    /// The row of a dictionary with the values of `key` and these strings. Adds it if it is
+    /// missing.
     fn intern_key(&mut self, t: usize, strings: &[(usize, &[u8])]) -> usize {
         let (key, table) = (&self.key, &mut self.tables[t]);
         let hash = hash_of(key.iter().copied(), strings.iter().map(|s| s.1));
@@ -197,8 +193,8 @@ impl PartBuilder {
         row
     }
 
-    /// Rows of a dictionary of another builder or file, by their place in this
-    /// one. Takes their memory for a dictionary that is still empty.
+    /// Adds the rows of another dictionary; returns their places here. If the dictionary here is
+    /// empty, it takes over their memory.
     pub(crate) fn intern_table(&mut self, t: usize, rows: Table) -> Places {
         let rows = match self.adopt(t, rows) {
             Ok(adopted) => return Places::Same(adopted),
@@ -219,7 +215,8 @@ impl PartBuilder {
         Places::Other(places.collect())
     }
 
-    /// Gives the rows back when there are some already, or two are equal.
+    /// Takes over the rows. Returns them if the dictionary is not empty, or if two of them are
+    /// equal.
     fn adopt(&mut self, t: usize, rows: Table) -> std::result::Result<usize, Table> {
         if self.tables[t].rows > 0 {
             return Err(rows);
@@ -253,7 +250,7 @@ impl PartBuilder {
         Ok(self.intern_row(&plan, &values))
     }
 
-    /// Where values of these columns go.
+    /// A plan for values of these columns.
     ///
     /// # Errors
     /// The table or a column is not in the schema.
@@ -268,7 +265,7 @@ impl PartBuilder {
         Ok(RowPlan { table, columns })
     }
 
-    /// As [`PartBuilder::intern`], with the columns looked up before.
+    /// Same as [`PartBuilder::intern`], with columns from a plan.
     pub fn intern_row(&mut self, plan: &RowPlan, values: &[i64]) -> i64 {
         self.key.clear();
         self.key.resize(self.tables[plan.table].columns.len(), 0);
@@ -278,7 +275,7 @@ impl PartBuilder {
         self.intern_key(plan.table, &[]) as i64 + 1
     }
 
-    /// Does a row, by its reference, have these values?
+    /// True if the row with this reference has these values.
     pub fn is_row(&self, plan: &RowPlan, reference: i64, values: &[i64]) -> bool {
         let table = &self.tables[plan.table];
         let row = usize::try_from(reference - 1).unwrap_or(usize::MAX);
@@ -286,7 +283,7 @@ impl PartBuilder {
         pairs.all(|(&column, &value)| table.get(column, row) == value)
     }
 
-    /// As [`PartBuilder::row`], with the columns looked up before.
+    /// Same as [`PartBuilder::row`], with columns from a plan.
     pub fn add_row(&mut self, plan: &RowPlan, values: &[i64]) -> i64 {
         let table = &mut self.tables[plan.table];
         let row = table.add_row();
@@ -296,8 +293,7 @@ impl PartBuilder {
         row as i64 + 1
     }
 
-    /// Adds a row to any table but `run`; returns its index + 1. Columns that
-    /// are not given are 0.
+    /// Adds a row to any table except `run`; returns its index + 1. Columns without a value are 0.
     ///
     /// # Errors
     /// The table or a column is not in the schema.
@@ -305,7 +301,7 @@ impl PartBuilder {
         self.row_bytes(table, values, &[])
     }
 
-    /// Adds a row with strings, as [`PartBuilder::row`].
+    /// Adds a row with strings; see [`PartBuilder::row`].
     ///
     /// # Errors
     /// The table or a column is not in the schema.
@@ -343,8 +339,8 @@ impl PartBuilder {
         self.sample_row(tick, session, &row)
     }
 
-    /// Adds a sample whose values are in the order of
-    /// [`PartBuilder::sample_columns`]: the fast way.
+    /// Adds a sample whose values are in the order of [`PartBuilder::sample_columns`]. This is the
+    /// fast way.
     ///
     /// # Errors
     /// The session has a sample at or after this tick.
@@ -357,13 +353,12 @@ impl PartBuilder {
         )))
     }
 
-    /// The columns [`PartBuilder::sample_row`] takes, as indexes into the
-    /// columns of table `run`.
+    /// The columns that [`PartBuilder::sample_row`] takes, as indexes of the columns of `run`.
     pub fn sample_columns(&self) -> &[usize] {
         self.runs.columns()
     }
 
-    /// Number of rows of a table so far; 0 for one that is not in the schema.
+    /// Number of rows of a table so far; 0 if the schema lacks it.
     pub fn rows(&self, table: &str) -> usize {
         let known = self.schema.index(table);
         known.map_or(0, |t| self.tables[t].rows)
@@ -374,7 +369,7 @@ impl PartBuilder {
         self.runs.rows()
     }
 
-    /// Holds anything but definitions.
+    /// True if it has rows other than definitions.
     pub fn has_rows(&self) -> bool {
         let own = |t: &usize| !self.is_dictionary[*t];
         let mut tables = (0..self.tables.len()).filter(own);
@@ -388,7 +383,7 @@ impl PartBuilder {
         Part::new(info, schema, Arc::new(Memory::new(tables)))
     }
 
-    /// The finished tables by index of the schema, padded, runs included.
+    /// The finished tables by index in the schema, padded, including runs.
     fn into_tables(mut self) -> (Arc<Schema>, Vec<Table>, PartInfo) {
         let (mut tables, info) = self.take_group();
         let schema = self.schema.clone();
@@ -399,8 +394,8 @@ impl PartBuilder {
         (schema, tables, info)
     }
 
-    /// Takes all rows but those of dictionaries, by index of the schema,
-    /// padded, runs included. References stay valid for the rows to come.
+    /// Takes all rows except dictionaries, by index in the schema, padded, including runs.
+    /// References stay valid for later rows.
     pub(crate) fn take_group(&mut self) -> (Vec<Table>, PartInfo) {
         let schema = self.schema.clone();
         let mut tables: Vec<Table> = schema.tables.iter().map(Table::new).collect();
@@ -418,8 +413,7 @@ impl PartBuilder {
         (tables, info)
     }
 
-    /// The same rows, which stay where they are, for somebody who reads while
-    /// more are added.
+    /// A copy of the rows of [`PartBuilder::take_group`], for readers while rows are still added.
     pub(crate) fn copy_group(&self) -> (Vec<Table>, PartInfo) {
         let schema = &self.schema;
         let tables = self.tables.iter().enumerate();
@@ -436,15 +430,14 @@ impl PartBuilder {
         (tables, info)
     }
 
-    /// Number of rows but those of dictionaries.
+    /// Number of rows outside of dictionaries.
     pub(crate) fn group_rows(&self) -> usize {
         let own = (0..self.tables.len()).filter(|&t| !self.is_dictionary[t]);
         let rows: usize = own.map(|t| self.tables[t].rows).sum();
         rows + self.runs.rows()
     }
 
-    /// Shows the tables of a group, with the dictionaries, as a part; gives
-    /// them back.
+    /// Calls `show` with the tables of a group and the dictionaries as a part. Returns the tables.
     pub(crate) fn as_part<T>(
         &mut self,
         info: &PartInfo,
@@ -467,8 +460,7 @@ impl PartBuilder {
         (tables, shown)
     }
 
-    /// The dictionaries by index of the schema, padded; other tables are
-    /// empty.
+    /// The dictionaries by index in the schema, padded. Other tables are empty.
     pub(crate) fn into_dictionaries(mut self) -> Vec<Table> {
         for (t, table) in self.tables.iter_mut().enumerate() {
             match self.is_dictionary[t] {
@@ -479,13 +471,13 @@ impl PartBuilder {
         self.tables
     }
 
-    /// Rows of the dictionaries.
+    /// Number of rows of all dictionaries.
     pub fn dictionary_rows(&self) -> usize {
         let shared = (0..self.tables.len()).filter(|&t| self.is_dictionary[t]);
         shared.map(|t| self.tables[t].rows).sum()
     }
 
-    /// The schema it was made for.
+    /// The schema that it was made for.
     pub fn schema(&self) -> Arc<Schema> {
         self.schema.clone()
     }
@@ -516,7 +508,7 @@ fn in_order(schema: &Schema, tables: &mut [Table]) -> PartInfo {
     bounds(schema, tables)
 }
 
-/// Sorts the rows of a table by some columns: nearly constant ones.
+/// Sorts the rows of a table by columns that are nearly constant.
 fn sort<const N: usize>(schema: &Schema, tables: &mut [Table], table: &str, by: [&str; N]) {
     let Some(t) = schema.index(table) else {
         return;
@@ -533,7 +525,7 @@ fn sort<const N: usize>(schema: &Schema, tables: &mut [Table], table: &str, by: 
     table.permute(&order);
 }
 
-/// Ticks and slot times of the table `tick`.
+/// First and last tick and slot time in table `tick`.
 pub(crate) fn bounds(schema: &Schema, tables: &[Table]) -> PartInfo {
     let mut info = PartInfo {
         first_tick: u64::MAX,

@@ -1,8 +1,8 @@
-//! Frames out of a stream of bytes, with memory for one frame and one read.
+//! Finds frames in a stream of bytes. Its memory holds one frame and one read.
 
 use crate::format::frame::{Frame, Header, MAGIC};
 
-/// Bytes that were read and are not taken yet.
+/// Bytes that were read but not yet taken.
 #[derive(Default)]
 pub struct FrameBuffer {
     bytes: Vec<u8>,
@@ -11,7 +11,7 @@ pub struct FrameBuffer {
 }
 
 impl FrameBuffer {
-    /// Adds what was read.
+    /// Adds bytes that were read.
     pub fn extend(&mut self, bytes: &[u8]) {
         if self.at > 0 {
             self.bytes.drain(..self.at);
@@ -20,13 +20,13 @@ impl FrameBuffer {
         self.bytes.extend_from_slice(bytes);
     }
 
-    /// Bytes that were not taken.
+    /// Number of bytes that were not taken.
     pub fn left(&self) -> usize {
         self.bytes.len() - self.at
     }
 
-    /// Moves to the next complete frame and says whether there is one. What
-    /// is no frame is skipped and counted.
+    /// Moves to the next complete frame; returns false if there is none. Bytes that are not a frame
+    /// are skipped and counted.
     pub fn find(&mut self) -> bool {
         loop {
             let rest = &self.bytes[self.at..];
@@ -50,18 +50,18 @@ impl FrameBuffer {
         Frame::parse(&self.bytes[self.at..]).ok().flatten()
     }
 
-    /// Goes behind that frame.
+    /// Moves behind this frame.
     pub fn advance(&mut self) {
         self.at += self.frame().map_or(0, |f| f.bytes.len());
         if self.at == self.bytes.len() {
             self.bytes.clear();
             self.at = 0;
-            // A large frame is rare.
+            // Large frames are rare, so their memory is freed.
             self.bytes.shrink_to(1 << 20);
         }
     }
 
-    /// Bytes skipped since the last call.
+    /// Number of bytes skipped since the last call.
     pub fn skipped(&mut self) -> u64 {
         std::mem::take(&mut self.skipped)
     }

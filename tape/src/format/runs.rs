@@ -1,6 +1,6 @@
-//! Samples to runs: a session's consecutive ticks with equal attributes
-//! become one row. Samples must come in ascending order of ticks; one that
-//! does not is refused, so that no two runs of a session overlap.
+//! Converts samples to runs: consecutive ticks of a session with equal attributes become one row.
+//! Samples must come in ascending order of ticks. Others are refused, so that no two runs of a
+//! session overlap.
 
 use crate::format::schema::{ColumnType, RUN, Schema};
 use crate::format::table::Table;
@@ -10,18 +10,18 @@ use crate::format::table::Table;
 #[derive(Clone, Debug)]
 pub struct RunBuilder {
     table: Table,
-    /// Columns of `run` but session, first_tick and ticks, by index.
+    /// Columns of `run` except session, first_tick and ticks, by index.
     columns: Vec<usize>,
     first_tick: usize,
     ticks: usize,
     session: usize,
-    /// By session reference: newest run's row index + 1, 0 = none.
+    /// By session reference: row index + 1 of the newest run; 0 = none.
     newest: Vec<u32>,
 }
 
 impl RunBuilder {
-    /// `None` when the schema has no complete table `run`, or its sessions are
-    /// not rows of a table, whose number bounds memory.
+    /// `None` if the schema lacks a complete table `run`, or if its sessions do not refer to a
+    /// table. The rows of that table limit the memory.
     pub fn new(schema: &Schema) -> Option<Self> {
         let def = schema.table(RUN)?;
         let first_tick = def.index("first_tick")?;
@@ -44,8 +44,7 @@ impl RunBuilder {
         })
     }
 
-    /// The columns whose values [`RunBuilder::push`] takes, as indexes into
-    /// the columns of table `run`.
+    /// The columns whose values [`RunBuilder::push`] takes, as indexes of the columns of `run`.
     pub fn columns(&self) -> &[usize] {
         &self.columns
     }
@@ -55,8 +54,8 @@ impl RunBuilder {
         self.table.rows
     }
 
-    /// Adds one session's samples of `ticks` consecutive ticks. False when
-    /// the session has a run at or after `first_tick`: nothing is added.
+    /// Adds a session's samples at `ticks` consecutive ticks. Returns false and adds nothing if the
+    /// session has a run at or after `first_tick`.
     pub fn push(&mut self, session: i64, first_tick: i64, ticks: i64, values: &[i64]) -> bool {
         let Ok(slot) = usize::try_from(session) else {
             return false;
@@ -99,10 +98,10 @@ impl RunBuilder {
         self.table
     }
 
-    /// The rows by session; those of a session were added in order of ticks.
+    /// The rows in the order of sessions. The rows of one session were added in order of ticks.
     fn order(&self) -> Vec<u32> {
         let sessions = self.table.ints(self.session);
-        // Where the rows of each session begin, then where its next one goes.
+        // At first the begin of each session's rows, then the place for its next row.
         let mut next = vec![0_u32; self.newest.len() + 1];
         for &session in &*sessions {
             next[session as usize + 1] += 1;

@@ -1,30 +1,29 @@
-//! Descriptors of tables and columns. Every log and every sealed file carries
-//! its own, so a reader needs no list of columns and a new column touches no
-//! reader. Tables and columns with a meaning of their own (`tick`, `sample`,
-//! `at`, …) are found by name.
+//! Descriptors of tables and columns. Every log and every sealed file has its own, so readers need
+//! no list of columns, and a new column changes no reader. Tables and columns with a special
+//! meaning (`tick`, `sample`, `at`, …) are found by name.
 
 use crate::format::totals;
 
-/// How the stored number of a column is read.
+/// Meaning of a column's stored number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ColumnType {
-    /// Unsigned number; 64 bits wide ones are reinterpreted as `i64`.
+    /// Unsigned number. Numbers of 64 bits are reinterpreted as `i64`.
     Uint,
     /// Signed number.
     Int,
-    /// ms since 1970 UTC, 0 = null.
+    /// ms since 1970 UTC; 0 = null.
     Time,
-    /// µs since 1970 UTC, 0 = null.
+    /// µs since 1970 UTC; 0 = null.
     TimeUs,
-    /// Row index + 1 in table `name`, 0 = null.
+    /// Row index + 1 in table `name`; 0 = null.
     Name,
-    /// Value of the enumeration `target`, 0 = null.
+    /// Value of the enumeration `target`; 0 = null.
     Enum,
-    /// Row index + 1 in table `target`, 0 = null.
+    /// Row index + 1 in table `target`; 0 = null.
     Ref,
     /// String of bytes.
     Bytes,
-    /// Length of time in 10 µs.
+    /// Length of time in units of 10 µs.
     Span,
 }
 
@@ -41,7 +40,7 @@ const TYPES: [(ColumnType, u8); 9] = [
 ];
 
 impl ColumnType {
-    /// The number that stands for the type in files.
+    /// The number of the type in files.
     pub fn code(self) -> u8 {
         TYPES.iter().find(|t| t.0 == self).map_or(0, |t| t.1)
     }
@@ -52,18 +51,18 @@ impl ColumnType {
     }
 }
 
-/// What a column is to readers.
+/// Role of a column for readers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Role {
-    /// Nothing in particular.
+    /// No special role.
     #[default]
     None,
     /// Readers filter and group by it.
     Dimension,
-    /// A measurement, stored plus one, 0 = not known: an increase since the
-    /// reading before. Its target is the unit.
+    /// A measurement: the increase since the reading before. It is stored plus one; 0 = unknown.
+    /// Its target is the unit.
     Counter,
-    /// The same for a state.
+    /// A measurement of a state, stored as a counter is.
     Gauge,
 }
 
@@ -75,7 +74,7 @@ const ROLES: [(Role, u8); 4] = [
 ];
 
 impl Role {
-    /// The flags that stand for it in files.
+    /// The flags of the role in files.
     pub fn flags(self) -> u8 {
         ROLES.iter().find(|r| r.0 == self).map_or(0, |r| r.1)
     }
@@ -90,28 +89,28 @@ impl Role {
 /// A column of a table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ColumnDef {
-    /// Unique within the table, stored in files.
+    /// Id, unique within the table and stored in files.
     pub id: u8,
     /// Name, as in `catalog/samples.h`.
     pub name: String,
-    /// How numbers are read.
+    /// Meaning of its numbers.
     pub ty: ColumnType,
-    /// What it is to readers.
+    /// Role for readers.
     pub role: Role,
-    /// Enumeration (ENUM), table (REF) or unit (a measurement), else empty.
+    /// Name of the enumeration (ENUM), table (REF) or unit (a measurement); otherwise empty.
     pub target: String,
 }
 
-/// Readers may add up and multiply what is nearer to 0, ms.
+/// Limit in ms: readers can add up and multiply times that are nearer to 0.
 pub(crate) const FAR_MS: u64 = 1 << 52;
 
 impl ColumnDef {
-    /// A time or an interval that somebody may have measured.
+    /// True for a credible time or interval.
     pub(crate) fn is_sensible(&self, value: i64) -> bool {
         self.are_sensible(&[value])
     }
 
-    /// The same of many at once.
+    /// Same as [`ColumnDef::is_sensible`], for many values.
     pub(crate) fn are_sensible(&self, values: &[i64]) -> bool {
         match self.ty {
             ColumnType::Time => values.iter().all(|v| v.unsigned_abs() < FAR_MS),
@@ -124,11 +123,11 @@ impl ColumnDef {
 /// A table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TableDef {
-    /// Unique, stored in files.
+    /// Id, unique and stored in files.
     pub id: u8,
-    /// Name, as in `catalog/samples.h`; `run` stands for `sample`.
+    /// Name as in `catalog/samples.h`; `run` replaces `sample`.
     pub name: String,
-    /// Columns ordered by id.
+    /// Columns in the order of their ids.
     pub columns: Vec<ColumnDef>,
 }
 
@@ -164,8 +163,7 @@ impl TableDef {
         self.columns.iter().find(|c| c.name == column)
     }
 
-    /// Adds the columns that only the other one has; `None` when one is
-    /// another here.
+    /// Adds the columns that only `other` has. `None` if a column differs in the two.
     fn add_columns(&mut self, other: &TableDef) -> Option<()> {
         for column in &other.columns {
             match (self.index(&column.name), self.index_of_id(column.id)) {
@@ -186,16 +184,16 @@ impl TableDef {
 pub struct Label {
     /// Name of the enumeration.
     pub enumeration: String,
-    /// Stored value, never 0.
+    /// Stored value; never 0.
     pub value: i64,
-    /// What it means.
+    /// Its meaning.
     pub label: String,
 }
 
 /// All tables, columns and labels of a file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Schema {
-    /// Tables ordered by id.
+    /// Tables in the order of their ids.
     pub tables: Vec<TableDef>,
     /// Labels ordered by enumeration (in order of appearance) and value.
     pub labels: Vec<Label>,
@@ -203,13 +201,13 @@ pub struct Schema {
 
 /// Name of the table of runs.
 pub const RUN: &str = "run";
-/// Name of the table of counter deltas of statements.
+/// Name of the table with the increases of statements' counters.
 pub const STATS: &str = "statement_stats";
-/// Buckets of its histogram: columns `histogram_0` and so on.
+/// Number of buckets of its histogram: columns `histogram_0` and so on.
 pub const HISTOGRAM_BUCKETS: usize = 24;
-/// Buckets that its last one is divided into: columns `histogram_long_0` and so on.
+/// Number of buckets that divide the histogram's last bucket: columns `histogram_long_0` and so on.
 pub const LONG_BUCKETS: usize = 12;
-/// Name of the table of samples, from which runs are made.
+/// Name of the table of samples, which become runs.
 pub const SAMPLE: &str = "sample";
 
 impl Schema {
@@ -258,7 +256,7 @@ impl Schema {
             .filter(move |l| l.enumeration == enumeration)
     }
 
-    /// Is this table, by index, a dictionary: referred to by id, or texts?
+    /// True if this table (by index) is a dictionary: rows refer to it by id, or it holds texts.
     /// All groups of a sealed file share its dictionaries.
     pub fn is_dictionary(&self, table: usize) -> bool {
         let def = &self.tables[table];
@@ -271,15 +269,14 @@ impl Schema {
         def.name == "text" || referred && def.index("id").is_some()
     }
 
-    /// Is this table, by index, one of totals? They stand beside the
-    /// dictionaries, for all groups.
+    /// True if this table (by index) is a table of totals. Files store these with the dictionaries,
+    /// for all groups.
     pub fn is_totals(&self, table: usize) -> bool {
         self.tables[table].id >= totals::FIRST_ID
     }
 
-    /// The same schema with table `sample` replaced by table `run`: `at`
-    /// becomes `first_tick` and `gone` becomes `ticks`, under their ids; and
-    /// with the tables of totals.
+    /// The same schema with table `run` in place of `sample`, and with the tables of totals. `at`
+    /// becomes `first_tick` and `gone` becomes `ticks`; their ids stay.
     #[must_use]
     pub fn with_runs(mut self) -> Self {
         if let Some(table) = self.tables.iter_mut().find(|t| t.name == SAMPLE) {
@@ -298,8 +295,8 @@ impl Schema {
         self
     }
 
-    /// This schema with what only the other one has; `None` when a name or a
-    /// number means one thing here and another there.
+    /// This schema with the tables, columns and labels that only `other` has. `None` if a name or a
+    /// number has different meanings in the two.
     pub fn with_all_of(&self, other: &Schema) -> Option<Schema> {
         let mut all = self.clone();
         for table in &other.tables {

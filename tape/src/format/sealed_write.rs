@@ -1,11 +1,11 @@
-//! Sealed files: a head, chunks, a footer, a tail. A chunk is the schema, a
-//! group's bounds, or one column of one table of a group; group 0 holds the
-//! dictionaries that all groups share. The footer says where its chunks are,
-//! the index before it those of the other groups. Every chunk says what it is
-//! and has a checksum, so both can be rebuilt by going through the chunks.
+//! Sealed files: a head, chunks, a footer, a tail. A chunk holds the schema, the bounds of a group,
+//! or one column of a table of a group. Group 0 holds the dictionaries, which all groups share.
 //!
-//! A sealed file of the writer has one group; a file of many groups differs
-//! in nothing else.
+//! The footer lists the chunks of group 0, and the index before it lists the chunks of the other
+//! groups. Every chunk has a description of itself and a checksum, so footer and index can be
+//! rebuilt from the chunks.
+//!
+//! A sealed file of the writer has one group. A file of many groups has the same format.
 
 use crate::crc::crc32c;
 use crate::error::{Error, Result};
@@ -25,17 +25,17 @@ use std::sync::Arc;
 pub(crate) const HEAD_MAGIC: [u8; 4] = [0xF1, 0x54, 0x43, 0x54];
 pub(crate) const CHUNK_MAGIC: [u8; 4] = [0xF1, 0x54, 0x43, 0x4B];
 pub(crate) const TAIL_MAGIC: [u8; 4] = [0xF1, 0x54, 0x43, 0x45];
-/// The version of the format that is written; all from 1 on are read.
+/// Version of the written format. Readers accept all versions from 1 on.
 pub(crate) const VERSION: u8 = 3;
-/// Bytes of the head.
+/// Length of the head in bytes.
 pub(crate) const HEAD_BYTES: usize = 44;
-/// Bytes of the tail.
+/// Length of the tail in bytes.
 pub(crate) const TAIL_BYTES: usize = 20;
-/// Bytes of a chunk before its data.
+/// Length of a chunk's head in bytes.
 pub(crate) const CHUNK_BYTES: usize = 24;
-/// Bytes of an entry of the footer.
+/// Length of an entry of the footer in bytes.
 pub(crate) const ENTRY_BYTES: usize = 44;
-/// Most rows of a table in a group.
+/// Maximum number of rows of a table in a group.
 pub(crate) const MAX_ROWS: usize = 1 << 25;
 
 pub(crate) const SCHEMA: u8 = 1;
@@ -45,7 +45,7 @@ pub(crate) const FOOTER: u8 = 4;
 pub(crate) const INDEX: u8 = 5;
 pub(crate) const PACK: u8 = 6;
 
-/// What a chunk is, and in the footer where it is.
+/// Description of a chunk. In the footer it also has the chunk's place.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Entry {
     pub(crate) kind: u8,
@@ -55,7 +55,7 @@ pub(crate) struct Entry {
     pub(crate) group: u32,
     pub(crate) rows: u32,
     pub(crate) data_bytes: u32,
-    /// Bytes before compression, where zstd is used.
+    /// Length in bytes before compression with zstd.
     pub(crate) plain_bytes: u32,
     pub(crate) offset: u64,
     pub(crate) min: i64,
@@ -71,7 +71,7 @@ impl Entry {
         }
     }
 
-    /// Reads what stands before the data of a chunk.
+    /// Parses the head of a chunk.
     pub(crate) fn parse_head(bytes: &[u8], offset: u64) -> Option<Entry> {
         let head = bytes.get(..CHUNK_BYTES)?;
         if head[..4] != CHUNK_MAGIC {
@@ -92,7 +92,7 @@ impl Entry {
         })
     }
 
-    /// Bytes of the whole chunk.
+    /// Length of the whole chunk in bytes.
     pub(crate) fn chunk_bytes(&self) -> u64 {
         CHUNK_BYTES as u64 + u64::from(self.data_bytes) + 4
     }
@@ -124,7 +124,7 @@ impl Entry {
     }
 }
 
-/// What a group says of itself.
+/// Description of a group.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct GroupInfo {
     pub(crate) first_tick: u64,
@@ -134,16 +134,16 @@ pub(crate) struct GroupInfo {
     pub(crate) lost_definitions: u64,
     pub(crate) dropped_rows: u64,
     pub(crate) statements_ms: u64,
-    /// Frames the group was made of.
+    /// The frames that the group was made of.
     pub(crate) frames: FrameRange,
-    /// Rows by id of the table.
+    /// Number of rows by id of the table.
     pub(crate) rows: Vec<(u8, u32)>,
 }
 
 /// The frames of one life of the sampler that a group was made of.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FrameRange {
-    /// Life of the sampler, 0 when the rows did not come in frames.
+    /// Life of the sampler; 0 if the rows did not come in frames.
     pub incarnation: u64,
     /// First sequence.
     pub first: u64,
@@ -154,7 +154,7 @@ pub struct FrameRange {
 }
 
 const GROUP_FIELDS: usize = 11;
-/// Bytes of what a group says, at least.
+/// Minimum length of a group's description in bytes.
 pub(crate) const GROUP_BYTES: usize = GROUP_FIELDS * 8;
 
 impl GroupInfo {
@@ -209,7 +209,7 @@ impl GroupInfo {
     }
 }
 
-/// Bytes that are collected before they are written.
+/// Number of bytes that are collected before a write.
 const PENDING_BYTES: usize = 1 << 18;
 
 /// Writes a sealed file from begin to end.
@@ -223,29 +223,29 @@ pub struct BlockWriter {
     entries: Vec<Entry>,
     groups: Vec<(u32, Vec<u8>)>,
     schema_crc: u32,
-    /// Of the group that is being written.
+    /// The packs of the current group.
     packs: Packs,
 }
 
-/// A schema as a chunk holds it.
+/// The schema as a frame, which its chunk contains.
 pub(crate) fn schema_frame(schema: &Schema) -> Vec<u8> {
     let mut frame = FrameBuilder::new(HELLO, 0, 0, 0);
     hello::write_schema(&mut frame, schema);
     frame.finish()
 }
 
-/// The checksum a schema's frame ends with, which tells schemas apart. That of
-/// the whole frame is the same for all.
+/// The checksum at the end of a schema's frame, which tells schemas apart. (A checksum over the
+/// whole frame would be the same for all frames.)
 pub(crate) fn schema_crc(frame: &[u8]) -> u32 {
     crc32c(&frame[..frame.len().saturating_sub(4)])
 }
 
-/// Why a sealed file was not written.
+/// Result of writing a sealed file.
 pub type Written = Result<()>;
 
 impl BlockWriter {
-    /// Writes head and schema to a new file; its path is for messages. The
-    /// schema is one with table `run`.
+    /// Writes the head and the schema to a new file. `path` is for messages. The schema has table
+    /// `run`.
     ///
     /// # Errors
     /// The bytes could not be written.
@@ -282,7 +282,7 @@ impl BlockWriter {
         Ok(writer)
     }
 
-    /// Writes a chunk that is no column, in zstd.
+    /// Writes a chunk that is not a column, compressed with zstd.
     fn packed(&mut self, mut entry: Entry, plain: &[u8]) -> Written {
         let (data, plain_bytes) = codec::compress(plain)?;
         entry.plain_bytes = plain_bytes;
@@ -332,8 +332,8 @@ impl BlockWriter {
         self.group_info(number, &group)
     }
 
-    /// Writes the dictionaries and totals, index, footer and tail and
-    /// synchronises the file; returns its length.
+    /// Writes dictionaries, totals, index, footer and tail, and syncs the file. Returns its length
+    /// in bytes.
     ///
     /// # Errors
     /// The bytes could not be written.
@@ -349,8 +349,7 @@ impl BlockWriter {
         self.end()
     }
 
-    /// Writes index, footer and tail and synchronises the file; returns its
-    /// length.
+    /// Writes index, footer and tail, and syncs the file. Returns its length in bytes.
     pub(crate) fn end(mut self) -> Result<u64> {
         let of_groups = self.entries.extract_if(.., |e| e.group != 0);
         let mut index = Vec::new();
@@ -364,7 +363,7 @@ impl BlockWriter {
         }
         let footer = self.footer();
         let at = self.offset;
-        // The footer is not compressed: zstd would slow down who opens many files.
+        // The footer is not compressed: zstd would slow down opening many files.
         let entry = Entry {
             kind: FOOTER,
             ..Entry::default()
@@ -392,7 +391,7 @@ impl BlockWriter {
             .collect()
     }
 
-    /// Writes the packs of a group and what it says of itself.
+    /// Writes the packs and the description of a group.
     pub(crate) fn group_info(&mut self, number: u32, group: &GroupInfo) -> Written {
         for (pack, plain) in self.packs.take() {
             let entry = Entry {
@@ -462,14 +461,14 @@ impl BlockWriter {
         }
     }
 
-    /// Puts a column into its pack; false when it is too large or has none.
+    /// Puts a column into its pack. Returns false if it is too large or its table has none.
     fn pack(&mut self, entry: &Entry, data: &[u8]) -> bool {
         let table = self.schema.index_of_id(entry.table);
         let pack = table.and_then(|table| pack_of(&self.schema, table));
         pack.is_some_and(|pack| self.packs.add(pack, entry, data))
     }
 
-    /// Writes a column of numbers that is coded, or one as it was read.
+    /// Writes a coded column of numbers, or a column as it was read.
     pub(crate) fn stored(&mut self, entry: Entry, data: &[u8]) -> Written {
         match entry.plain_bytes == 0 && self.pack(&entry, data) {
             true => Ok(()),
@@ -497,7 +496,7 @@ impl BlockWriter {
         Ok(coded)
     }
 
-    /// Runs are sorted by session; their other references follow no order.
+    /// Runs are sorted by session, so their other references are unordered.
     fn is_unsorted_reference(&self, t: usize, c: usize) -> bool {
         let (table, column) = (&self.schema.tables[t], &self.schema.tables[t].columns[c]);
         table.name == RUN && column.ty == ColumnType::Ref && column.name != "session"
@@ -536,7 +535,7 @@ impl BlockWriter {
     }
 }
 
-/// The least and the largest; zeros when there is none.
+/// The least and the greatest number; zeros for an empty column.
 fn bounds(values: &[i64]) -> (i64, i64) {
     let Some((&first, rest)) = values.split_first() else {
         return (0, 0);
@@ -546,15 +545,15 @@ fn bounds(values: &[i64]) -> (i64, i64) {
     })
 }
 
-/// A column rewritten against others, which makes smaller numbers.
+/// A column rewritten relative to others, which makes its numbers smaller.
 struct Derived {
     coding: u8,
-    /// Ids of table and column it is rewritten against.
+    /// Ids of table and column of the base.
     base: Vec<u8>,
     values: Vec<i64>,
 }
 
-/// How columns are rewritten: (table, column, coding, base table, base column).
+/// Rules for rewriting: (table, column, coding, base table, base column).
 const DERIVED: [(&str, &str, u8, &str, &str); 7] = [
     (RUN, "query_start", codec::STARTS, "tick", "taken_at"),
     (RUN, "xact_start", codec::STARTS, RUN, "query_start"),
@@ -607,12 +606,12 @@ fn derive(
     })
 }
 
-/// For each of some ticks the value of a column of table `tick`; 0 for a tick
-/// that is not there. `numbers` ascend.
+/// The value in a column of table `tick` for each of these ticks; 0 for a missing tick. `numbers`
+/// ascend.
 pub(crate) fn at_ticks(ticks: &[i64], numbers: &[i64], values: &[i64]) -> Vec<i64> {
     let mut next = 0;
     let mut value = |tick: &i64| {
-        // A session's ticks mostly follow each other.
+        // The ticks of a session are mostly consecutive.
         let row = match numbers.get(next) {
             Some(number) if number == tick => Ok(next),
             _ => numbers.binary_search(tick),

@@ -1,22 +1,22 @@
-//! Sections: one table's rows, column by column. Parsing checks every length,
-//! so the accessors of a parsed column cannot fail. A section has at most as
-//! many rows as bytes, so the number of rows never exceeds that of its bytes.
+//! Sections: the rows of one table, column by column. Parsing checks every length, so accessors of
+//! a parsed column cannot fail. A section has at most as many rows as bytes, so a small section
+//! cannot claim a large number of rows.
 
 use crate::error::{Error, Result};
 use crate::format::frame::{Values, u32_at};
 use crate::format::schema::ColumnType;
 
-/// Bytes before the columns.
+/// Length of the head in bytes.
 const HEAD_BYTES: usize = 8;
 
-/// A table's rows in a frame.
+/// The rows of a table in a frame.
 #[derive(Clone, Debug)]
 pub struct Section<'a> {
     /// Id of the table.
     pub table: u8,
-    /// Number of rows, at most the section's bytes.
+    /// Number of rows; at most the section's length in bytes.
     pub rows: usize,
-    /// The columns that are not zero in every row.
+    /// The columns with a number other than zero.
     pub columns: Vec<RawColumn<'a>>,
 }
 
@@ -57,7 +57,7 @@ fn numbers(bytes: &[u8], width: usize) -> impl Iterator<Item = u64> {
     bytes.chunks_exact(width).map(number)
 }
 
-/// Appends what all numbers of one width stand for.
+/// Appends the value for each number of one width.
 fn wide<T>(bytes: &[u8], width: usize, out: &mut Vec<T>, mut of: impl FnMut(u64) -> T) {
     match width {
         1 => out.extend(bytes.iter().map(|b| of(u64::from(*b)))),
@@ -197,7 +197,7 @@ fn parse_sparse<'a>(rest: &mut &'a [u8], rows: usize, width: usize) -> Result<Co
 
 fn parse_strings<'a>(rest: &mut &'a [u8], rows: usize, width: usize) -> Result<Coding<'a>> {
     let lengths = take_array(rest, rows, width)?;
-    // At most 16 Mi lengths of 32 bits: the sum fits.
+    // At most 16 Mi lengths of 32 bits, so the sum does not overflow.
     let total: u64 = numbers(lengths, width).sum();
     let total = usize::try_from(total).map_err(|_| Error::damaged("strings that are too long"))?;
     Ok(Coding::Strings {
@@ -208,18 +208,18 @@ fn parse_strings<'a>(rest: &mut &'a [u8], rows: usize, width: usize) -> Result<C
 }
 
 impl<'a> Section<'a> {
-    /// A column by id.
+    /// Finds a column by id.
     pub fn column(&self, id: u8) -> Option<&RawColumn<'a>> {
         self.columns.iter().find(|c| c.id == id)
     }
 
-    /// The stored numbers of a column; zeros when it is left out.
+    /// The stored numbers of a column; zeros if it is left out.
     pub fn stored(&self, id: u8) -> Vec<u64> {
         self.column(id)
             .map_or_else(|| vec![0; self.rows], |c| c.stored(self.rows))
     }
 
-    /// The strings of a column; empty ones when it is left out.
+    /// The strings of a column; empty strings if it is left out.
     pub fn strings(&self, id: u8) -> Vec<&'a [u8]> {
         match self.column(id) {
             Some(c) if c.is_strings() => c.strings().collect(),
@@ -229,12 +229,12 @@ impl<'a> Section<'a> {
 }
 
 impl<'a> RawColumn<'a> {
-    /// Holds strings.
+    /// True if the column has strings.
     pub fn is_strings(&self) -> bool {
         matches!(self.coding, Coding::Strings { .. })
     }
 
-    /// Bytes it takes behind its id and coding.
+    /// Length in bytes after its id and coding.
     pub(crate) fn data_bytes(&self) -> usize {
         match self.coding {
             Coding::Dense { numbers, .. } => numbers.len(),
@@ -243,15 +243,15 @@ impl<'a> RawColumn<'a> {
         }
     }
 
-    /// The stored numbers, one per row of the section; zeros for strings.
+    /// The stored numbers, one for each row of the section; zeros for strings.
     pub fn stored(&self, rows: usize) -> Vec<u64> {
         let mut all = Vec::new();
         self.decode(rows, &mut all, |number| number);
         all
     }
 
-    /// Appends what the stored numbers stand for, one per row of the section; 0
-    /// stands for itself.
+    /// Appends the value of each stored number, one for each row of the section. 0 becomes the
+    /// default.
     pub(crate) fn decode<T: Copy + Default>(
         &self,
         rows: usize,
@@ -275,7 +275,7 @@ impl<'a> RawColumn<'a> {
         }
     }
 
-    /// The strings, one per row; none for numbers.
+    /// The strings, one for each row; empty for a column of numbers.
     pub fn strings(&self) -> impl Iterator<Item = &'a [u8]> + use<'a> {
         let (width, lengths, mut rest): (usize, &[u8], &[u8]) = match self.coding {
             Coding::Strings {
@@ -301,7 +301,7 @@ fn zigzag(n: i64) -> u64 {
     ((n << 1) ^ (n >> 63)) as u64
 }
 
-/// The value of a stored number; null is 0.
+/// The value of a stored number; 0 is null.
 pub fn from_stored(ty: ColumnType, stored: u64, base_ms: i64) -> i64 {
     match ty {
         ColumnType::Int => unzigzag(stored),

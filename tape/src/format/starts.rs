@@ -1,21 +1,21 @@
-//! Starts of queries, transactions and states as sealed files keep them:
-//! coarse, but once for all runs of one execution.
+//! Starts of queries, transactions and states in sealed files. They are coarse, and equal for all
+//! runs of one execution.
 //!
-//! At first sight the age of a query is kept exactly below 16 ms, in four
-//! steps an octave up to a second or the sampling interval, in whole seconds
-//! above; the age of its transaction at the start of the query likewise. The
-//! time from the start of the query to the change of state stays exact. Ages
-//! are rounded down, so what is coarse already stays as it is.
+//! When a query is first seen, its age is kept exactly below 16 ms. Up to a second, or up to the
+//! sampling interval, it is kept in four steps an octave; above that in whole seconds. The age of
+//! its transaction at the start of the query is kept the same way. The time from the start of the
+//! query to the change of state stays exact. Ages are rounded down, so coarse values do not change
+//! when they are rounded again.
 
 use crate::format::schema::{RUN, Schema};
 use crate::format::sealed_write::at_ticks;
 use crate::format::table::Table;
 
-/// Below this ages are kept exactly, ms.
+/// Ages below this are kept exactly, in ms.
 const EXACT_MS: i64 = 16;
 const SECOND_MS: i64 = 1_000;
 
-/// An age as it is kept, for a tick of this interval.
+/// The kept age at a tick with this interval.
 pub(crate) fn coarse_age(age: i64, interval_ms: i64) -> i64 {
     if age < EXACT_MS {
         return age;
@@ -30,14 +30,14 @@ pub(crate) fn coarse_age(age: i64, interval_ms: i64) -> i64 {
     octave + (age - octave) / step * step
 }
 
-/// A start as it was and as it is kept.
+/// A start as it was, and as it is kept.
 #[derive(Clone, Copy, Default)]
 struct Start {
     was: i64,
     kept: i64,
 }
 
-/// What was made of the starts of each session's newest run.
+/// The kept starts of each session's newest run.
 #[derive(Default)]
 pub(crate) struct Starts {
     /// By session reference: query, transaction, state.
@@ -45,8 +45,7 @@ pub(crate) struct Starts {
 }
 
 impl Starts {
-    /// Makes the starts of a group's runs coarse; `None` for a schema that has
-    /// no such columns.
+    /// Makes the starts of a group's runs coarse. `None` if the schema lacks these columns.
     pub(crate) fn coarsen(&mut self, schema: &Schema, tables: &mut [Table]) -> Option<()> {
         let (t, session) = schema.column(RUN, "session")?;
         let run = &schema.tables[t];
@@ -78,7 +77,7 @@ impl Starts {
         Some(())
     }
 
-    /// The starts of a session's next run as they are kept.
+    /// The kept starts of a session's next run.
     fn keep(&mut self, session: i64, values: [i64; 3], taken: i64, interval: i64) -> [i64; 3] {
         let slot = usize::try_from(session).unwrap_or(0);
         if self.newest.len() <= slot {

@@ -1,22 +1,20 @@
-//! Checksums of any stretch of bytes that is read again and again: whoever
-//! looks for the next frame behind damage may meet the begin of one at every
-//! place, each with a length of its own. Sums of what lies before every mark
-//! are kept, so a stretch costs at most the bytes between two marks at either
-//! end of it, however long it is.
+//! Checksums of arbitrary stretches of bytes, for many overlapping stretches. A search for the next
+//! frame after damage may find the begin of a frame at every place, each with a length of its own.
+//! Checksums of the bytes before every mark are kept. So a stretch of any length costs at most the
+//! bytes between two marks at each of its ends.
 
 use crate::crc::crc32c;
 use crc_fast::{CrcAlgorithm, checksum_combine};
 
-/// Bytes between two marks.
+/// Distance between two marks in bytes.
 const STEP: usize = 2_048;
 
-/// Checksums of stretches of some bytes.
+/// Checksums of stretches of these bytes.
 pub(crate) struct Sums<'a> {
     bytes: &'a [u8],
-    /// Checksums of what lies before each multiple of [`STEP`], as far as
-    /// they were needed.
+    /// Checksums of the bytes before each multiple of [`STEP`], as far as they were needed.
     marks: Vec<u32>,
-    /// Bytes summed so far.
+    /// Number of bytes summed so far.
     pub(crate) work: u64,
 }
 
@@ -29,7 +27,7 @@ impl<'a> Sums<'a> {
         }
     }
 
-    /// The CRC-32C of a stretch that lies within the bytes.
+    /// The CRC-32C of a stretch within the bytes.
     pub(crate) fn of(&mut self, from: usize, to: usize) -> u32 {
         if to - from <= 2 * STEP {
             self.work += (to - from) as u64;
@@ -39,7 +37,7 @@ impl<'a> Sums<'a> {
         whole ^ combine(self.before(from), 0, to - from)
     }
 
-    /// The checksum of all before a place.
+    /// The checksum of all bytes before a place.
     fn before(&mut self, place: usize) -> u32 {
         while self.marks.len() <= place / STEP {
             let at = (self.marks.len() - 1) * STEP;
@@ -49,7 +47,7 @@ impl<'a> Sums<'a> {
         self.extended(place / STEP, place)
     }
 
-    /// The checksum at a mark, and of the bytes behind it up to a place.
+    /// The checksum of all bytes before a place, from the mark before it.
     fn extended(&mut self, mark: usize, place: usize) -> u32 {
         let rest = &self.bytes[mark * STEP..place];
         self.work += rest.len() as u64;
@@ -57,7 +55,7 @@ impl<'a> Sums<'a> {
     }
 }
 
-/// The checksum of two stretches one behind the other, from theirs.
+/// The checksum of two consecutive stretches, from their own checksums.
 fn combine(first: u32, second: u32, second_bytes: usize) -> u32 {
     let (first, second) = (u64::from(first), u64::from(second));
     let iscsi = CrcAlgorithm::Crc32Iscsi;

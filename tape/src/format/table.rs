@@ -1,17 +1,17 @@
-//! Tables in memory, column by column. A column shorter than its table ends
-//! in zeros (or empty strings): columns that are never set cost nothing.
+//! Tables in memory, column by column. Rows beyond the end of a column are zeros or empty strings,
+//! so columns that are never set cost nothing.
 
 use crate::format::schema::{ColumnType, TableDef};
 use std::borrow::Cow;
 use std::ops::{Deref, Range};
 use std::sync::Arc;
 
-/// The numbers of a column, one per row of its table. Cheap to clone.
+/// The numbers of a column, one for each row of its table. Cheap to clone.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Column(pub(crate) Arc<Vec<i64>>);
 
 impl Column {
-    /// Some rows, which are there.
+    /// A range of existing rows.
     pub(crate) fn some(&self, rows: Range<usize>) -> Column {
         Column(Arc::new(self[rows].to_vec()))
     }
@@ -25,11 +25,11 @@ impl Deref for Column {
     }
 }
 
-/// The strings of a column, one per row of its table. Cheap to clone.
+/// The strings of a column, one for each row of its table. Cheap to clone.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BytesColumn(pub(crate) Arc<Strings>);
 
-/// Strings one after another. `ends[i]` is the end of string i in `data`.
+/// Consecutive strings. `ends[i]` is the end of string i in `data`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Strings {
     pub(crate) ends: Vec<usize>,
@@ -42,7 +42,7 @@ impl Strings {
         self.ends.push(self.data.len());
     }
 
-    /// Empty for a row beyond the end.
+    /// The string of a row; empty beyond the end.
     pub(crate) fn get(&self, row: usize) -> &[u8] {
         let Some(&end) = self.ends.get(row) else {
             return &[];
@@ -53,7 +53,7 @@ impl Strings {
 }
 
 impl BytesColumn {
-    /// The string of a row; empty for a row beyond the end.
+    /// The string of a row; empty beyond the end.
     pub fn get(&self, row: usize) -> &[u8] {
         self.0.get(row)
     }
@@ -63,33 +63,33 @@ impl BytesColumn {
         self.0.ends.len()
     }
 
-    /// No rows.
+    /// True without rows.
     pub fn is_empty(&self) -> bool {
         self.0.ends.is_empty()
     }
 
-    /// The strings by row.
+    /// The strings in the order of rows.
     pub fn iter(&self) -> impl Iterator<Item = &[u8]> {
         (0..self.len()).map(|row| self.get(row))
     }
 }
 
-/// A column being built; see the head of the file for its length.
+/// A column under construction. It may be shorter than its table.
 #[derive(Clone, Debug)]
 pub(crate) enum Data {
     Ints(Vec<i64>),
     Bytes(Strings),
 }
 
-/// Makes room for so many values more, an eighth of what is there at least:
-/// twice as much, as `Vec` takes it, is what nobody may need.
+/// Makes room for `more` values, and at least for an eighth more than there are. `Vec` alone would
+/// double the memory, which may never be needed.
 pub(crate) fn make_room<T>(values: &mut Vec<T>, more: usize) {
     if values.capacity() - values.len() < more {
         values.reserve_exact(more.max(values.len() / 8));
     }
 }
 
-/// A table being built: columns by their index in the table's descriptor.
+/// A table under construction. Columns have the index of the table's descriptor.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Table {
     pub(crate) rows: usize,
@@ -131,7 +131,7 @@ impl Table {
         }
     }
 
-    /// Do two rows hold the same?
+    /// True if two rows have equal contents.
     pub(crate) fn same(&self, row: usize, other: usize) -> bool {
         self.columns.iter().all(|data| match data {
             Data::Ints(v) => v.get(row).unwrap_or(&0) == v.get(other).unwrap_or(&0),
@@ -173,7 +173,7 @@ impl Table {
         self.rows += more.rows;
     }
 
-    /// The numbers of a column, one a row; zeros for one of strings.
+    /// The numbers of a column, one for each row; zeros for a column of strings.
     pub(crate) fn ints(&self, column: usize) -> Cow<'_, [i64]> {
         match self.columns.get(column) {
             Some(Data::Ints(v)) if v.len() == self.rows => Cow::Borrowed(v),
@@ -181,7 +181,7 @@ impl Table {
         }
     }
 
-    /// Sets a number of an existing row; a column of strings is left alone.
+    /// Sets a number of an existing row. A column of strings is not changed.
     #[inline]
     pub(crate) fn set(&mut self, column: usize, row: usize, value: i64) {
         if let Some(Data::Ints(v)) = self.columns.get_mut(column) {
@@ -196,7 +196,7 @@ impl Table {
         }
     }
 
-    /// Sets the string of the newest row; a column of numbers is left alone.
+    /// Sets the string of the newest row. A column of numbers is not changed.
     pub(crate) fn set_bytes(&mut self, column: usize, value: &[u8]) {
         let row = self.rows - 1;
         if let Some(Data::Bytes(s)) = self.columns.get_mut(column) {
@@ -211,7 +211,7 @@ impl Table {
         }
     }
 
-    /// Replaces the string of an existing row; takes time by the rows behind.
+    /// Replaces the string of an existing row. The time grows with the rows after it.
     pub(crate) fn replace_bytes(&mut self, column: usize, row: usize, value: &[u8]) {
         let rows = self.rows;
         if let Some(Data::Bytes(s)) = self.columns.get_mut(column) {
@@ -225,7 +225,7 @@ impl Table {
         }
     }
 
-    /// Fills up every column that holds anything to the number of rows.
+    /// Extends every column that has values to the number of rows.
     pub(crate) fn pad(&mut self) {
         let rows = self.rows;
         for column in &mut self.columns {
@@ -240,7 +240,7 @@ impl Table {
         }
     }
 
-    /// Some rows, in this order.
+    /// These rows, in this order.
     pub(crate) fn select(&self, rows: &[usize]) -> Table {
         let columns = self.columns.iter().map(|data| match data {
             Data::Ints(v) if v.is_empty() => Data::Ints(Vec::new()),
@@ -257,7 +257,7 @@ impl Table {
         }
     }
 
-    /// Reorders the rows; columns of strings are left alone.
+    /// Reorders the rows. Columns of strings are not changed.
     pub(crate) fn permute(&mut self, order: &[u32]) {
         for column in &mut self.columns {
             if let Data::Ints(v) = column

@@ -1,27 +1,26 @@
-//! The tables of totals in sealed files: what each minute and each group observed
-//! and, of the samples that count as load, the sum and the most in one tick, whole
-//! and by some dimensions. Made and read by the code that answers questions
+//! The tables of totals in sealed files. For each minute and each group they have the coverage and
+//! the load: the sum of the weights and the largest number of sessions in one tick, for all samples
+//! together and by some dimensions. The code that answers questions makes and reads them
 //! (`query/sums/totals_write.rs`, `query/sums/totals.rs`).
 
 use crate::format::schema::TableDef;
 
-/// What was observed, and the load.
+/// Table with the coverage and the load of each minute.
 pub(crate) const WHOLE: &str = "minute";
-/// Id of the first table of totals; those behind it are totals too.
+/// Id of the first table of totals; all tables with larger ids are totals, too.
 pub(crate) const FIRST_ID: u8 = 200;
-/// Dimensions there are totals by for each minute and for each group.
+/// Dimensions with totals for each minute and for each group.
 pub(crate) const BY_MINUTE: [&str; 2] = ["wait_event", "wait_event_type"];
-/// Dimensions of many keys: there are totals by them for each group, and the
-/// sums of each minute for the largest keys.
+/// Dimensions with many keys: they have totals for each group, and sums for each minute of the
+/// largest keys.
 pub(crate) const BY_GROUP: [&str; 1] = ["query_id"];
 /// Columns of a table of totals by minute.
 pub(crate) const MINUTE_COLUMNS: [&str; 5] = ["group", "key", "minute", "sum_ms", "most"];
 /// Columns of a table of totals by group.
 pub(crate) const GROUP_COLUMNS: [&str; 4] = ["group", "key", "sum_ms", "most"];
-/// Columns of the minutes of the largest keys: for each of them a row for
-/// every one of table `minute`.
+/// Columns of the minutes of the largest keys. Each key has a row for every row of table `minute`.
 pub(crate) const KEY_COLUMNS: [&str; 2] = ["key", "sum_ms"];
-/// Columns of [`WHOLE`]; what stands between is `Coverage::to_row` of the query.
+/// Columns of [`WHOLE`]. The ones in the middle are the query's `Coverage::to_row`.
 pub(crate) const WHOLE_COLUMNS: [&str; 12] = [
     "group",
     "minute",
@@ -36,17 +35,17 @@ pub(crate) const WHOLE_COLUMNS: [&str; 12] = [
     "sum_ms",
     "most",
 ];
-/// The table of totals by minute of a dimension.
+/// Name of a dimension's table of totals by minute.
 pub(crate) fn minute_table(dimension: &str) -> String {
     format!("{WHOLE}_{dimension}")
 }
 
-/// The table of totals by group of a dimension.
+/// Name of a dimension's table of totals by group.
 pub(crate) fn group_table(dimension: &str) -> String {
     format!("group_{dimension}")
 }
 
-/// The tables of totals, which every file has beside those it was sent.
+/// The tables of totals. Every sealed file has them beside the sampler's tables.
 pub(crate) fn tables() -> Vec<TableDef> {
     let by_minute = BY_MINUTE
         .iter()
