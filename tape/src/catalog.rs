@@ -1,6 +1,6 @@
-//! The data model that was built in: what `catalog/` declares, as `build.rs` has
-//! made Rust of it. Files carry their own; readers need it for names that no
-//! file has, and writers for what they record.
+//! The built-in data model: `build.rs` converts the declarations in `catalog/` to Rust. Files carry
+//! their own model. Readers need this one for names that no file has, and writers for the data that
+//! they record.
 
 use crate::format::schema::{ColumnDef, ColumnType, Label, Role, Schema, TableDef};
 
@@ -9,21 +9,21 @@ include!(concat!(env!("OUT_DIR"), "/catalog.rs"));
 /// A column as it is declared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Column {
-    /// The table it is in.
+    /// Its table.
     pub table: &'static str,
     /// Unique within the table.
     pub id: u8,
     /// Its name.
     pub name: &'static str,
-    /// How numbers are read.
+    /// Meaning of its numbers.
     pub ty: ColumnType,
-    /// Enumeration, table or unit, else empty.
+    /// Enumeration, table or unit; otherwise empty.
     pub target: &'static str,
-    /// What it is to readers.
+    /// Role for readers.
     pub role: Role,
     /// One line of documentation.
     pub about: &'static str,
-    /// It is a counter of statements.
+    /// True for a counter of statements.
     pub is_counter: bool,
 }
 
@@ -37,7 +37,7 @@ pub fn schema() -> Schema {
     of(|_| true)
 }
 
-/// The same without the counters of statements.
+/// Same as [`schema`], without the counters of statements.
 #[cfg(any(test, feature = "testing"))]
 pub fn samples() -> Schema {
     of(|column| !column.is_counter)
@@ -115,13 +115,14 @@ mod tests {
         assert_eq!(column("histogram_23"), Some((96, ColumnType::Uint)));
         let counters = TEXT.lines().filter(|line| line.starts_with("COUNTER("));
         let is_stored = |line: &&str| !line.contains(", MIN, ") && !line.contains(", MAX, ");
-        // two of them are histograms, with more columns
+        // two of them are histograms, which have more columns
         let columns = 3 + counters.filter(is_stored).count() - 2 + HISTOGRAM_BUCKETS + LONG_BUCKETS;
         assert_eq!(stats.columns.len(), columns);
         assert_eq!(samples().table(STATS).unwrap().columns.len(), 3);
     }
 
-    /// How many columns a table has with a line behind the one that begins so.
+    /// Number of columns of a table after `line` is inserted behind the line that begins with
+    /// `begin`.
     fn columns_with(begin: &str, line: &str, table: &str) -> Result<usize, String> {
         let place = TEXT.rfind(begin).unwrap();
         let end = place + TEXT[place..].find('\n').unwrap() + 1;

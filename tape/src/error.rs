@@ -1,5 +1,5 @@
-//! Errors in the style of PostgreSQL messages: a primary line in lower case,
-//! and a detail in full sentences where there is more to say.
+//! Errors in the style of PostgreSQL messages: a primary line in lower case, and a detail in full
+//! sentences if necessary.
 
 use rustix::io::Errno;
 use std::any::Any;
@@ -8,13 +8,13 @@ use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 
-/// What went wrong, for callers that act on it.
+/// Kind of error, for callers that react to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Kind {
     /// The operating system refused a file operation.
     Io,
-    /// The bytes of a file or a frame are not what they should be.
+    /// The bytes of a file or a frame are invalid.
     Damaged,
     /// The device or the file system cannot give the bytes of a file.
     Unreadable,
@@ -31,18 +31,17 @@ pub enum Kind {
 /// An error of this crate.
 #[derive(Debug)]
 pub struct Error {
-    /// For callers that act on it.
+    /// Kind, for callers that react to it.
     pub kind: Kind,
     /// Primary line: lower case, no full stop.
     pub message: String,
-    /// The file concerned.
+    /// The file.
     pub path: Option<PathBuf>,
-    /// Offset in bytes within the file.
+    /// Offset in the file in bytes.
     pub offset: Option<u64>,
-    /// What the operating system said.
+    /// Error of the operating system.
     pub os: Option<io::Error>,
-    /// The group of a damaged column of a sealed file; 0 where it belongs to
-    /// all groups.
+    /// Group of a damaged column in a sealed file; 0 if all groups share the column.
     pub(crate) group: Option<u32>,
 }
 
@@ -62,7 +61,7 @@ impl Error {
         }
     }
 
-    /// Damaged bytes.
+    /// An error about invalid bytes.
     pub fn damaged(message: impl Into<String>) -> Self {
         Error::new(Kind::Damaged, message)
     }
@@ -92,13 +91,13 @@ impl Error {
         self
     }
 
-    /// Bytes of a file are lost to who reads it; others may be read.
+    /// True if some bytes of a file are unreadable, although others may be readable.
     #[must_use]
     pub fn is_damage(&self) -> bool {
         matches!(self.kind, Kind::Damaged | Kind::Unreadable)
     }
 
-    /// What is wrong, without the file and the place in it.
+    /// The cause, without file and offset.
     #[must_use]
     pub fn reason(&self) -> String {
         match &self.os {
@@ -107,7 +106,7 @@ impl Error {
         }
     }
 
-    /// The same error of a column of a group, if it is damage.
+    /// The same error with the group of the column, if it is damage.
     #[must_use]
     pub(crate) fn of_group(mut self, path: &Path, group: u32) -> Self {
         if self.is_damage() {
@@ -147,9 +146,9 @@ impl std::error::Error for Error {
     }
 }
 
-/// The device or the file system has lost the bytes: what is elsewhere in the
-/// file or the directory may be read. The others of these errors are what Linux
-/// makes of a medium, a checksum or a target that failed.
+/// True if the device or the file system has lost the bytes. Other bytes of the file or the
+/// directory may be readable. Linux returns these errors when a medium, a checksum or a target
+/// fails.
 pub(crate) fn is_lost(error: &io::Error) -> bool {
     const LOST: [Errno; 7] = [
         Errno::IO,
@@ -163,9 +162,9 @@ pub(crate) fn is_lost(error: &io::Error) -> bool {
     Errno::from_io_error(error).is_some_and(|errno| LOST.contains(&errno))
 }
 
-/// Runs what reads bytes of a file; a panic is damage of it.
+/// Runs code that reads a file. A panic becomes damage of the file.
 pub(crate) fn supervised<T>(what: &str, work: impl FnOnce() -> Result<T>) -> Result<T> {
-    // Nothing that was begun is used again after a panic.
+    // After a panic nothing of the unfinished work is used.
     catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| {
         let reason = reason_of(&*panic);
         Err(Error::damaged(format!(

@@ -1,6 +1,5 @@
-//! A hash map for keys that come by the million. Keys that were
-//! crafted to collide make it slow, and no more: an import, a seal or a question
-//! takes longer.
+//! A hash map for millions of keys. Keys crafted to collide only make it slow: an import, a sealing
+//! or a question takes longer.
 
 use std::hash::{BuildHasherDefault, Hasher};
 

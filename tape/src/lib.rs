@@ -1,5 +1,5 @@
-//! The history files of tacho: frames, log, sealed files, recovery, and the
-//! reading of all of them. Knows no PostgreSQL. `docs/format.md` is the only
+//! The history files of tacho: frames, logs, sealed files, recovery, and reading all of them. Only
+//! `query/value/vocabulary.rs` and `locate.rs` know PostgreSQL. `docs/format.md` is the only
 //! description of the bytes.
 #![forbid(unsafe_code)]
 

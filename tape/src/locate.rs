@@ -1,6 +1,6 @@
-//! Where the history is when nobody says it. Of PostgreSQL this knows the names
-//! of files: a postmaster's working directory is its data directory, whose
-//! `postmaster.pid` begins with the number of the process.
+//! Finds the history if the user names none. It knows only names of PostgreSQL's files: a
+//! postmaster's working directory is its data directory, and the first line of `postmaster.pid`
+//! there is its process id.
 
 use crate::files::storage::open_regular;
 use crate::query::{QueryError, QueryResult};
@@ -9,27 +9,26 @@ use std::fs::{self, OpenOptions};
 use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
-/// The setting that names the tape of a server.
+/// The setting with the tape of a server.
 const SETTING: &str = "tacho.directory";
-/// Its default: below the data directory.
+/// Its default, relative to the data directory.
 pub const DEFAULT: &str = "tacho";
-/// What a file is read of at most; those that are read here are small.
+/// Maximum number of bytes read from a file; the files read here are small.
 const READ_BYTES: u64 = 1 << 20;
 
-/// What tells where a history is.
+/// Sources for finding a history.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Surroundings {
     /// The directory of the history files: `TACHO_TAPE`.
     pub tape: Option<PathBuf>,
     /// The data directory of a server: `PGDATA`.
     pub data: Option<PathBuf>,
-    /// Where the system shows processes: `/proc`.
+    /// Directory of the system's processes: `/proc`.
     pub processes: PathBuf,
 }
 
 impl Surroundings {
-    /// The environment and the host of this process. An empty variable counts
-    /// as none.
+    /// The environment and the host of this process. An empty variable counts as unset.
     pub fn here() -> Self {
         let path = |name| std::env::var_os(name).filter(|v| !v.is_empty());
         Surroundings {
@@ -39,9 +38,9 @@ impl Surroundings {
         }
     }
 
-    /// The directory of the history files: the one that is named, else that of
-    /// the data directory that is named, else that of the server that runs on
-    /// this host. Whether there is a history in the first two is not looked at.
+    /// The directory of the history files. It is `tape` if set, otherwise the tape of `data` if
+    /// set, otherwise the tape of the server that runs on this host. The first two are not checked
+    /// for a history.
     ///
     /// # Errors
     /// SQLSTATE 22023 if no server runs that has a history, or several do.
@@ -56,7 +55,7 @@ impl Surroundings {
         }
     }
 
-    /// The same where several servers may run: all of theirs.
+    /// Same as [`Surroundings::tape`] if several servers may run: returns the tapes of all.
     ///
     /// # Errors
     /// SQLSTATE 22023 if no server runs that has a history.
@@ -73,7 +72,7 @@ impl Surroundings {
     }
 }
 
-/// The directory that is named, else what [`Surroundings::here`] tell.
+/// The named directory, otherwise the tape of [`Surroundings::here`].
 ///
 /// # Errors
 /// See [`Surroundings::tape`].
@@ -87,16 +86,15 @@ pub fn tape(named: Option<&Path>) -> QueryResult<PathBuf> {
 /// The servers that run on a host.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Running {
-    /// Data directories.
+    /// Their data directories.
     pub data: BTreeSet<PathBuf>,
-    /// Directories of history files, those that exist.
+    /// Their existing directories of history files.
     pub tapes: BTreeSet<PathBuf>,
-    /// There are servers whose data directory this user may not see.
+    /// True if there are servers whose data directory this user may not see.
     pub hidden: bool,
 }
 
-/// Finds the servers that run, and their tapes, by what the system shows of
-/// processes (`/proc`).
+/// Finds the running servers and their tapes in the system's directory of processes (`/proc`).
 pub fn running(processes: &Path) -> Running {
     let mut running = Running::default();
     for entry in fs::read_dir(processes).into_iter().flatten().flatten() {
@@ -125,9 +123,9 @@ pub fn running(processes: &Path) -> Running {
     running
 }
 
-/// The directory of history files that the server of a data directory has, as
-/// far as plain files tell: arguments of its last start, then the settings of
-/// `ALTER SYSTEM`, then the configuration file without what it includes.
+/// The directory of history files for a data directory. It looks into plain files in this order:
+/// the arguments of the last start, the settings of `ALTER SYSTEM`, and the configuration file
+/// without its includes.
 pub fn of_data_directory(data: &Path) -> PathBuf {
     let started = text(&data.join("postmaster.opts")).unwrap_or_default();
     let configuration = match argument(&started, "config_file") {
@@ -141,14 +139,14 @@ pub fn of_data_directory(data: &Path) -> PathBuf {
     data.join(named.as_deref().unwrap_or(DEFAULT))
 }
 
-/// Whether a directory is the data directory of the postmaster with this number.
+/// True if this is the data directory of the postmaster with this process id.
 fn is_postmaster(data: &Path, pid: u32) -> bool {
     let file = text(&data.join("postmaster.pid"));
     let first = file.as_ref().and_then(|file| file.lines().next());
     first.and_then(|line| line.trim().parse().ok()) == Some(pid)
 }
 
-/// The text of a regular file; `None` for all else, which could make wait.
+/// The text of a regular file; `None` for all others, because reading them could wait.
 fn text(path: &Path) -> Option<String> {
     let mut bytes = Vec::new();
     let file = open_regular(OpenOptions::new().read(true), path).ok()?;
@@ -156,8 +154,8 @@ fn text(path: &Path) -> Option<String> {
     Some(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// The last `NAME=VALUE` among the words of `postmaster.opts`, each in double
-/// quotes: after `-c`, or behind `--`.
+/// The last `NAME=VALUE` among the words of `postmaster.opts`, which are in double quotes. It
+/// follows `-c` or `--`.
 fn argument<'t>(started: &'t str, name: &str) -> Option<&'t str> {
     let words = started.split('"').skip(1).step_by(2);
     let values = words.filter_map(|word| {
@@ -168,7 +166,7 @@ fn argument<'t>(started: &'t str, name: &str) -> Option<&'t str> {
     values.last().filter(|value| !value.is_empty())
 }
 
-/// What a configuration file says of the setting, last.
+/// The last value of the setting in a configuration file.
 fn setting(file: &str) -> Option<String> {
     file.lines()
         .filter_map(assigned)
@@ -176,8 +174,8 @@ fn setting(file: &str) -> Option<String> {
         .filter(|v| !v.is_empty())
 }
 
-/// The value of a line `tacho.directory = 'value'`; the equals sign, and quotes
-/// around a plain word, may be missing.
+/// The value of a line `tacho.directory = 'value'`. The equals sign is optional, and so are quotes
+/// around a plain word.
 fn assigned(line: &str) -> Option<String> {
     let line = line.trim_start();
     let name = line.get(..SETTING.len())?;
@@ -197,8 +195,7 @@ fn assigned(line: &str) -> Option<String> {
     }
 }
 
-/// A value up to its closing quote. A quote within is doubled or behind a
-/// backslash.
+/// A value up to its closing quote. A quote within it is doubled or follows a backslash.
 fn unquoted(quoted: &str) -> Option<String> {
     let mut value = String::new();
     let mut chars = quoted.chars().peekable();

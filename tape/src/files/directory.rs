@@ -5,19 +5,19 @@ use crate::files::storage::{Name, Storage};
 
 pub use crate::files::node::{Recorded, recorded_node};
 
-/// The lock file: the writer holds an exclusive flock on it.
+/// Name of the lock file. The writer holds an exclusive flock on it.
 pub const LOCK: &str = "lock";
-/// The file that holds the node number.
+/// Name of the file with the node number.
 pub const NODE: &str = "node";
 
-/// What a file of the directory is.
+/// Kind of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Kind {
     /// A sealed file.
     Sealed,
     /// A log.
     Log,
-    /// A sealed file being written.
+    /// A sealed file that is being written.
     Temporary,
 }
 
@@ -27,13 +27,13 @@ const SUFFIXES: [(Kind, &str); 3] = [
     (Kind::Temporary, ".tmp"),
 ];
 
-/// The name of a log, or of the file made of it.
+/// Name of a log, or of the sealed file made of it.
 pub fn file_name(number: u64, kind: Kind) -> String {
     Numbers::one(number).name(kind)
 }
 
-/// The numbers of the logs whose rows a file holds. A file of several takes
-/// the place of every other file with numbers among them.
+/// Numbers of the logs whose rows a file has. A file of several logs replaces every other file
+/// whose numbers are among them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Numbers {
     /// The first.
@@ -43,7 +43,7 @@ pub struct Numbers {
 }
 
 impl Numbers {
-    /// Of one log.
+    /// The number of one log.
     pub fn one(number: u64) -> Self {
         Numbers {
             first: number,
@@ -51,12 +51,12 @@ impl Numbers {
         }
     }
 
-    /// More than one log.
+    /// True if the file has more than one log.
     pub fn is_merged(self) -> bool {
         self.last > self.first
     }
 
-    /// Takes the place of a file with these other numbers.
+    /// True if a file with these numbers replaces a file with the other ones.
     pub fn replaces(self, other: Numbers) -> bool {
         self != other && self.first <= other.first && other.last <= self.last
     }
@@ -71,7 +71,7 @@ impl Numbers {
     }
 }
 
-/// The file a name stands for; `None` for a foreign name.
+/// Numbers and kind from a name; `None` for a foreign name.
 pub fn parse_name(name: &str) -> Option<(Numbers, Kind)> {
     let (digits, kind) = SUFFIXES
         .iter()
@@ -91,15 +91,15 @@ pub fn parse_name(name: &str) -> Option<(Numbers, Kind)> {
     valid.then_some((numbers, kind))
 }
 
-/// Begin of the name of a file that says since when recording is paused.
+/// Prefix of the name of a file that notes a pause of recording.
 const MARK: &str = "paused-";
 
-/// The name of an empty file: recording is paused since then, ms since 1970.
+/// Name of the empty file for a pause that began at this time, in ms since 1970.
 pub(crate) fn file_mark(since_ms: i64) -> String {
     format!("{MARK}{since_ms}")
 }
 
-/// Since when recording is paused, ms since 1970, if the name of a file says it.
+/// Begin of a pause in ms since 1970, if this is the name of such a file.
 pub fn parse_mark(name: &str) -> Option<i64> {
     let since_ms = name.strip_prefix(MARK)?.parse().ok()?;
     (file_mark(since_ms) == name).then_some(since_ms)
@@ -110,9 +110,9 @@ pub fn parse_mark(name: &str) -> Option<i64> {
 pub struct HistoryFile {
     /// Its numbers.
     pub numbers: Numbers,
-    /// What it is.
+    /// Kind of the file.
     pub kind: Kind,
-    /// Its length.
+    /// Length in bytes.
     pub bytes: u64,
 }
 
@@ -123,7 +123,7 @@ impl HistoryFile {
     }
 }
 
-/// The history files, by number and kind.
+/// The history files, ordered by number and kind.
 ///
 /// # Errors
 /// The directory could not be read.
@@ -146,7 +146,7 @@ pub fn list(storage: &dyn Storage) -> Result<Vec<HistoryFile>> {
     Ok(files)
 }
 
-/// A history file by its name, and which one it is.
+/// A history file by its name and inode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Listed {
     pub(crate) numbers: Numbers,
@@ -164,8 +164,7 @@ pub(crate) fn names(storage: &dyn Storage) -> Result<Vec<Name>> {
     names.map_err(|e| Error::io("read directory", storage.directory(), e))
 }
 
-/// The history files among them, but for those being written, by number and
-/// kind.
+/// The history files among these names, except temporary ones, ordered by number and kind.
 pub(crate) fn listed(names: &[Name]) -> Vec<Listed> {
     let mut files: Vec<Listed> = names
         .iter()

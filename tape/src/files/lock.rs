@@ -1,4 +1,4 @@
-//! The lock of a directory, for who only wants to know whether somebody records.
+//! The lock of a directory, for callers that only check whether a writer holds it.
 
 use crate::files::directory::LOCK;
 use crate::files::storage::open_regular;
@@ -6,8 +6,8 @@ use std::fs::{OpenOptions, TryLockError};
 use std::io;
 use std::path::Path;
 
-/// Whether a writer holds a directory. The lock is taken for a moment, shared; a writer
-/// that starts then waits that long.
+/// True if a writer holds the directory. This takes the lock for a moment, shared; a writer that
+/// starts just then waits for it.
 ///
 /// # Errors
 /// The lock file could not be opened. There may be none, as in a copy of the files.

@@ -1,6 +1,5 @@
-//! The directory of a tape and its files, as bytes: the storage behind a trait,
-//! names, the file `node`, descriptors. Everybody may use it; it uses nobody but
-//! `error`.
+//! The directory of a tape and its files, as bytes: the storage behind a trait, names, the file
+//! `node`, descriptors. Every module may use it; it uses only `error`.
 
 pub mod directory;
 pub mod lock;

@@ -1,11 +1,11 @@
-//! The file `node`: which recorder a directory belongs to, and how the
-//! directory is told from its copies.
+//! The file `node`: the node of a directory, and the data that distinguishes the directory from its
+//! copies.
 //!
-//! A directory is itself while its inode is, on whatever device that is found:
-//! a reboot or another mount gives a file system another number. One that was
-//! copied begins a node of its own. Whether readers take what came with it for
-//! history of the same server depends on the original: one that is still there
-//! goes on for itself, and so, it must be feared, does one on another machine.
+//! A directory is the same as long as its inode is the same, on whatever device: a reboot or
+//! another mount gives the file system another number. A copied directory becomes a new node. The
+//! fate of the original decides whether readers take the copied history as history of the same
+//! server. They do not if the original still exists, because then it goes on by itself. An original
+//! on another machine may exist, too.
 
 use crate::crc::crc32c;
 use crate::error::{Error, Result};
@@ -14,30 +14,30 @@ use crate::files::storage::{Storage, read_all};
 use std::fmt::Write as _;
 use std::io;
 
-/// Where a directory is, and which one.
+/// Place and identity of a directory.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Place {
-    /// Device; a file system may have another one after each mount.
+    /// Device; each mount may give a file system another one.
     pub device: u64,
     /// Inode.
     pub inode: u64,
-    /// When the inode was made, ns since 1970; 0 = the system does not say. No
-    /// copy has that of its original.
+    /// Creation time of the inode in ns since 1970; 0 = the system does not report it. A copy and
+    /// its original always differ in it.
     pub born_ns: u64,
-    /// Name of the machine; empty = not known.
+    /// Name of the machine; empty = unknown.
     pub host: String,
-    /// Path without symbolic links; empty = not known.
+    /// Path without symbolic links; empty = unknown.
     pub path: String,
 }
 
-/// What the file `node` says.
+/// Contents of the file `node`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Recorded {
     /// The node.
     pub node: u64,
-    /// Its directory when a writer looked last.
+    /// Its directory at the time of a writer's last look.
     pub place: Place,
-    /// Nodes with histories in this directory that are those of others.
+    /// Nodes of other servers whose histories are in this directory.
     pub apart: Vec<u64>,
 }
 
@@ -93,8 +93,7 @@ impl Recorded {
     }
 }
 
-/// The node of a directory, without asking whether it was copied. `None`
-/// when it has none yet.
+/// The recorded node of a directory, whether it was copied or not. `None` if it has none yet.
 ///
 /// # Errors
 /// The file `node` could not be read or is damaged.

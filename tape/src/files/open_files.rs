@@ -1,5 +1,5 @@
-//! Descriptors that the tapes of a process share. The files that were read last
-//! stay open; the others are opened again by name when they are read.
+//! File descriptors that the tapes of a process share. The most recently read files stay open;
+//! others are opened again by name when they are read.
 
 use crate::files::storage::{Opener, ReadFile};
 use quick_cache::sync::{Cache, DefaultLifecycle};
@@ -8,14 +8,14 @@ use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
-/// Most files that stay open unless told otherwise. Each thread that reads may
-/// hold one more for a moment: with 32 of them a process has 256.
+/// Default limit of open files. Each reading thread may hold one more for a moment: with 32 threads
+/// a process has 256.
 pub(crate) const FILES: usize = 224;
 
-/// Files by a number of their own.
+/// Open files by a number of their own.
 type Open = Cache<u64, Arc<dyn ReadFile>>;
 
-/// The files that are open.
+/// The open files.
 pub(crate) struct OpenFiles {
     open: Open,
     most: usize,
@@ -23,11 +23,11 @@ pub(crate) struct OpenFiles {
 }
 
 impl OpenFiles {
-    /// Keeps so many files open at most, one at least.
+    /// Keeps at most `most` files open, at least one.
     pub(crate) fn new(most: usize) -> Self {
         let most = most.max(1);
         let mut options = OptionsBuilder::new();
-        // Shards would round the limit up.
+        // With several shards the limit would be rounded up.
         options.shards(1).estimated_items_capacity(most);
         let open = match options.weight_capacity(most as u64).build() {
             Ok(options) => Open::with_options(
@@ -45,12 +45,12 @@ impl OpenFiles {
         }
     }
 
-    /// How many files stay open at most.
+    /// Maximum number of open files.
     pub(crate) fn most(&self) -> usize {
         self.most
     }
 
-    /// A file, opened now if it is to be; otherwise when it is read.
+    /// A file. It is opened now if `is_opened_now`, otherwise when it is read.
     pub(crate) fn file(
         self: &Arc<Self>,
         opener: Box<dyn Opener>,
@@ -69,12 +69,12 @@ impl OpenFiles {
     }
 }
 
-/// A file that is open as long as it is among those read last.
+/// A file that stays open while it is among the most recently read ones.
 struct SharedFile {
     files: Arc<OpenFiles>,
     number: u64,
     opener: Box<dyn Opener>,
-    /// The inode of the file when it was opened first.
+    /// Inode of the file when it was first opened.
     inode: OnceLock<u64>,
 }
 
@@ -115,7 +115,7 @@ impl Drop for SharedFile {
     }
 }
 
-/// A file that is opened by every operation.
+/// A file that is opened for every operation.
 pub(crate) struct LaterFile(pub(crate) Box<dyn Opener>);
 
 impl ReadFile for LaterFile {

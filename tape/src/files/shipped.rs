@@ -1,30 +1,29 @@
-//! What a program that ships a history tells who removes its files: up to which
-//! number all files are shipped. It has a file of its own for each place that it
-//! ships to; numbers only grow, whatever clocks do.
+//! Notes from a shipping program for the writer that removes files: all files up to a number are
+//! shipped. Each destination has a note of its own. Numbers only grow, even if a clock is set back.
 
 use crate::files::storage::{Storage, read_all};
 use std::fmt::Write as _;
 
-/// What the names of such files begin with.
+/// Prefix of the names of notes.
 const PREFIX: &str = "shipped-";
-/// Their first line.
+/// First line of a note.
 const HEAD: &str = "tacho shipped 1";
 
-/// What one of them says.
+/// Contents of a note.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Shipped {
-    /// Files whose numbers are all up to this one need not stay.
+    /// Files whose numbers are all up to this one need not be kept.
     pub until: u64,
-    /// Where to, for people.
+    /// The destination, for people.
     pub place: String,
 }
 
-/// The name of the file of a place, whose hash is given.
+/// Name of a destination's note; `place` is the destination's hash.
 pub fn shipped_name(place: u64) -> String {
     format!("{PREFIX}{place:016x}")
 }
 
-/// Is this the name of such a file?
+/// True for the name of a note.
 pub fn is_shipped_name(name: &str) -> bool {
     let place = name.strip_prefix(PREFIX);
     let place = place.and_then(|digits| u64::from_str_radix(digits, 16).ok());
@@ -32,7 +31,7 @@ pub fn is_shipped_name(name: &str) -> bool {
 }
 
 impl Shipped {
-    /// As it is written.
+    /// The text of the note.
     pub fn text(&self) -> String {
         let place: String = self.place.chars().filter(|c| !c.is_control()).collect();
         let mut text = format!("{HEAD}\nuntil {}\n", self.until);
@@ -40,7 +39,7 @@ impl Shipped {
         text
     }
 
-    /// What was written; `None` when it makes no sense.
+    /// Parses a note; `None` if it is invalid.
     pub fn parse(text: &str) -> Option<Shipped> {
         let mut lines = text.lines();
         let is_known = lines.next() == Some(HEAD);
@@ -50,14 +49,14 @@ impl Shipped {
     }
 }
 
-/// Up to which number all places have what is to be shipped: 0 when there is none,
-/// or when one of them cannot be read.
+/// The number up to which all destinations have every file; 0 without a note, or if a note is
+/// unreadable.
 pub(crate) fn shipped_until(storage: &dyn Storage) -> u64 {
     let each = told(storage).into_iter();
     each.map(|told| told.1.unwrap_or(0)).min().unwrap_or(0)
 }
 
-/// What each of the files says, by name; `None` when it cannot be read.
+/// The number in each note, by name; `None` if it is unreadable.
 fn told(storage: &dyn Storage) -> Vec<(String, Option<u64>)> {
     let until = |name: &str| {
         let bytes = read_all(&*storage.open(name).ok()?).ok()?;
@@ -68,8 +67,8 @@ fn told(storage: &dyn Storage) -> Vec<(String, Option<u64>)> {
     names.map(|name| (name.clone(), until(&name))).collect()
 }
 
-/// Removes what is said of numbers that no file has had: all files of the directory
-/// have gone, and others get their numbers.
+/// Removes notes about numbers that no file has had. All files of the directory were removed, and
+/// new files get these numbers.
 pub(crate) fn forget_unknown(storage: &dyn Storage, next_number: u64) {
     for (name, until) in told(storage) {
         if until.is_some_and(|until| until >= next_number) {

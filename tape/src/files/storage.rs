@@ -1,6 +1,5 @@
-//! The file operations of the writer and the store behind a trait, so that
-//! crash images and failing operations can be tested. A storage is one flat
-//! directory; names are file names.
+//! File operations of the writer and the store behind a trait, so that tests can use crash images
+//! and failing operations. A storage is one flat directory; names are file names.
 
 use crate::error::is_lost;
 use crate::files::directory::{LOCK, NODE};
@@ -26,29 +25,27 @@ pub struct Entry {
     pub bytes: u64,
 }
 
-/// A file of the directory by its name, and which one it is: another file that
-/// takes its place under the same name has another number.
+/// A file of the directory by name and number. Another file that takes this name has another
+/// number.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Name {
     /// File name.
     pub name: String,
-    /// Number of the file, of its inode.
+    /// Number of the file's inode.
     pub file: u64,
 }
 
-/// A state of the names of a directory: as long as it is the same, no file was
-/// created, renamed or removed.
+/// Stamp of a directory. While it is the same, no file was created, renamed or removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stamp {
     /// Device and inode of the directory.
     pub place: (u64, u64),
-    /// When names changed last, ns since 1970; a counter where there is no
-    /// clock.
+    /// Time of the last change of names in ns since 1970; a counter if there is no clock.
     pub changed_ns: i128,
 }
 
-/// Names that changed less than this ago may change again without another
-/// stamp: file systems count in up to two seconds.
+/// If names changed less than this many ns ago, they may change again under the same stamp: the
+/// clocks of file systems have steps of up to two seconds.
 const SETTLED_NS: i128 = 2_000_000_000;
 
 /// Space of the file system in bytes.
@@ -60,30 +57,30 @@ pub struct Space {
     pub total: u64,
 }
 
-/// A file that is read.
+/// A file for reading.
 pub trait ReadFile: Send + Sync {
-    /// Length at this moment.
+    /// Present length in bytes.
     ///
     /// # Errors
     /// The operating system refuses.
     fn bytes(&self) -> io::Result<u64>;
 
-    /// Fills the buffer as far as the file goes; returns how far.
+    /// Fills the buffer up to the end of the file; returns the number of bytes.
     ///
     /// # Errors
     /// The operating system refuses.
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize>;
 
-    /// Which file it is, as [`Name::file`].
+    /// Number of the file, as [`Name::file`].
     ///
     /// # Errors
     /// The operating system refuses.
     fn number(&self) -> io::Result<u64>;
 }
 
-/// Opens one file for reading, whenever it is needed.
+/// Opens one file for reading, each time it is needed.
 pub trait Opener: Send + Sync {
-    /// Opens the file that has the name now.
+    /// Opens the file that has this name now.
     ///
     /// # Errors
     /// The operating system refuses, or the file is gone.
@@ -98,8 +95,8 @@ pub trait AppendFile: Send {
     /// The operating system refuses; some of the bytes may be written.
     fn append(&mut self, bytes: &[u8]) -> io::Result<()>;
 
-    /// Returns when all that was appended is on disk. After a failure nothing
-    /// is known of it, and another call would lie: the file is given up.
+    /// Syncs all appended bytes to disk. After a failure the state of the bytes is unknown, and
+    /// another call could return a wrong success. Therefore the file is given up.
     ///
     /// # Errors
     /// The operating system refuses.
@@ -108,34 +105,34 @@ pub trait AppendFile: Send {
 
 /// A directory of history files.
 pub trait Storage: Send + Sync {
-    /// Where it is, for messages.
+    /// Path of the directory, for messages.
     fn directory(&self) -> &Path;
     /// All files.
     ///
     /// # Errors
     /// The operating system refuses.
     fn list(&self) -> io::Result<Vec<Entry>>;
-    /// The names of all files, which costs less than their lengths.
+    /// The names of all files. This costs less than their lengths.
     ///
     /// # Errors
     /// The operating system refuses.
     fn names(&self) -> io::Result<Vec<Name>>;
-    /// The state of the names before they are listed; `None` when it does not
-    /// tell whether they change later.
+    /// Stamp of the directory before its names are listed. `None` if a later change may not change
+    /// the stamp.
     fn stamp(&self) -> Option<Stamp>;
     /// Opens a file for reading.
     ///
     /// # Errors
     /// The operating system refuses.
     fn open(&self, name: &str) -> io::Result<Arc<dyn ReadFile>>;
-    /// What opens a file for reading later: it may be gone then.
+    /// Opens a file for reading later, when it may be gone.
     fn opener(&self, name: &str) -> Box<dyn Opener>;
     /// Creates a file that does not exist.
     ///
     /// # Errors
     /// The operating system refuses.
     fn create(&self, name: &str) -> io::Result<Box<dyn AppendFile>>;
-    /// Renames a file, in place of another one if there is one.
+    /// Renames a file and replaces another one of the new name.
     ///
     /// # Errors
     /// The operating system refuses.
@@ -145,7 +142,7 @@ pub trait Storage: Send + Sync {
     /// # Errors
     /// The operating system refuses.
     fn remove(&self, name: &str) -> io::Result<()>;
-    /// Returns when creations, renames and removals are on disk.
+    /// Syncs creations, renames and removals to disk.
     ///
     /// # Errors
     /// The operating system refuses.
@@ -155,16 +152,15 @@ pub trait Storage: Send + Sync {
     /// # Errors
     /// The operating system refuses.
     fn space(&self) -> io::Result<Space>;
-    /// Where the directory is, and which one.
+    /// Place and identity of the directory.
     ///
     /// # Errors
     /// The operating system refuses.
     fn place(&self) -> io::Result<Place>;
-    /// Is another directory than this one at a path, and is or may it be that
-    /// of a node?
+    /// True if another directory is at this path and belongs, or may belong, to this node.
     fn is_at(&self, path: &str, node: u64) -> bool;
-    /// Mode of the files created from now on; with group bits the directory
-    /// is opened to the group too.
+    /// Sets the mode of files created from now on. With group bits, the group may also enter the
+    /// directory.
     ///
     /// # Errors
     /// The operating system refuses.
@@ -196,7 +192,7 @@ impl OsStorage {
         match builder.create(directory) {
             Err(e) if e.kind() == io::ErrorKind::AlreadyExists => Ok(()),
             Ok(()) => {
-                // Who may not read the parent can do no more than this.
+                // A process that may not read the parent cannot sync it.
                 let parent = directory.parent().map(File::open);
                 let _ = parent.and_then(|p| p.ok()?.sync_all().ok());
                 Ok(())
@@ -210,14 +206,14 @@ impl OsStorage {
     }
 }
 
-/// Opens a regular file. Anything else is refused, and opening never waits: a
-/// FIFO would wait for its other end.
+/// Opens a regular file and refuses all others. Opening never waits, as it would for the other end
+/// of a FIFO.
 ///
 /// # Errors
 /// The operating system refuses, or it is no regular file.
 pub fn open_regular(options: &OpenOptions, path: &Path) -> io::Result<File> {
     let mut options = options.clone();
-    // The flag means nothing to a regular file.
+    // The flag has no effect on a regular file.
     options.custom_flags(OFlags::NONBLOCK.bits() as i32);
     let file = match options.open(path) {
         // A FIFO or a socket without its other end.
@@ -344,7 +340,7 @@ impl Storage for OsStorage {
         options.append(true).create_new(true).mode(mode);
         let file = options.open(self.path(name))?;
         if mode != 0o600 {
-            // Whatever the umask is.
+            // Sets the mode regardless of the umask.
             file.set_permissions(Permissions::from_mode(mode))?;
         }
         Ok(Box::new(OsFile(file)))
@@ -377,7 +373,7 @@ impl Storage for OsStorage {
         let path = std::fs::canonicalize(&self.directory).ok();
         let path = path.and_then(|p| p.into_os_string().into_string().ok());
         let host = rustix::system::uname();
-        // What is no line of text is not recorded.
+        // A text that is not one line is not recorded.
         let line = |text: &str| match text.contains('\n') || text.trim() != text {
             true => String::new(),
             false => text.to_string(),
@@ -411,11 +407,11 @@ impl Storage for OsStorage {
         if self.mode.swap(mode, Ordering::Relaxed) == mode {
             return Ok(());
         }
-        // Who may read the files may enter the directory.
+        // Users that may read the files may enter the directory.
         let directory = mode | ((mode & 0o444) >> 2);
         let permissions = Permissions::from_mode(directory);
         std::fs::set_permissions(&self.directory, permissions)?;
-        // Made before the server had said who may read.
+        // These files were created before the server sent the mode.
         for name in [LOCK, NODE] {
             match std::fs::set_permissions(self.path(name), Permissions::from_mode(mode)) {
                 Err(e) if e.kind() == io::ErrorKind::NotFound => (),
@@ -438,11 +434,11 @@ pub fn read_all(file: &dyn ReadFile) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// What is lost together where a device cannot read: a page of the kernel.
+/// A device loses bytes in units of a page of the kernel.
 const PAGE_BYTES: usize = 1 << 12;
 
-/// Reads a file from an offset on for somebody who finds damage by checksums:
-/// pages that are lost read as zeros.
+/// Reads a range of a file for callers that find damage by checksums: unreadable pages become
+/// zeros.
 ///
 /// # Errors
 /// The operating system refuses, or no page can be read.
@@ -524,7 +520,7 @@ mod tests {
         };
         settle();
         storage.create("a").unwrap();
-        // Another file may come without another stamp.
+        // Another file may be created under the same stamp.
         assert_eq!(storage.stamp(), None);
         settle();
         let before = storage.stamp();

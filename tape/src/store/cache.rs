@@ -1,7 +1,6 @@
-//! What the tapes of a process share: columns that were decoded, packs of small
-//! ones and where those of a file are, bounded by their bytes, and open files,
-//! bounded by their number.
-//! Several who ask for a column wait for one who decodes it.
+//! Resources that all tapes of a process share: decoded columns, packs and lists of chunks, limited
+//! in bytes; and open files, limited in number. If several threads ask for the same column, one
+//! decodes it and the others wait.
 
 use crate::error::Result;
 use crate::files::open_files::{FILES, OpenFiles};
@@ -15,12 +14,12 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Bytes of columns unless told otherwise.
+/// Default limit of decoded columns in bytes.
 const BYTES: u64 = 256 << 20;
-/// Bytes of a column on average, for the size of the table of them.
+/// Average size of a column in bytes, from which the cache estimates its number of entries.
 const COLUMN_BYTES: u64 = 32 << 10;
 
-/// What the tapes of a process share. Cheap to clone.
+/// Resources that all tapes of a process share. Cheap to clone.
 #[derive(Clone)]
 pub struct Shared {
     columns: Arc<Columns>,
@@ -32,18 +31,18 @@ struct Columns {
     files: AtomicU64,
 }
 
-/// Group, table, column.
+/// Group, table and column.
 pub(crate) type Key = (u32, u8, u8);
 
-/// Number of an open file, what is kept of it, and which.
+/// Number of an open file; what is kept; and its key.
 type Place = (u64, Kind, Key);
 
 #[derive(Clone, PartialEq, Eq, Hash)]
 enum Kind {
     Column,
-    /// Its number stands for the column.
+    /// A pack. The key has its number in place of the column.
     Pack,
-    /// Of the whole file.
+    /// The list of chunks of a file.
     Chunks(Listing),
 }
 
@@ -68,7 +67,7 @@ impl Weighter<Place, Decoded> for Weight {
             Decoded::Pack(pack) => pack.bytes(),
             Decoded::Chunks(chunks) => chunks.bytes(),
         };
-        // What its place takes.
+        // The entry itself takes 128 bytes.
         bytes as u64 + 128
     }
 }
@@ -80,14 +79,14 @@ impl Default for Shared {
 }
 
 impl Shared {
-    /// Keeps decoded columns of so many bytes at most; those in use are beside
-    /// them. 224 files stay open at most.
+    /// Keeps decoded columns up to `bytes` bytes. Columns in use may exceed that. At most 224 files
+    /// stay open.
     pub fn new(bytes: u64) -> Self {
         Shared::with_files(bytes, FILES)
     }
 
-    /// The same with another number of files that stay open at most. Each
-    /// thread that reads may hold one more for a moment.
+    /// Same as [`Shared::new`] with another limit of open files. Each reading thread may hold one
+    /// more for a moment.
     pub fn with_files(bytes: u64, files: usize) -> Self {
         let columns = usize::try_from(bytes / COLUMN_BYTES).unwrap_or(usize::MAX);
         Shared {
@@ -99,17 +98,17 @@ impl Shared {
         }
     }
 
-    /// Bytes of the columns that are kept.
+    /// Memory of the kept columns in bytes.
     pub fn bytes(&self) -> u64 {
         self.columns.decoded.weight()
     }
 
-    /// The files that are open.
+    /// The open files.
     pub(crate) fn files(&self) -> &Arc<OpenFiles> {
         &self.files
     }
 
-    /// The columns of a file that was opened.
+    /// The columns of a newly opened file.
     pub(crate) fn of_file(&self) -> OfFile {
         OfFile {
             file: self.columns.files.fetch_add(1, Ordering::Relaxed),
@@ -118,7 +117,7 @@ impl Shared {
     }
 }
 
-/// The columns of one file among those of all.
+/// The columns of one file in the shared cache.
 pub(crate) struct OfFile {
     columns: Arc<Columns>,
     file: u64,
@@ -132,7 +131,7 @@ impl OfFile {
         }
     }
 
-    /// A column of numbers, decoded by the first who asks.
+    /// A column of numbers. The first caller decodes it.
     pub(crate) fn ints_or(
         &self,
         key: Key,
@@ -145,7 +144,7 @@ impl OfFile {
         })
     }
 
-    /// What is kept at a place, made by the first who asks.
+    /// The kept value, made by the first caller.
     fn found(
         &self,
         kind: Kind,
@@ -156,8 +155,8 @@ impl OfFile {
         self.columns.decoded.get_or_insert_with(&place, make)
     }
 
-    /// Keeps a column that another one is decoded with. Nobody waits for it:
-    /// two that are stored against each other would wait for ever.
+    /// Keeps a column that was decoded as the base of another. No thread waits for such a column:
+    /// two columns stored relative to each other would wait for ever.
     pub(crate) fn keep_ints(&self, key: Key, column: &Column) {
         let place = (self.file, Kind::Column, key);
         self.columns
@@ -165,7 +164,7 @@ impl OfFile {
             .insert(place, Decoded::Ints(column.clone()));
     }
 
-    /// As [`OfFile::ints_or`].
+    /// A column of strings; see [`OfFile::ints_or`].
     pub(crate) fn strings_or(
         &self,
         key: Key,
@@ -178,7 +177,7 @@ impl OfFile {
         })
     }
 
-    /// A pack of a group by number, as [`OfFile::ints_or`].
+    /// A pack by group and number; see [`OfFile::ints_or`].
     pub(crate) fn pack_or(
         &self,
         key: (u32, u8),
@@ -191,7 +190,7 @@ impl OfFile {
         })
     }
 
-    /// Where the chunks of the file are, as [`OfFile::ints_or`].
+    /// A list of the file's chunks; see [`OfFile::ints_or`].
     pub(crate) fn chunks_or(
         &self,
         listing: Listing,
@@ -207,12 +206,12 @@ impl OfFile {
     }
 }
 
-/// Where decoded columns are kept.
+/// Place where decoded columns are kept.
 pub(crate) enum Kept {
-    /// With the file until they are released: who reads once decodes each
-    /// column into the memory of one it is done with.
+    /// With the file, until they are released. One-shot callers decode each column into the memory
+    /// of one that they have released.
     Own(Mutex<OfOne>),
-    /// With those of other files, as long as there is room.
+    /// In the cache of all files, while there is room.
     Shared(OfFile),
 }
 
@@ -222,7 +221,7 @@ impl Default for Kept {
     }
 }
 
-/// What is kept with one file.
+/// Values that are kept with one file.
 #[derive(Default)]
 pub(crate) struct OfOne {
     ints: HashMap<Key, Column>,
@@ -244,8 +243,8 @@ impl Kept {
         }
     }
 
-    /// A column of numbers that is not kept yet; `depth` tells that another one
-    /// is decoded with it.
+    /// Decodes a column of numbers that is not kept, and keeps it. `depth` is greater than 0 if the
+    /// column is the base of another.
     pub(crate) fn ints_or(
         &self,
         key: Key,
@@ -267,7 +266,7 @@ impl Kept {
         }
     }
 
-    /// Strings that are kept, where nobody else decodes them meanwhile.
+    /// Kept strings. `None` for the shared cache, in which other threads may be decoding them.
     pub(crate) fn strings(&self, key: Key) -> Option<BytesColumn> {
         match self {
             Kept::Own(cache) => locked(cache).strings.get(&key).cloned(),
@@ -275,7 +274,7 @@ impl Kept {
         }
     }
 
-    /// A pack that is kept, by group and number, as [`Kept::strings`].
+    /// A kept pack, by group and number; see [`Kept::strings`].
     pub(crate) fn pack(&self, key: (u32, u8)) -> Option<Arc<Pack>> {
         match self {
             Kept::Own(cache) => locked(cache).packs.get(&key).cloned(),
@@ -283,7 +282,7 @@ impl Kept {
         }
     }
 
-    /// A pack of a group by number.
+    /// A pack by group and number.
     pub(crate) fn pack_or(
         &self,
         key: (u32, u8),
@@ -299,7 +298,7 @@ impl Kept {
         }
     }
 
-    /// Where the chunks of the file are; with the file alone it stays known.
+    /// A list of the file's chunks. If it is kept with the file, it is never released.
     pub(crate) fn chunks_or(
         &self,
         listing: Listing,
@@ -332,7 +331,7 @@ impl Kept {
         }
     }
 
-    /// Forgets what is kept of a group with the file alone.
+    /// Frees the values of a group, if they are kept with the file.
     pub(crate) fn release(&self, group: u32) {
         let Kept::Own(cache) = self else {
             return;

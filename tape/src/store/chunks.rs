@@ -1,29 +1,29 @@
-//! What a sealed file says of its chunks: where each column and pack is. A day
-//! of ten-minute groups says it of 14,000, 48 bytes each; so it is kept among
-//! the columns (`cache.rs`) and read again when there was no room.
+//! Lists of the chunks of a sealed file: the place of each column and pack. A day of ten-minute
+//! groups has 14,000 chunks with 48 bytes each. Therefore the lists are kept in the cache of
+//! columns (`cache.rs`) and read again if there was no room.
 
 use crate::format::footer::Gap;
 use crate::format::log::LogDamage;
 use crate::format::sealed_write::Entry;
 use crate::store::cache::Key;
 
-/// Which chunks are meant.
+/// Kind of list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Listing {
-    /// Those that the footer names: dictionaries, totals and the index.
+    /// Chunks in the footer: dictionaries, totals and the index.
     Footer,
-    /// Those that the index names: columns of groups.
+    /// Chunks in the index: columns of groups.
     Index,
 }
 
-/// What a footer or an index says of chunks.
+/// A list of chunks.
 #[derive(Default)]
 pub(crate) struct Chunks {
-    /// By kind and place.
+    /// Sorted by kind and place.
     entries: Vec<Entry>,
-    /// Of the index, where the entries were gathered for it.
+    /// Damage of the index, if the entries were gathered from the chunks.
     pub(crate) damage: Option<LogDamage>,
-    /// Between the chunks that were gathered.
+    /// Damaged bytes between the gathered chunks.
     pub(crate) gaps: Vec<Gap>,
 }
 
@@ -32,7 +32,7 @@ impl Chunks {
         Chunks::gathered(entries, None, Vec::new())
     }
 
-    /// What was gathered from a file whose footer or index is damaged.
+    /// A list gathered from the chunks of a file whose footer or index is damaged.
     pub(crate) fn gathered(
         mut entries: Vec<Entry>,
         damage: Option<LogDamage>,
@@ -50,14 +50,14 @@ impl Chunks {
         &self.entries
     }
 
-    /// The chunk that has a kind and a place; of several the last.
+    /// The chunk of this kind at this place; the last one if there are several.
     pub(crate) fn find(&self, kind: u8, key: Key) -> Option<Entry> {
         let end = self.entries.partition_point(|e| place(e) <= (kind, key));
         let last = &self.entries[end.checked_sub(1)?];
         (place(last) == (kind, key)).then_some(*last)
     }
 
-    /// Memory that it takes.
+    /// Memory in bytes.
     pub(crate) fn bytes(&self) -> usize {
         self.entries.capacity() * size_of::<Entry>()
     }

@@ -1,6 +1,6 @@
-//! A log that is followed while it is written: only what was appended is read.
-//! Its rows are parts of a few thousand rows each. All but the last stay as
-//! they are; of the last one every snapshot has a copy.
+//! Follows a log while it is written: reads only the appended bytes. Its rows become parts of a few
+//! thousand rows each. Finished parts do not change; every snapshot has its own copy of the last
+//! part.
 
 use crate::error::supervised;
 use crate::error::{self, Error, Result};
@@ -16,24 +16,24 @@ use crate::store::snapshot::Damage;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// Rows of a group that is finished: what a snapshot copies at most, but for
-/// the rows of one tick.
+/// Number of rows of a finished group. A snapshot copies at most this many rows, plus the rows of
+/// one tick.
 const GROUP_ROWS: usize = 4_096;
 
-/// A log that is followed.
+/// A followed log.
 pub(crate) struct Live {
     pub(crate) listed: Listed,
     file: Arc<dyn ReadFile>,
     path: Arc<PathBuf>,
     header: Option<LogHeader>,
-    /// Data frames of this sequence and later do not count.
+    /// Data frames from this sequence on do not count.
     until_sequence: u64,
-    /// What was read, `None` after an error.
+    /// The contents so far; `None` after an error.
     contents: Option<LogContents>,
-    /// How long the log was then; `None` when it must be read again.
+    /// Length of the log at the last read; `None` if it must be read again.
     length: Option<u64>,
     error: Option<Error>,
-    /// It was gone when it was read, and a sealed file may have its rows.
+    /// True if the log was gone at the last read. A sealed file may have its rows.
     is_gone: bool,
     groups: Vec<(Arc<Memory>, PartInfo)>,
     definitions: Option<Definitions>,
@@ -58,7 +58,7 @@ impl Live {
         }
     }
 
-    /// What the log says of itself; `None` as long as it cannot be read.
+    /// The header of the log; `None` while it is unreadable.
     pub(crate) fn header(&mut self) -> Option<&LogHeader> {
         if self.header.is_none() {
             let bytes = self.bytes(0, FRAMES_AT as u64).ok()?;
@@ -67,18 +67,18 @@ impl Live {
         self.header.as_ref()
     }
 
-    /// Whether its header is still to come.
+    /// True if its header is not written yet.
     pub(crate) fn is_without_header(&self) -> bool {
         self.header.is_none()
     }
 
-    /// Whether it was gone when it was read last.
+    /// True if the log was gone at the last read.
     pub(crate) fn is_gone(&self) -> bool {
         self.is_gone
     }
 
-    /// Data frames of this sequence and later do not count. What was counted of
-    /// them is read again.
+    /// Sets the sequence from which on data frames do not count. If such frames were counted
+    /// already, the log is read again.
     pub(crate) fn count_until(&mut self, until_sequence: u64) {
         if until_sequence == self.until_sequence {
             return;
@@ -90,7 +90,7 @@ impl Live {
         self.until_sequence = until_sequence;
     }
 
-    /// Takes what was appended. True when anything is not as it was.
+    /// Reads appended bytes. Returns true if anything has changed.
     pub(crate) fn follow(&mut self) -> bool {
         let length = self.file.bytes();
         if self.length.is_some() && length.as_ref().ok() == self.length.as_ref() {
@@ -107,7 +107,7 @@ impl Live {
             Ok(length) => (self.length, self.error) = (Some(length), None),
             Err(error) => {
                 self.forget();
-                // One whose header is not written yet has no error.
+                // A log without a complete header is not an error.
                 let length = self.file.bytes().unwrap_or(0);
                 self.length = is_lasting(&error).then_some(length);
                 self.error = Some(error).filter(|_| length >= FRAMES_AT as u64);
@@ -122,8 +122,8 @@ impl Live {
         self.groups.clear();
     }
 
-    /// Reads from where the last valid frame ended, or all of it when that is
-    /// not clear.
+    /// Reads from the end of the last valid frame. Reads the whole log after damage, or if it
+    /// became shorter.
     fn read_on(&mut self, length: u64) -> Result<()> {
         let is_clear = |c: &LogContents| c.damage.is_empty() && c.end as u64 <= length;
         let contents = match self.contents.take().filter(is_clear) {
@@ -187,7 +187,7 @@ impl Live {
         &self.parts
     }
 
-    /// What could not be read, as whoever reads it anew finds it.
+    /// Damage, in the form in which a one-shot reader reports it.
     pub(crate) fn damage(&self) -> Vec<Damage> {
         let length = self.length.unwrap_or(0);
         let error = self.error.iter();
@@ -206,7 +206,7 @@ fn part_of(schema: &Arc<Schema>, known: &Arc<Memory>, group: &(Arc<Memory>, Part
     Part::new(group.1.clone(), schema.clone(), Arc::new(source))
 }
 
-/// The rows of a group and the dictionaries of its log.
+/// The rows of a group, and the dictionaries of its log.
 struct GroupOfLog {
     own: Arc<Memory>,
     definitions: Arc<Memory>,

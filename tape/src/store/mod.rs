@@ -1,6 +1,5 @@
-//! Which files of a directory count and what is in them: snapshots, tapes that
-//! follow a directory, decoded columns. Uses `format` and `files`; `write` and
-//! `query` read through it.
+//! The files of a directory that count, and their contents: snapshots, tapes that follow a
+//! directory, decoded columns. Uses `format/` and `files/`; `write/` and `query/` read through it.
 
 pub mod cache;
 pub(crate) mod chunks;

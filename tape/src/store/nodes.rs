@@ -1,11 +1,11 @@
-//! Which nodes of a directory answer together.
+//! Finds the nodes of a directory that answer a question together.
 
 use crate::store::snapshot::Snapshot;
 
 impl Snapshot {
-    /// A node, and those whose histories it goes on with: of the same system
-    /// identifier, recorded at other times, and not known to belong to another
-    /// server. The node first, then the newest.
+    /// A node and the nodes whose histories it continues. These have the same system identifier,
+    /// recorded at other times, and are not known to belong to another server. The node comes
+    /// first, then the newest.
     pub fn answering(&self, node: u64) -> Vec<u64> {
         let known = self.nodes();
         let identifier = |id| {

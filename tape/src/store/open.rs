@@ -1,5 +1,5 @@
-//! Reads the files of a history directory: which count, each row once, and what
-//! is damaged.
+//! Reads the files of a history directory: finds the files that count, takes each row once, and
+//! reports damage.
 
 use crate::error::supervised;
 use crate::error::{self, Error, Result};
@@ -21,13 +21,13 @@ use std::thread;
 
 use crate::store::snapshot::{Damage, Snapshot};
 
-/// How often the directory is listed again when files vanish meanwhile.
+/// Maximum number of times that the directory is listed because files vanish.
 pub(crate) const ATTEMPTS: usize = 20;
 
 impl Snapshot {
-    /// Reads what a directory holds at this moment. Open logs are read as far
-    /// as they are written; damage is reported and does not hinder the rest.
-    /// Who asks again and again has a [`crate::Tape`].
+    /// Reads the present contents of a directory. Open logs are read as far as they are written.
+    /// Damage is reported and does not stop the reading. One-shot callers open a snapshot; repeat
+    /// callers keep a [`crate::Tape`].
     ///
     /// # Errors
     /// The directory does not exist or could not be read.
@@ -35,7 +35,7 @@ impl Snapshot {
         Snapshot::open_storage(&OsStorage::new(directory))
     }
 
-    /// Reads what a storage holds, as [`Snapshot::open`].
+    /// Reads the contents of a storage, as [`Snapshot::open`].
     ///
     /// # Errors
     /// It could not be read.
@@ -50,32 +50,30 @@ impl Snapshot {
     }
 }
 
-/// What the files of a directory hold, each number once.
+/// The contents of a directory's files. Each number counts once.
 #[derive(Clone, Default)]
 pub(crate) struct History {
     pub(crate) parts: Vec<Part>,
-    /// Of merged files that are damaged: they count where their parents are
-    /// not all there.
+    /// Parts of damaged merged files. They count if some of their parents are missing.
     pub(crate) doubtful: Vec<Part>,
     pub(crate) damage: Vec<Damage>,
     pub(crate) repeats: Repeats,
-    /// Logs whose rows no file holds, the newest first.
+    /// Logs whose rows are in no sealed file, newest first.
     pub(crate) logs: Vec<Opened>,
-    /// Something could not be read that may be readable later.
+    /// Something is unreadable but may become readable later.
     pub(crate) is_passing: bool,
     own_node: Option<u64>,
     apart: Vec<u64>,
-    /// An error of the file that says so, told after those of logs.
+    /// An error of the file `node`, reported after errors of logs.
     pub(crate) node_damage: Option<Damage>,
     vanished: bool,
 }
 
-/// What was read of sealed files by somebody who reads them again: by name,
-/// which file it is, and the checksum of the footer.
+/// Sealed files that a repeat reader knows, by name and number of the file.
 #[derive(Default)]
 pub(crate) struct Known {
     schemas: Schemas,
-    /// `None` for who reads once.
+    /// `None` for a one-shot reader.
     pub(crate) shared: Option<Shared>,
     pub(crate) blocks: HashMap<Listed, BlockFile>,
 }
@@ -85,7 +83,7 @@ impl Known {
         self.blocks.get(&file.listed)
     }
 
-    /// A file whose footer was read.
+    /// Adds a file whose footer was read.
     fn learn(&mut self, file: &Opened, bytes: Bytes, footer: Footer) -> Result<BlockFile> {
         let shared = self.shared.as_ref().map(Shared::of_file);
         let kept = shared.map_or_else(Kept::default, Kept::Shared);
@@ -98,7 +96,7 @@ impl Known {
 }
 
 impl History {
-    /// Reads the sealed files, and which logs count beside them.
+    /// Reads the sealed files, and finds the logs that count.
     pub(crate) fn read(
         storage: &dyn Storage,
         files: &mut Files,
@@ -137,7 +135,7 @@ impl History {
         let (mut valid, mut replacing) = (HashSet::new(), Vec::<Numbers>::new());
         let merged = |f: &&Opened| f.numbers().is_merged();
         let (merged, single): (Vec<&Opened>, Vec<&Opened>) = opened.iter().partition(merged);
-        // Merged files first: a valid one replaces those it was made of.
+        // Merged files first, because a valid one replaces its parents.
         for mut files in [merged, single] {
             let replaced = |f: &Opened| replacing.iter().any(|r| r.replaces(f.numbers()));
             files.retain(|f| f.listed.kind == Kind::Sealed && !replaced(f));
@@ -177,8 +175,8 @@ impl History {
         self.logs.reverse();
     }
 
-    /// Takes a sealed file; false when it is damaged and made of others, which
-    /// count in its place.
+    /// Adds a sealed file. Returns false if it is damaged and merged: then its parents count
+    /// instead.
     fn block(&mut self, storage: &dyn Storage, file: &Opened, block: &BlockFile) -> bool {
         self.report(&file.path(storage), &block.damage);
         self.repeats.sealed(file.numbers().first, block);
@@ -192,7 +190,7 @@ impl History {
 
     fn not_read(&mut self, storage: &dyn Storage, file: &Opened, error: &Error) {
         match error.kind {
-            // Merged or removed meanwhile.
+            // The file was merged or removed meanwhile.
             error::Kind::NotFound => self.vanished = true,
             _ => {
                 self.is_passing |= !is_lasting(error);
@@ -203,7 +201,7 @@ impl History {
         }
     }
 
-    /// Takes a log of whoever reads once.
+    /// Reads a log for a one-shot reader.
     fn read_log(&mut self, storage: &dyn Storage, file: &Opened) {
         let path = file.path(storage);
         match read_open(file, &path, &mut self.repeats) {
@@ -211,7 +209,7 @@ impl History {
                 self.report(&path, &damage);
                 self.parts.extend(part);
             }
-            // A log whose header is not written yet.
+            // The header of this log is not written yet.
             Err(_) if file.length() < FRAMES_AT as u64 => (),
             Err(error) => {
                 let damage = Damage::unreadable(&path, file.length(), &error);
@@ -225,7 +223,7 @@ impl History {
         self.damage.extend(found);
     }
 
-    /// The sealed files alone, whose parts are given away.
+    /// A snapshot of the sealed files only; takes their parts out.
     pub(crate) fn take_files(&mut self) -> Snapshot {
         let files = History {
             parts: std::mem::take(&mut self.parts),
@@ -237,9 +235,9 @@ impl History {
         files.into_snapshot()
     }
 
-    /// All there is.
+    /// A snapshot of everything.
     pub(crate) fn into_snapshot(mut self) -> Snapshot {
-        // Those whose parents are all there.
+        // Drops doubtful parts whose parents are all there.
         let parts = &self.parts;
         self.doubtful.retain(|part| !is_covered_by(part, parts));
         self.parts.append(&mut self.doubtful);
@@ -251,7 +249,7 @@ impl History {
     }
 }
 
-/// Reading again leads to the same.
+/// True if reading again gives the same error.
 pub(crate) fn is_lasting(error: &Error) -> bool {
     matches!(error.kind, error::Kind::Damaged | error::Kind::Version)
 }
@@ -273,27 +271,26 @@ impl Opened {
         storage.directory().join(name)
     }
 
-    /// Its length, for messages.
+    /// Length in bytes, for messages.
     fn length(&self) -> u64 {
         self.file.bytes().unwrap_or(0)
     }
 }
 
-/// Most sealed files that who reads once holds open, the newest ones, if the
-/// process may have twice as many; older ones are opened when they are read.
-/// Only retention removes them; the files of the last days, which may be merged,
-/// are among the newest.
+/// Maximum number of sealed files that a one-shot reader holds open, the newest ones. It must be at
+/// most half of the process's limit. Older files are opened when they are read. Only retention
+/// removes those; files that may be merged are days old at most, so they are among the newest.
 const HELD_OPEN: usize = 700;
 
-/// With more files than these, several threads read their footers.
+/// With more files than this, several threads read their footers.
 const FILES_ALONE: usize = 16;
-/// Most of these threads.
+/// Maximum number of these threads.
 const THREADS: usize = 4;
-/// Footers that are read before what they say is taken over: what is held for
-/// the others in between takes memory.
+/// Number of footers that are read before they are processed. It limits the memory for unprocessed
+/// footers.
 const BATCH: usize = 4_096;
 
-/// Reads the footers of sealed files, in their order.
+/// Reads the footers of sealed files; results are in the same order.
 fn read_footers(storage: &dyn Storage, files: &[&Opened]) -> Vec<Result<(Bytes, Footer)>> {
     let read = |files: &[&Opened]| -> Vec<Result<(Bytes, Footer)>> {
         let footers = files.iter().map(|file| {
@@ -318,29 +315,29 @@ fn read_footers(storage: &dyn Storage, files: &[&Opened]) -> Vec<Result<(Bytes, 
         let mut footers = read(own);
         for (share, started) in others {
             let done = started.ok().and_then(|thread| thread.join().ok());
-            // What no thread could do is done here.
+            // If a thread did not start or panicked, this thread does its work.
             footers.extend(done.unwrap_or_else(|| read(share)));
         }
         footers
     })
 }
 
-/// The files of a directory that are open.
+/// The open files of a directory.
 #[derive(Default)]
 pub(crate) struct Files {
-    /// As the directory was listed last, in its own order.
+    /// All names at the last listing, in the directory's order.
     names: Vec<Name>,
-    /// The state of the directory before that, if it tells later changes.
+    /// Stamp of the directory before that listing, if a later change will change the stamp.
     stamp: Option<Stamp>,
-    /// The history files among them.
+    /// The history files among these names.
     listed: Vec<Listed>,
     open: HashMap<Listed, Arc<dyn ReadFile>>,
-    /// Those that are open with those of other tapes; `None` for who reads once.
+    /// The open files of all tapes; `None` for a one-shot reader.
     shared: Option<Arc<OpenFiles>>,
 }
 
 impl Files {
-    /// Files that are open among those of all tapes.
+    /// Files that share their limit with all tapes.
     pub(crate) fn shared(files: &Arc<OpenFiles>) -> Self {
         Files {
             shared: Some(files.clone()),
@@ -348,21 +345,22 @@ impl Files {
         }
     }
 
-    /// How many of the newest files are opened when they are listed.
+    /// Number of the newest files that are opened when they are listed.
     fn opened_at_once(&self) -> usize {
         let shared = self.shared.as_ref().map(|files| files.most());
         shared.unwrap_or(HELD_OPEN).min(held_open())
     }
 
-    /// A file was gone when it was read: the directory is listed twice again.
+    /// A file was gone when it was read. The next read lists the directory until two lists are
+    /// equal.
     pub(crate) fn vanished(&mut self) {
         self.names.clear();
         self.listed.clear();
         self.stamp = None;
     }
 
-    /// Whether the history files and the file `node` are those that were listed
-    /// last. A directory that did not change is not listed.
+    /// True if the history files and the file `node` are the same as at the last listing. The
+    /// directory is listed only if it has changed.
     pub(crate) fn are_still(&mut self, storage: &dyn Storage) -> Result<bool> {
         let stamp = storage.stamp();
         if stamp.is_some() && stamp == self.stamp {
@@ -377,12 +375,12 @@ impl Files {
         Ok(same)
     }
 
-    /// A file was listed last time.
+    /// True if the file was in the last listing.
     pub(crate) fn has(&self, file: &Listed) -> bool {
         self.listed.binary_search(file).is_ok()
     }
 
-    /// `None` when the file is gone.
+    /// `None` if the file is gone.
     fn file(
         &mut self,
         storage: &dyn Storage,
@@ -406,9 +404,9 @@ impl Files {
                 Ok(Some(file))
             }
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(None),
-            // The reader lacks something, not the file.
+            // The process lacks a resource; the file is not damaged.
             Err(e) if is_out_of_files(&e) => Err(Error::io("open file", &path, e)),
-            // Tried again when it is read; what fails then is damage of it alone.
+            // Opening is tried again at the first read. An error then is damage of this file only.
             Err(_) => Ok(Some(Arc::new(LaterFile(storage.opener(&name))))),
         }
     }
@@ -418,9 +416,9 @@ fn node_of(names: &[Name]) -> Option<&Name> {
     names.iter().find(|found| found.name == directory::NODE)
 }
 
-/// Opens all files before any is read: the writer seals and removes files at
-/// any time, and what is open stays readable. When one is gone, or the list
-/// was not the same before and after, the directory is listed again.
+/// Opens all files before any is read. The writer may seal and remove files at any time, and open
+/// files stay readable. If a file is gone, or if the last two lists differ, the directory is listed
+/// again.
 fn open_all(storage: &dyn Storage, files: &mut Files) -> Result<Vec<Opened>> {
     let mut attempt = 0;
     loop {
@@ -458,8 +456,8 @@ fn is_out_of_files(error: &std::io::Error) -> bool {
     lacks.contains(&error.raw_os_error())
 }
 
-/// First sequences by file and life of the sampler: frames that a later file
-/// repeats do not count in an earlier log.
+/// First sequence of each file and life of the sampler. Frames that a later file repeats do not
+/// count in an earlier log.
 #[derive(Clone, Default)]
 pub(crate) struct Repeats(Vec<(u64, u64, u64)>);
 
@@ -471,8 +469,8 @@ impl Repeats {
             .extend(frames.map(|f| (number, f.incarnation, f.first)));
     }
 
-    /// Notes the frames of a log; returns the first sequence that does not
-    /// count in it. To be called for the newest log first.
+    /// Notes the frames of a log. Returns the first sequence that does not count in it. Call it for
+    /// the newest log first.
     pub(crate) fn log(&mut self, number: u64, header: &LogHeader) -> u64 {
         let later = |r: &&(u64, u64, u64)| r.0 > number && r.1 == header.incarnation;
         let until = self.0.iter().filter(later).map(|r| r.2).min();
@@ -482,7 +480,7 @@ impl Repeats {
     }
 }
 
-/// Damage of a log, and what else is in it.
+/// The damage of a log, and its part.
 fn read_open(
     file: &Opened,
     path: &Path,
@@ -535,7 +533,7 @@ pub(crate) mod tests {
         }
     }
 
-    /// Puts a log of some frames; returns what must be seen of it.
+    /// Writes a log of some frames; returns the contents that readers must see.
     pub(crate) fn put_log(
         storage: &MemoryStorage,
         number: u64,
@@ -644,7 +642,7 @@ pub(crate) mod tests {
         }
     }
 
-    /// A directory of as many sealed files as several threads read.
+    /// A directory with enough sealed files for several threads.
     fn many_files() -> (MemoryStorage, Rows) {
         let storage = MemoryStorage::new();
         let mut expected = Rows::default();
@@ -665,7 +663,7 @@ pub(crate) mod tests {
         let (storage, expected) = many_files();
         let store = check(&storage, &expected);
         assert_eq!(store.damage(), &[]);
-        // One that cannot be read again is an error of its part alone.
+        // If one file cannot be read again, only its part has an error.
         let store = Snapshot::open_storage(&storage).unwrap();
         storage.fail_read_at(storage.reads() + 1);
         let failed = store
@@ -696,7 +694,7 @@ pub(crate) mod tests {
         let store = Snapshot::open_storage(&storage).unwrap();
         let files: Vec<_> = store.damage().iter().map(|d| d.file.clone()).collect();
         assert_eq!(files, told);
-        // What a damaged tail leads to is read all the same.
+        // Readable contents of a file with a damaged tail are still read.
         assert_eq!(store.parts(9).count(), 2 * FILES_ALONE - lost);
     }
 
@@ -743,7 +741,7 @@ pub(crate) mod tests {
         let storage = MemoryStorage::new();
         let mut first = sampler(8, Load::default());
         let whole = put_log(&storage, 3, &mut first.clone(), 30);
-        // The first log holds 20 frames; writing the last two seemed to fail.
+        // The first log has 20 frames; writing the last two seemed to fail.
         put_log(&storage, 1, &mut first.clone(), 20);
         for _ in 0..18 {
             first.frame();

@@ -1,6 +1,5 @@
-//! Reads sealed files. Opening reads tail and footer (`footer.rs`). Where the
-//! columns of groups are is read when one is asked for; columns are decoded
-//! then, and kept.
+//! Reads sealed files. Opening a file reads its tail and footer (`footer.rs`). The index and the
+//! columns are read when a column is first needed; decoded columns are kept.
 
 use crate::error::{Error, Result};
 use crate::files::storage::ReadFile;
@@ -22,41 +21,40 @@ use std::sync::{Arc, OnceLock};
 
 pub use crate::format::footer::Schemas;
 
-/// Codings of columns that are spans.
+/// Codings of columns that are stored as spans.
 const AS_SPANS: [u8; 2] = [codec::CONSTANT, codec::SPANS];
 
-/// How deep a column may be rewritten against another.
+/// Maximum number of columns that are rewritten relative to each other in a row.
 const MAX_DEPTH: u8 = 4;
 
 /// An open sealed file. Cheap to clone.
 #[derive(Clone)]
 pub struct BlockFile {
     shared: Arc<Shared>,
-    /// What was damaged when it was opened; columns say so when they are read.
+    /// Damage found when the file was opened. Unreadable columns are errors when they are read.
     pub damage: Vec<LogDamage>,
 }
 
-/// What all groups of a file share.
+/// Data that all groups of a file share.
 struct Shared {
     bytes: Bytes,
     schema: Arc<Schema>,
     identity: Identity,
-    /// But for group 0.
+    /// Without group 0.
     groups: Vec<(u32, GroupInfo)>,
-    /// Rows of the dictionaries and totals by id of the table.
+    /// Rows of the dictionaries and totals, by id of the table.
     rows: Vec<(u8, u32)>,
-    /// Checksum of the footer, which must be the same when it is read again: a
-    /// file that is opened by name may be another one.
+    /// Checksum of the footer. It must be the same when the footer is read again, because a file
+    /// opened by name may have been replaced.
     footer_crc: u32,
-    /// The chunks of a file without a valid footer, which were gathered.
+    /// The chunks gathered from a file without a valid footer.
     gathered: Option<Arc<Chunks>>,
-    /// What was gathered where the index is damaged: that took reading the
-    /// whole file.
+    /// The chunks gathered because the index is damaged. Gathering reads the whole file.
     broken_index: OnceLock<Arc<Chunks>>,
     kept: Kept,
 }
 
-/// A column that the file has: in a chunk of its own, or in a pack.
+/// A column of the file: in a chunk of its own, or in a pack.
 struct Stored {
     entry: Entry,
     pack: Option<(Arc<Pack>, Range<usize>)>,
@@ -66,18 +64,18 @@ impl BlockFile {
     /// Opens a sealed file.
     ///
     /// # Errors
-    /// It could not be read, is of a later version, or nothing of it is valid.
+    /// The file could not be read, is of a later version, or has nothing valid.
     pub fn open(file: Arc<dyn ReadFile>, path: &Path, schemas: &mut Schemas) -> Result<BlockFile> {
         let bytes = Bytes::new(file, Arc::new(path.to_path_buf()))?;
         let footer = Footer::read(&bytes)?;
         BlockFile::new(bytes, footer, schemas, Kept::default())
     }
 
-    /// The same for somebody who reads all of it and must know what is damaged
-    /// before: its index is read, too.
+    /// Same as [`BlockFile::open`], but also reads the index. Use it to read the whole file, with
+    /// its damage known before.
     ///
     /// # Errors
-    /// As of [`BlockFile::open`].
+    /// The errors of [`BlockFile::open`].
     pub fn open_whole(
         file: Arc<dyn ReadFile>,
         path: &Path,
@@ -117,12 +115,12 @@ impl BlockFile {
         })
     }
 
-    /// Who wrote it.
+    /// The node and server that wrote it.
     pub fn identity(&self) -> &Identity {
         &self.shared.identity
     }
 
-    /// The frames it was made of, by group.
+    /// The frames that each group was made of.
     pub fn frames(&self) -> impl Iterator<Item = FrameRange> {
         self.shared.groups.iter().map(|g| g.1.frames)
     }
@@ -159,8 +157,7 @@ impl BlockFile {
         })
     }
 
-    /// All chunks but the footer, in the order of the file; those of a pack are
-    /// its columns.
+    /// All chunks except the footer, in the order of the file. Packs are replaced by their columns.
     #[cfg(any(test, feature = "testing"))]
     pub(crate) fn chunks(&self) -> impl Iterator<Item = Result<(Entry, Vec<u8>)>> {
         let entries = self.shared.all().unwrap_or_default().into_iter();
@@ -173,7 +170,7 @@ impl BlockFile {
         })
     }
 
-    /// What the file says of its packs.
+    /// The entries of the file's packs.
     #[cfg(test)]
     pub(crate) fn packs(&self) -> Vec<Entry> {
         let mut all = self.shared.all().unwrap_or_default();
@@ -181,7 +178,7 @@ impl BlockFile {
         all
     }
 
-    /// Reads every chunk; returns those that are damaged.
+    /// Reads every chunk; returns the damaged ones.
     ///
     /// # Errors
     /// The file could not be read.
@@ -201,7 +198,7 @@ impl BlockFile {
     }
 }
 
-/// Damage by offset without what lies within other damage.
+/// Sorts damage by offset; drops damage within other damage.
 fn told_once(mut damage: Vec<LogDamage>) -> Vec<LogDamage> {
     let end = |d: &LogDamage| d.offset.saturating_add(d.bytes);
     damage.sort_by_key(|d| (d.offset, Reverse(end(d))));
@@ -215,7 +212,7 @@ fn told_once(mut damage: Vec<LogDamage>) -> Vec<LogDamage> {
 }
 
 impl BlockFile {
-    /// What was damaged when it was opened, and what its index tells.
+    /// Damage found when the file was opened, and damage of its index.
     fn damage_with_index(&self) -> Result<Vec<LogDamage>> {
         let mut found = self.damage.clone();
         let index = self.shared.index()?;
@@ -224,7 +221,7 @@ impl BlockFile {
         Ok(told_once(found))
     }
 
-    /// What a damaged chunk held, and of which time.
+    /// Description of a damaged chunk: its contents and time.
     fn damage_of_chunk(&self, entry: &Entry, error: &Error) -> LogDamage {
         let schema = &self.shared.schema;
         let table = schema.index_of_id(entry.table).map(|t| &schema.tables[t]);
@@ -255,8 +252,8 @@ impl BlockFile {
 }
 
 impl Shared {
-    /// What the footer says of chunks. It is read again when it is needed:
-    /// among many files most are not asked.
+    /// The chunks in the footer. The footer is read again when it is needed: most of many files are
+    /// never queried.
     fn footer_chunks(&self) -> Result<Arc<Chunks>> {
         if let Some(known) = &self.gathered {
             return Ok(known.clone());
@@ -279,7 +276,7 @@ impl Shared {
         }
     }
 
-    /// What the index says of chunks; nothing where there is none.
+    /// The chunks in the index; empty if the file has none.
     fn index(&self) -> Result<Arc<Chunks>> {
         if let Some(known) = self.broken_index.get() {
             return Ok(known.clone());
@@ -305,7 +302,7 @@ impl Shared {
         Ok(self.broken_index.get_or_init(|| chunks).clone())
     }
 
-    /// What is known of all chunks but the footer, in the order of the file.
+    /// The entries of all chunks except the footer, in the order of the file.
     fn all(&self) -> Result<Vec<Entry>> {
         let mut all = self.footer_chunks()?.entries().to_vec();
         all.extend(self.index()?.entries());
@@ -313,7 +310,7 @@ impl Shared {
         Ok(all)
     }
 
-    /// The chunk of a kind at a place; of several the last counts.
+    /// The chunk of a kind at a place; the last one if there are several.
     fn chunk(&self, kind: u8, key: Key) -> Result<Option<Entry>> {
         let own = self.footer_chunks()?.find(kind, key);
         if own.is_some() || key.0 == 0 {
@@ -322,7 +319,7 @@ impl Shared {
         Ok(self.index()?.find(kind, key))
     }
 
-    /// A column; one that is not there is left out or lost.
+    /// A column; `None` if it was left out. A lost column is an error.
     fn column(&self, key: Key) -> Result<Option<Stored>> {
         if let Some(entry) = self.chunk(COLUMN, key)? {
             return Ok(Some(Stored { entry, pack: None }));
@@ -347,7 +344,7 @@ impl Shared {
         Ok(None)
     }
 
-    /// A pack of a group by number, kept when it was read.
+    /// A pack by group and number.
     fn pack(&self, key: (u32, u8)) -> Result<Option<Arc<Pack>>> {
         if let Some(known) = self.kept.pack(key) {
             return Ok(Some(known));
@@ -359,7 +356,7 @@ impl Shared {
         self.kept.pack_or(key, read).map(Some)
     }
 
-    /// Data of a column as it is coded.
+    /// The coded data of a column.
     fn data(&self, stored: &Stored) -> Result<Vec<u8>> {
         match &stored.pack {
             Some((pack, range)) => Ok(pack.data(range.clone()).to_vec()),
@@ -367,8 +364,8 @@ impl Shared {
         }
     }
 
-    /// A column that was not found, nor its pack where one is missing, may have
-    /// been in damaged bytes.
+    /// Fails if a column that was not found may have been in damaged bytes, or in a missing pack
+    /// that was.
     fn check_lost(&self, key: Key, missing_pack: Option<u8>) -> Result<()> {
         let index = match key.0 {
             0 => None,
@@ -406,7 +403,7 @@ impl Shared {
 /// The columns of a group and of the dictionaries.
 struct GroupSource {
     shared: Arc<Shared>,
-    /// Of the group.
+    /// Index of the group.
     index: usize,
 }
 
@@ -420,7 +417,7 @@ impl GroupSource {
         &self.shared.groups[self.index]
     }
 
-    /// Group that holds a table, and its rows.
+    /// The group that contains a table, and its number of rows.
     fn place(&self, id: u8) -> (u32, usize) {
         let (number, group) = self.group();
         match rows_of(&group.rows, id) {
@@ -435,7 +432,7 @@ impl GroupSource {
         Some((group, def.id, def.columns.get(column)?.id))
     }
 
-    /// An error of a table's column, with the group it belongs to.
+    /// Adds the group of a column to its error.
     fn placed(&self, table: usize, error: Error) -> Error {
         let def = self.shared.schema.tables.get(table);
         let group = def.map_or(0, |def| self.place(def.id).0);
@@ -466,7 +463,7 @@ impl GroupSource {
         shared.kept.ints_or(key, depth, read).map(Some)
     }
 
-    /// Some rows of a column that is not kept.
+    /// A range of rows of a column. The decoded rows are not kept.
     fn some(&self, table: usize, column: usize, rows: Range<usize>) -> Result<Option<Column>> {
         let Some(key) = self.key(table, column) else {
             return Ok(None);
@@ -488,7 +485,7 @@ impl GroupSource {
         self.read((table, column), &stored, decode).map(Some)
     }
 
-    /// Reads a column that the file has; errors tell where it is.
+    /// Reads a column; errors have its file and offset.
     fn read(
         &self,
         (table, column): (usize, usize),
@@ -512,8 +509,8 @@ impl GroupSource {
         }
     }
 
-    /// Data and rows of a column in one of some codings, with the coding before
-    /// it.
+    /// The coding byte and data of a column, with its number of rows. `None` unless it has one of
+    /// these codings.
     fn coded(&self, table: usize, column: usize, codings: &[u8]) -> Option<(Vec<u8>, usize)> {
         let stored = self.shared.column(self.key(table, column)?).ok()??;
         let entry = &stored.entry;
@@ -562,7 +559,7 @@ impl GroupSource {
         }
     }
 
-    /// A column this one was rewritten against; zeros when it is left out.
+    /// The base of a rewritten column; zeros if it is left out.
     fn base(&self, table: usize, column: usize, depth: u8) -> Result<Column> {
         if depth >= MAX_DEPTH {
             return Err(Error::damaged("column that is rewritten against itself"));
@@ -571,14 +568,14 @@ impl GroupSource {
         Ok(found.unwrap_or_else(|| Column(Arc::new(vec![0; self.rows(table)]))))
     }
 
-    /// Table and column that data begins with.
+    /// Table and column of the base, from the begin of the data.
     fn base_place(&self, data: &[u8]) -> Option<(usize, usize)> {
         let schema = &self.shared.schema;
         let table = schema.index_of_id(*data.first()?)?;
         Some((table, schema.tables[table].index_of_id(*data.get(1)?)?))
     }
 
-    /// Adds the chunks that reading a column takes.
+    /// Adds the chunks that reading a column needs.
     fn add_chunks(
         &self,
         (table, column): (usize, usize),

@@ -1,5 +1,5 @@
-//! What questions are asked of: the history of a directory at one moment, as
-//! parts of every node in order of ticks, and what is damaged.
+//! The state of a directory's history at one moment, which answers questions: the parts of every
+//! node in order of ticks, and the damage.
 
 use crate::error::{Error, Kind};
 use crate::format::log::LogDamage;
@@ -18,69 +18,68 @@ pub struct NodeInfo {
     pub system_identifier: u64,
     /// Timeline in its newest part.
     pub timeline: u32,
-    /// Least slot time in ms.
+    /// First slot time in ms.
     pub first_ms: i64,
-    /// Greatest slot time in ms.
+    /// Last slot time in ms.
     pub last_ms: i64,
     /// Number of parts.
     pub parts: usize,
 }
 
-/// Bytes that could not be read. The rest of the file was.
+/// Bytes that could not be read. The rest of the file was read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Damage {
     /// The file.
     pub file: PathBuf,
-    /// Where the damage begins.
+    /// Offset of the damage in the file.
     pub offset: u64,
-    /// How many bytes were skipped.
+    /// Number of skipped bytes.
     pub bytes: u64,
-    /// Slot time of the last tick before it, ms, if there is one.
+    /// Slot time of the last tick before it in ms, if there is one.
     pub since_ms: Option<i64>,
-    /// Slot time of the first tick after it, ms, if there is one.
+    /// Slot time of the first tick after it in ms, if there is one.
     pub until_ms: Option<i64>,
-    /// What is wrong.
+    /// The damage, in words.
     pub reason: String,
-    /// Nothing is wrong: a later version of the program wrote the file.
+    /// True if the file is not damaged, but written by a later version of the program.
     pub of_later_version: bool,
-    /// Nothing of the file could be read.
+    /// True if nothing of the file could be read.
     pub whole: bool,
 }
 
-/// The history of a directory at one moment. It does not change: what is
-/// written later, another snapshot has. Cheap to clone, usable from several
-/// threads.
+/// The history of a directory at one moment. It never changes; later history is in other snapshots.
+/// Cheap to clone, usable from several threads.
 #[derive(Clone, Default)]
 pub struct Snapshot {
     nodes: BTreeMap<u64, Parts>,
     pub(crate) damage: Vec<Damage>,
     pub(crate) own_node: Option<u64>,
     pub(crate) apart: Vec<u64>,
-    /// The nodes there were before parts were left out.
+    /// The nodes before parts were left out.
     all_nodes: Option<Vec<NodeInfo>>,
 }
 
-/// The parts of a node by ascending ticks, those of logs that are followed
-/// last: the others are shared by the snapshots that have the same files.
+/// The parts of a node in ascending order of ticks. Parts of followed logs come last; snapshots
+/// with the same files share all other parts.
 #[derive(Clone, Default)]
 struct Parts {
     sealed: Arc<Sealed>,
     live: Vec<Part>,
 }
 
-/// Parts of files, and of which times they are, looked through once.
+/// Parts of files, and their times once these are known.
 #[derive(Clone, Default)]
 struct Sealed {
     parts: Vec<Part>,
     times: OnceLock<Times>,
 }
 
-/// Of which slot times parts are, ms: the least and the greatest.
+/// First and last slot time of the parts, in ms.
 #[derive(Clone, Copy, Default)]
 struct Times {
-    /// Of all parts; `None` without parts.
+    /// Times of all parts; `None` without parts.
     all: Option<(i64, i64)>,
-    /// Of parts with ticks.
+    /// Times of the parts with ticks.
     with_ticks: Option<(i64, i64)>,
 }
 
@@ -129,15 +128,15 @@ impl Parts {
         of_files.and(Times::of(&self.live))
     }
 
-    /// All of them, to be changed in this snapshot alone.
+    /// All parts, for changes in this snapshot only.
     fn lists(&mut self) -> [&mut Vec<Part>; 2] {
         let sealed = Arc::make_mut(&mut self.sealed);
         sealed.times = OnceLock::new();
         [&mut sealed.parts, &mut self.live]
     }
 
-    /// Ticks from here on come after all others; none when a part without
-    /// ticks is the last.
+    /// Larger tick numbers come after all parts. Without ticks in the last part, there are no
+    /// larger ones.
     fn end(&self) -> u64 {
         let last = self.last();
         last.map_or(0, |part| match has_ticks(part) {
@@ -148,21 +147,21 @@ impl Parts {
 }
 
 impl Snapshot {
-    /// A snapshot of parts that are in memory.
+    /// A snapshot of parts in memory.
     pub fn from_parts(parts: impl IntoIterator<Item = Part>) -> Self {
         let mut snapshot = Snapshot::default();
         snapshot.take(parts.into_iter().collect());
         snapshot
     }
 
-    /// The parts of sealed files alone, each tick once.
+    /// A snapshot of sealed files' parts. Each tick counts once.
     pub(crate) fn of_files(parts: Vec<Part>) -> Self {
         Snapshot::from_parts(drop_covered(parts))
     }
 
     fn take(&mut self, mut parts: Vec<Part>) {
         parts.sort_by_key(|part| (part.node(), part.first_tick()));
-        // Mostly there is one node: its parts are not moved.
+        // Usually there is one node, and its parts are not moved.
         while let Some(node) = parts.last().map(Part::node) {
             let first = parts.partition_point(|part| part.node() < node);
             let of_node = match first {
@@ -176,8 +175,8 @@ impl Snapshot {
         }
     }
 
-    /// The same with the parts of logs. Mostly they begin where the files end;
-    /// otherwise all are looked through.
+    /// The same snapshot with the parts of logs. Usually logs begin after the end of the files;
+    /// otherwise all parts are sorted again.
     pub(crate) fn with_logs(&self, mut logs: Vec<Part>) -> Snapshot {
         logs.sort_by_key(|part| (part.node(), part.first_tick()));
         let mut snapshot = self.clone();
@@ -202,7 +201,7 @@ impl Snapshot {
         snapshot
     }
 
-    /// The nodes, the one with the newest tick first.
+    /// The nodes; the node with the newest tick comes first.
     pub fn nodes(&self) -> Vec<NodeInfo> {
         if let Some(all) = &self.all_nodes {
             return all.clone();
@@ -212,24 +211,23 @@ impl Snapshot {
         nodes
     }
 
-    /// Least and greatest slot time of a node's ticks, ms.
+    /// First and last slot time of a node's ticks in ms.
     pub(crate) fn times(&self, node: u64) -> Option<(i64, i64)> {
         self.nodes.get(&node)?.times().with_ticks
     }
 
-    /// The node the directory itself belongs to, when it says so.
+    /// The node of the directory, if its file `node` is there.
     pub fn own_node(&self) -> Option<u64> {
         self.own_node
     }
 
-    /// Nodes of other servers, whose histories were copied.
+    /// Nodes of other servers, whose histories were copied into this directory.
     pub fn apart(&self) -> &[u64] {
         &self.apart
     }
 
-    /// Names of roles with another OID are null from now on, so that a role
-    /// does not see what a dropped one of its name did. Rows without an OID
-    /// keep theirs.
+    /// Makes names of roles with another OID null, so that a role does not see sessions of a
+    /// dropped role that had the same name. Rows without an OID keep their names.
     pub fn hide_other_roles(&mut self, oid: i64) {
         let mut known: Option<(Arc<Schema>, Arc<[RoleColumn]>)> = None;
         for part in self.nodes.values_mut().flat_map(Parts::lists).flatten() {
@@ -245,8 +243,7 @@ impl Snapshot {
         }
     }
 
-    /// Leaves out parts; returns what they were. Nodes stay known, so that the
-    /// same ones answer.
+    /// Leaves out parts and returns them. Nodes stay known, so that the same nodes answer.
     pub(crate) fn leave_out(&mut self, is_left_out: impl Fn(&Part) -> bool) -> Vec<PartInfo> {
         self.all_nodes = Some(self.nodes());
         let lists = self.nodes.values_mut().flat_map(Parts::lists);
@@ -254,23 +251,23 @@ impl Snapshot {
         left_out.map(|part| part.info().clone()).collect()
     }
 
-    /// The parts of a node by ascending ticks; none for an unknown one.
+    /// The parts of a node in ascending order of ticks; none for an unknown node.
     pub fn parts(&self, node: u64) -> impl Iterator<Item = &Part> {
         self.nodes.get(&node).into_iter().flat_map(Parts::iter)
     }
 
-    /// What could not be read when the history was opened.
+    /// Damage found when the history was opened.
     pub fn damage(&self) -> &[Damage] {
         &self.damage
     }
 
-    /// What was found since then, when columns were asked for, and took nothing
-    /// away.
+    /// Damage found later, while columns were read, that did not prevent reading.
     pub fn later_damage(&self) -> Vec<Damage> {
         let parts = self.nodes.values().flat_map(Parts::iter);
         let found = parts.filter_map(|p| Some(Damage::of_file(&p.info().file, &p.damage()?)));
         let mut found: Vec<Damage> = found.collect();
-        // All groups of a file tell the same; those of another may lie between.
+        // All groups of a file report the same damage, and groups of other files may lie between
+        // them.
         found.sort_by(|a, b| (&a.file, a.offset).cmp(&(&b.file, b.offset)));
         found.dedup();
         found
@@ -291,7 +288,7 @@ impl Damage {
         }
     }
 
-    /// A file of so many bytes that could not be read.
+    /// A file of `bytes` bytes that could not be read.
     pub(crate) fn unreadable(path: &Path, bytes: u64, error: &Error) -> Self {
         Damage {
             file: path.to_path_buf(),
@@ -305,7 +302,7 @@ impl Damage {
         }
     }
 
-    /// The damage that an error of reading a part's column stands for.
+    /// The damage behind an error of reading a part's column.
     pub fn of_part(part: &Part, error: &Error) -> Self {
         let info = part.info();
         Damage {
@@ -324,19 +321,18 @@ impl Damage {
     }
 }
 
-/// Others begin and end where the part does: the writer removes what it has
-/// merged in order.
+/// True if other parts begin and end where this part does. This suffices, because the writer
+/// removes merged files in order.
 pub(crate) fn is_covered_by(part: &Part, others: &[Part]) -> bool {
     let mut of_node = others.iter().filter(|o| o.node() == part.node());
     of_node.clone().any(|o| o.first_tick() == part.first_tick())
         && of_node.any(|o| o.last_tick() == part.last_tick())
 }
 
-/// Leaves out parts whose ticks lie within those of another part of the node,
-/// which was made of them; of two alike the first stays. Parts without ticks
-/// stay.
+/// Drops parts whose ticks lie within another part of the node, which was made of them. If two are
+/// equal, the first stays. Parts without ticks stay.
 fn drop_covered(mut parts: Vec<Part>) -> Vec<Part> {
-    // Larger before what it covers.
+    // Sorts a larger part before the parts that it covers.
     parts.sort_by_key(|p| (p.node(), p.first_tick(), std::cmp::Reverse(p.last_tick())));
     let mut covered: Option<(u64, u64)> = None;
     parts.retain(|p| {

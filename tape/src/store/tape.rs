@@ -1,6 +1,5 @@
-//! A history directory that is asked again and again. [`Tape::refresh`] finds
-//! what was written since: of sealed files it keeps what it knows, and logs are
-//! followed.
+//! A history directory for repeat callers. [`Tape::refresh`] finds new history: sealed files that
+//! are known stay as they are, and logs are followed.
 
 use crate::error::Result;
 use crate::files::storage::{OsStorage, Storage};
@@ -19,27 +18,27 @@ pub struct Tape {
     shared: Shared,
 }
 
-/// What is known of the directory.
+/// The known contents of the directory.
 #[derive(Default)]
 struct State {
     files: Files,
     known: Known,
-    /// Of sealed files; its parts are in `sealed` unless some are doubtful.
+    /// Contents of the sealed files. Their parts are in `sealed` unless some are doubtful.
     history: History,
     sealed: Snapshot,
-    /// Logs, the newest first.
+    /// Logs, newest first.
     logs: Vec<Live>,
     snapshot: Option<Arc<Snapshot>>,
 }
 
 impl Tape {
-    /// A directory that is there. Nothing is read before the first refresh.
-    /// Columns that questions decode are kept in `shared`.
+    /// A tape of an existing directory. Nothing is read before the first refresh. `shared` keeps
+    /// decoded columns.
     pub fn open(directory: &Path, shared: &Shared) -> Self {
         Tape::of_storage(Arc::new(OsStorage::new(directory)), shared)
     }
 
-    /// The same of a storage.
+    /// Same as [`Tape::open`], for a storage.
     pub fn of_storage(storage: Arc<dyn Storage>, shared: &Shared) -> Self {
         Tape {
             storage,
@@ -50,7 +49,7 @@ impl Tape {
 
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(|poisoned| {
-            // What was begun when a thread panicked is read again.
+            // A thread panicked, so the state may be incomplete: it is read again.
             let mut state = poisoned.into_inner();
             *state = State::new(&self.shared);
             self.state.clear_poison();
@@ -58,8 +57,8 @@ impl Tape {
         })
     }
 
-    /// The history at this moment: the same snapshot as before when nothing was
-    /// written. Older ones stay as they are, and can be asked.
+    /// The present history: the same snapshot as before if nothing was written. Older snapshots do
+    /// not change and can still be used.
     ///
     /// # Errors
     /// The directory does not exist or could not be read. A later call tries
@@ -87,7 +86,7 @@ impl State {
     fn refresh(&mut self, storage: &dyn Storage) -> Result<Arc<Snapshot>> {
         for _ in 1..ATTEMPTS {
             self.find(storage)?;
-            // One that was sealed meanwhile is not open any more.
+            // A log that was sealed meanwhile cannot be opened any more.
             if !self.logs.iter().any(Live::is_gone) {
                 break;
             }
@@ -101,8 +100,8 @@ impl State {
         Ok(snapshot)
     }
 
-    /// Lists the files, reads those that are new, and follows the logs. There is
-    /// no snapshot any more when anything is not as it was.
+    /// Lists the files, reads new ones, and follows the logs. If anything has changed, there is no
+    /// snapshot afterwards.
     fn find(&mut self, storage: &dyn Storage) -> Result<()> {
         let is_known = self.snapshot.is_some() && !self.history.is_passing;
         if !is_known || !self.files.are_still(storage)? {
@@ -120,7 +119,7 @@ impl State {
         Ok(())
     }
 
-    /// Reads the sealed files that are new, and begins to follow logs that are.
+    /// Reads new sealed files, and starts to follow new logs.
     fn read_files(&mut self, storage: &dyn Storage) -> Result<()> {
         let mut history = History::read(storage, &mut self.files, &mut self.known)?;
         self.known.blocks.retain(|listed, _| self.files.has(listed));
