@@ -1,4 +1,4 @@
-//! Makes Rust of the lists of `catalog/`: `src/catalog.rs` includes it.
+//! Converts the lists of `catalog/` to Rust; `src/catalog.rs` includes the result.
 
 #[path = "../catalog/lists.rs"]
 mod lists;
@@ -21,7 +21,7 @@ fn main() {
     std::fs::write(&out, code(&lists)).unwrap_or_else(|error| panic!("{error}"));
 }
 
-/// The lists as Rust.
+/// The lists as Rust code.
 fn code(lists: &Lists) -> String {
     let mut code = String::from("static TABLES: &[(u8, &str)] = &[\n");
     for table in &lists.tables {
@@ -55,7 +55,7 @@ fn column_code(column: &Column) -> String {
     )
 }
 
-/// `TIME_US` is `TimeUs` in Rust.
+/// `TIME_US` becomes `TimeUs`.
 fn variant(word: &str) -> String {
     if word == "DIM" {
         return "Dimension".to_string();

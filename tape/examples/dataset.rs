@@ -1,16 +1,19 @@
-//! Made-up days of session samples as CSV for `tacho import sessions -`; the
-//! same arguments give the same bytes:
+//! Random days of session samples as CSV for `tacho import sessions -`. The same arguments give
+//! the same bytes:
 //! `dataset uniform|skewed|churn [--ages] [--hours N] [--seed N]`.
 //!
-//! uniform: 50 sessions active at every second, each sample any of 21 wait
-//! events and any of 200 random query ids, independent of the one before: the
-//! worst there is for compression (12.04 bits of entropy a sample).
-//! skewed: 120 clients by a daily curve, queries by Zipf's law, executions of
-//! many ticks, a pile-up behind one lock every two hours, reconnections, all
-//! columns.
-//! churn: ten samples a second, each of a backend of its own; 5,000 query ids
-//! an hour, 200 applications.
+//! uniform: 50 sessions active at every second. Each sample has one of 21 wait events and one of
+//! 200 random query ids, independent of the sample before. This is the worst case for compression
+//! (12.04 bits of entropy a sample).
+//!
+//! skewed: 120 clients by a daily curve, queries by Zipf's law, executions of many ticks, a pile-up
+//! behind one lock every two hours, reconnections, all columns.
+//!
+//! churn: ten samples a second, each of a backend of its own; 5,000 query ids an hour, 200
+//! applications.
+//!
 //! --ages adds query_start, xact_start and state_change.
+//!
 //! --seed makes another day of the same kind: other query ids, other draws.
 
 use std::io::{self, BufWriter, Write};
@@ -67,7 +70,7 @@ fn number(args: &[String], name: &str) -> Option<i64> {
     args.get(at + 1)?.parse().ok()
 }
 
-/// A moment as the import reads it.
+/// A point in time as the import reads it.
 struct Time(i64);
 
 impl std::fmt::Display for Time {
@@ -114,8 +117,8 @@ fn uniform(mut random: Random, out: &mut impl Write, ticks: i64, ages: bool) -> 
             let query = queries[random.below(200) as usize];
             write!(out, "{time},{},{class},{event},{query}", 1_000 + session)?;
             if ages {
-                // A query of any age below the interval; half of them begin
-                // their transaction.
+                // A query with any age below the interval. Half of the queries begin their
+                // transaction.
                 let query = now - random.below(1_000) as i64;
                 let xact = query - random.below(2) as i64 * random.below(1_000) as i64;
                 let (query, xact) = (Time(query), Time(xact));
@@ -157,14 +160,14 @@ fn churn(mut random: Random, out: &mut impl Write, ticks: i64) -> io::Result<()>
 const CLIENTS: usize = 120;
 const STATEMENTS: usize = 2_000;
 
-/// A connection and what it is doing.
+/// A connection and its current activity.
 #[derive(Clone, Default)]
 struct Client {
     pid: u64,
     start_ms: i64,
     application: usize,
     user: usize,
-    /// Ticks until it ends what it is doing; 0 = between two things.
+    /// Ticks until its activity ends; 0 = between two activities.
     left: u64,
     active: bool,
     in_transaction: bool,
@@ -223,14 +226,14 @@ impl Skewed {
         Ok(())
     }
 
-    /// Per mille of the clients that are busy: a day with a noon and a night.
+    /// Busy clients per mille: a day with a noon and a night.
     fn busy(tick: i64) -> u64 {
         let minute = tick / 60 % 1_440;
         let from_noon = (minute - 780).unsigned_abs();
         60 + 180 * (720u64.saturating_sub(from_noon)) / 720
     }
 
-    /// Five minutes every two hours half of the clients wait for one lock.
+    /// True for five minutes every two hours, when half of the clients wait for one lock.
     fn storm(tick: i64) -> bool {
         tick % 7_200 >= 6_900
     }

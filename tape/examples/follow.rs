@@ -1,10 +1,10 @@
-//! Measures how long after a tick was written a reader that follows a tape sees it:
-//! `follow DIR [SECONDS]` refreshes a tape that is being written and asks for the
-//! samples that are new, again and again. Each tick must have samples: somebody is at
-//! work all the time. Prints how many ticks there were, how many numbers between them
-//! had no rows, as slots without a tick have none, and ms from the last write in the
-//! directory to the rows; below a second the sampler writes the ticks of a second at
-//! once.
+//! Measures the time from the write of a tick until a reader that follows the tape sees it:
+//! `follow DIR [SECONDS]` refreshes a tape that is being written and asks for new samples, again
+//! and again. Each tick must have samples, so at least one session must always be active.
+//!
+//! Prints the number of ticks, the number of tick numbers between them without rows (slots without
+//! a tick have none), and ms from the last write in the directory to the rows. Below a second the
+//! sampler writes all ticks of a second at once.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -13,7 +13,7 @@ use tacho_tape::catalog::samples;
 use tacho_tape::query::{Context, QueryResult, Samples};
 use tacho_tape::{Shared, Tape};
 
-/// Between two looks.
+/// Pause between two looks.
 const PAUSE: Duration = Duration::from_millis(2);
 const SECOND: i64 = 1_000_000;
 
@@ -57,14 +57,14 @@ fn us(time: SystemTime) -> i64 {
     since.map_or(0, |since| since.as_micros() as i64)
 }
 
-/// When a file was written last.
+/// Time of the last write to a file.
 fn written_us(directory: &str) -> i64 {
     let files = std::fs::read_dir(directory).into_iter().flatten().flatten();
     let written = files.filter_map(|file| file.metadata().ok()?.modified().ok());
     written.map(us).max().unwrap_or(0)
 }
 
-/// Of each tick by its number, how long after it was written it was seen, µs.
+/// Reports, from each tick's number and its delay in µs.
 fn told(seen: BTreeMap<i64, i64>) -> String {
     let (Some(first), Some(last)) = (seen.keys().next(), seen.keys().last()) else {
         return "no tick was seen".to_string();

@@ -1,4 +1,4 @@
-//! Writes frames of made-up load to standard output, for a writer to take:
+//! Writes frames of random load to standard output, for a writer:
 //! `frames [SESSIONS [FRAMES]] | tacho tape-writer --directory DIR`.
 
 use std::io::Write;

@@ -1,7 +1,7 @@
-//! A day of one recorded hour: `played DIR` keeps the six sealed files of an hour
-//! that a directory begins with, plays them 24 times with new times, the last time
-//! as they are, and merges all into one file. Prints the bytes of the hour's files,
-//! of their copies and of the merged one. Then: `tacho inspect --sizes DIR`.
+//! Makes a day from one recorded hour. `played DIR` keeps the six sealed files of an hour at the
+//! begin of a directory and repeats them 24 times with new times; the last repetition has the
+//! original times. It merges all into one file. Prints the length in bytes of the hour's files, of
+//! their copies and of the merged file. Then: `tacho inspect --sizes DIR`.
 
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
@@ -41,7 +41,7 @@ fn main() -> tacho_tape::Result<()> {
     Ok(())
 }
 
-/// Bytes of the history files of a directory.
+/// Length of a directory's history files in bytes.
 fn bytes(storage: &OsStorage) -> tacho_tape::Result<u64> {
     list(storage)?.iter().try_fold(0, |sum, file| {
         let path = storage.directory().join(file.name());

@@ -1,6 +1,5 @@
-//! Measures what a refresh takes: `refresh DIR [DAYS]` makes a directory of a
-//! year and a log, and prints µs of refreshes with nothing new and with one
-//! tick more.
+//! Measures the time of a refresh. `refresh DIR [DAYS]` makes a directory of a year and a log, and
+//! prints µs of refreshes without new history and with one new tick.
 
 use std::io::Write;
 use std::path::Path;
@@ -15,7 +14,7 @@ use tacho_tape::write::merge::{MergeJob, merge};
 use tacho_tape::write::seal::seal_log;
 use tacho_tape::{Error, Identity, Result, Shared, Tape};
 
-/// Ticks a log of the year has, one a minute.
+/// Number of ticks in a log of the year, one a minute.
 const LOG_TICKS: u64 = 60;
 const DAY_TICKS: u64 = 24 * LOG_TICKS;
 
@@ -45,7 +44,7 @@ fn main() -> Result<()> {
         Ok(begin.elapsed().as_secs_f64() * 1e6)
     };
     println!("first: {:.0} µs", refresh()?);
-    // A directory that changed a moment ago is listed by every refresh.
+    // If a directory changed a moment ago, every refresh lists it.
     std::thread::sleep(std::time::Duration::from_millis(2_500));
     println!("second: {:.0} µs", refresh()?);
     let (mut nothing, mut tick) = (Vec::new(), Vec::new());
@@ -92,7 +91,7 @@ fn write(path: &Path, bytes: &[u8]) -> Result<()> {
     done.map_err(|e| Error::io("write file", path, e))
 }
 
-/// A day of 24 groups, again and again.
+/// A day of 24 groups, repeated.
 fn year(directory: &Path, storage: &OsStorage, days: u64) -> Result<()> {
     let load = Load {
         interval_ms: 60_000,

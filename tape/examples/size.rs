@@ -1,5 +1,5 @@
-//! Bytes per session-sample in logs, blocks and day files, and speed of
-//! sealing and merging, for made-up load, as Markdown:
+//! Bytes per session-sample in logs, blocks and day files, and speed of sealing and merging, for
+//! random load, as Markdown:
 //! `cargo run --release -p tacho-tape --features testing --example size [NAME]`.
 //! Speed is rows per second of CPU time.
 
@@ -63,8 +63,7 @@ fn cpu_seconds() -> f64 {
     ns.unwrap_or(f64::NAN) / 1e9
 }
 
-/// Logs of some frames each, sealed and merged; with an argument, only if the
-/// name has it.
+/// Seals and merges logs with `frames` frames each. With an argument, only if the name contains it.
 fn measure(name: &str, load: Load, logs: u64, frames: usize) -> tacho_tape::Result<()> {
     if std::env::args().nth(1).is_some_and(|a| !name.contains(&a)) {
         return Ok(());

@@ -1,12 +1,10 @@
-//! A made-up day of statistics of statements, as CSV for `tacho import
-//! statements -`, and what it becomes when it is old:
-//! `statements day [ENTRIES]`, `statements thin DIR MINUTES`.
+//! A random day of statistics of statements as CSV for `tacho import statements -`, and the same
+//! day after thinning: `statements day [ENTRIES]`, `statements thin DIR MINUTES`.
 //!
-//! Executions follow Zipf's law and a daily curve, so often that in a minute
-//! half of the entries have none; which half is by chance. Time, CPU, blocks
-//! and histogram of each minute vary by themselves. The same arguments give
-//! the same bytes. `thin` writes the day file of a directory anew as the writer
-//! does when it is older than a tier.
+//! Executions follow Zipf's law and a daily curve. Their number is such that in a minute a random
+//! half of the entries have none. Time, CPU, blocks and histogram of each minute vary
+//! independently. The same arguments give the same bytes. `thin` rewrites the day file of a
+//! directory as the writer does when the file is older than a tier.
 
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
@@ -23,18 +21,18 @@ shared_blks_dirtied,shared_blks_written,temp_blks_read,temp_blks_written,shared_
 wal_records,wal_fpi,wal_bytes,user_time,system_time,run_queue_time,read_bytes,minor_faults,\
 voluntary_switches,involuntary_switches,n_sampled,errors";
 
-/// What tells one entry from others, and what one execution costs.
+/// An entry, and the cost of one of its executions.
 struct Entry {
     query_id: i64,
     user: u64,
     database: u64,
     /// Executions a minute.
     rate: f64,
-    /// In µs.
+    /// Mean time in µs.
     mean: f64,
     rows: u64,
     blocks: u64,
-    /// Of a hundred blocks.
+    /// Number of blocks that are read, of a hundred.
     read: u64,
     writes: bool,
     sorts: bool,
@@ -44,12 +42,12 @@ fn share(random: &mut Random) -> f64 {
     random.below(1 << 53) as f64 / (1_u64 << 53) as f64
 }
 
-/// About a normal distribution of mean 0 and deviation 1.
+/// Approximates a normal distribution with mean 0 and deviation 1.
 fn normal(random: &mut Random) -> f64 {
     (0..12).map(|_| share(random)).sum::<f64>() - 6.0
 }
 
-/// How often something happens that is expected so often.
+/// A random number of events whose expected number is `expected`.
 fn happens(random: &mut Random, expected: f64) -> u64 {
     if expected > 50.0 {
         return (expected + normal(random) * expected.sqrt()).max(0.0) as u64;
@@ -62,8 +60,8 @@ fn happens(random: &mut Random, expected: f64) -> u64 {
     n
 }
 
-/// The share of a sum that belongs to the most frequent, so that half of the
-/// entries are expected to be idle in a minute.
+/// The rate of the most frequent entry. With it, half of the entries are expected to be idle in a
+/// minute.
 fn busiest(entries: usize) -> f64 {
     let idle = |c: f64| (1..=entries).map(|i| (-c / i as f64).exp()).sum::<f64>();
     let (mut low, mut high) = (0.0, 10.0 * entries as f64);
@@ -95,11 +93,11 @@ fn entries(random: &mut Random, n: usize) -> Vec<Entry> {
     (0..n).map(entry).collect()
 }
 
-/// One row: what an entry counted in a minute. Times are in 10 µs.
+/// One row: the counts of an entry in a minute. Times are in units of 10 µs.
 fn row(random: &mut Random, entry: &Entry, calls: u64) -> (Vec<u64>, [u64; BUCKETS]) {
     let mut histogram = [0; BUCKETS];
     let (mut total, mut square) = (0.0, 0.0);
-    // Of many calls each drawn one stands for several.
+    // At most 64 executions are drawn; each stands for several if there are more.
     let draws = calls.min(64);
     for draw in 0..draws {
         let stands_for = calls / draws + u64::from(draw < calls % draws);

@@ -1,5 +1,5 @@
-//! Makes a year that ends with an imported day: `year DIR [DAYS]` replaces the
-//! only history file of a directory by copies, one a day.
+//! Makes a year that ends with an imported day. `year DIR [DAYS]` replaces the only history file of
+//! a directory by copies, one for each day.
 
 use std::path::Path;
 use tacho_tape::files::storage::OsStorage;

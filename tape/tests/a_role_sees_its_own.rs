@@ -1,4 +1,4 @@
-//! A role that was dropped and made again is another role.
+//! A role that was dropped and created again is another role.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 use std::sync::Arc;
@@ -19,8 +19,8 @@ impl Sink for Count {
     }
 }
 
-/// Samples that `app` sees: one each of a role 10, a role 11 and one whose
-/// OID nobody knows, all of that name.
+/// Number of samples that role `app` sees. There is one each of a role 10, a role 11 and a role
+/// without an OID, all with this name.
 fn seen_by(oid: Option<i64>) -> usize {
     let catalog = tacho_tape::catalog::samples();
     let mut builder = PartBuilder::new(Arc::new(catalog.clone().with_runs())).unwrap();

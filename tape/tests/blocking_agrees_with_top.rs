@@ -1,5 +1,5 @@
-//! The seconds of `blocking` are those that `top` counts as waits for locks,
-//! wherever a part ends, also where nobody was seen to block.
+//! The seconds of `blocking` equal the seconds of lock waits in `top`, wherever a part ends, and
+//! also for waits without a known blocker.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 use proptest::prelude::*;
@@ -9,24 +9,24 @@ use tacho_tape::testing::{Arguments, run};
 use tacho_tape::{Identity, PartBuilder, Schema, Snapshot};
 
 const BEGIN_MS: i64 = 1_790_000_040_000;
-/// Sessions 1 to 4 are alone, 5 is a parallel worker of 4.
+/// Sessions 1 to 4 are independent; 5 is a parallel worker of 4.
 const SESSIONS: i64 = 5;
 
 fn catalog() -> Schema {
     tacho_tape::catalog::samples()
 }
 
-/// Who blocks a session that waits.
+/// The blocker of a waiting session.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Blocker {
-    /// Nobody was looked up.
+    /// The sampler did not look for it.
     Untold,
     Lost,
     Prepared(i64),
     Session(i64),
 }
 
-/// A session that waits since so many ms before its tick; 0 is not known.
+/// A session that has waited for `since_ms` at its tick; 0 = unknown.
 #[derive(Clone, Copy, Debug)]
 struct Wait {
     session: i64,
@@ -37,7 +37,7 @@ struct Wait {
 #[derive(Clone, Debug)]
 struct Tick {
     interval_ms: i64,
-    /// From the begin of the slot.
+    /// Time from the begin of the slot in ms.
     taken_ms: i64,
     failed: bool,
     cut: bool,
@@ -52,7 +52,7 @@ fn wait() -> impl Strategy<Value = Wait> {
         4 => (1..=SESSIONS).prop_map(Blocker::Session),
     ];
     let since = prop_oneof![Just(0), 1..6000_i64];
-    // The leader waits for its workers, not for locks: its group has one head.
+    // The leader waits for its workers, not for locks, so its group has one head.
     let session = prop::sample::select(vec![1, 2, 3, 5_i64]);
     (session, blocker, since).prop_map(|(session, blocker, since_ms)| Wait {
         session,
@@ -146,7 +146,7 @@ fn add(builder: &mut PartBuilder, wait: i64, number: i64, slot_ms: i64, tick: &T
     }
 }
 
-/// The tape, cut into parts or not.
+/// The tape, in one part or cut into several.
 fn store(ticks: &[Tick], cut: bool) -> Snapshot {
     let schema = Arc::new(catalog().with_runs());
     let identity = || Identity {
@@ -282,7 +282,7 @@ fn the_first_tick_of_a_wait_counts_at_the_head_that_its_successor_tells() {
     let untold = waits(&[(1, Blocker::Untold, 0)]);
     let ticks = [untold.clone(), untold.clone(), behind_2(2000)];
     assert_eq!(heads(&ticks), [("2".to_string(), 3)]);
-    // It began between the first and the second.
+    // The wait began between the first and the second tick.
     let ticks = [untold.clone(), untold, behind_2(1999)];
     let expected = [("2".to_string(), 2), ("(unknown)".to_string(), 1)];
     assert_eq!(heads(&ticks), expected);
@@ -304,7 +304,7 @@ fn a_worker_waits_for_what_another_member_waits_for() {
 #[test]
 fn nobody_waits_longer_than_its_transaction_is_old() {
     let catalog = catalog();
-    // It began 40 ms into the slot, and the tick was taken at 100.
+    // The wait began 40 ms into the slot, and the tick was taken at 100 ms.
     let ticks = [waits(&[(1, Blocker::Session(2), 60)])];
     let mut spec = Arguments::new(&catalog, (BEGIN_MS + 86_400_000) * 1000);
     spec.at_us = Some((BEGIN_MS + 500) * 1000);

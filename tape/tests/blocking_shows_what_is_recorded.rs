@@ -1,5 +1,5 @@
-//! `blocking` on recorded edges: prepared transactions, holders that were
-//! gone, several holders, parallel workers, and what a role may see.
+//! `blocking` on recorded edges: prepared transactions, lost holders, several holders, parallel
+//! workers, and the rights of a role.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 use std::sync::Arc;

@@ -1,7 +1,7 @@
-//! Files of every version of the format of sealed files, and what they say.
-//! Today's reader must say the same. Until the present version is released,
-//! `TACHO_GOLDEN=write cargo test -p tacho-tape --features testing --test
-//! golden` makes its files anew when the bytes change.
+//! Files of every version of the format of sealed files, and their contents as text. The present
+//! reader must read the same contents. Until the present version is released,
+//! `TACHO_GOLDEN=write cargo test -p tacho-tape --features testing --test golden`
+//! writes its files again after the bytes change.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 use std::fmt::Write;
@@ -24,7 +24,7 @@ fn versions() -> Vec<PathBuf> {
     versions
 }
 
-/// Every table of a part by its columns; what is 0 in every row is left out.
+/// Every table of a part, column by column. Columns of zeros are left out.
 fn describe(part: &Part, out: &mut String) {
     let info = part.info();
     let name = info.file.file_name().unwrap().to_string_lossy();
@@ -65,8 +65,7 @@ fn answer(directory: &Path) -> String {
     out
 }
 
-/// A sealed file, a log, and a merged file with thinned statistics: some
-/// minutes of three sessions.
+/// A sealed file, a log, and a merged file with thinned statistics: some minutes of three sessions.
 fn write(directory: &Path) {
     let load = Load {
         sessions: 3,

@@ -1,4 +1,4 @@
-//! `latency_history` on executions that are known by hand.
+//! `latency_history` on executions whose figures are computed by hand.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 use std::sync::Arc;
@@ -30,9 +30,9 @@ impl Sink for Answer {
     }
 }
 
-/// Five minutes: in the first, query 7 of app runs; in the second nothing does;
-/// the third and fourth are not recorded; in the fifth both queries run, and two
-/// executions of query 7 were not timed.
+/// Five minutes. In the first, query 7 of app runs; in the second no query runs; the third and
+/// fourth are not recorded; in the fifth both queries run, and two executions of query 7 were not
+/// timed.
 fn store() -> Snapshot {
     let mut builder = PartBuilder::new(Arc::new(catalog().with_runs())).unwrap();
     let mut entry = |query_id, username: &str| {
@@ -167,7 +167,7 @@ fn more_rows_than_an_answer_has_are_refused() {
     assert_eq!(error.message, "too many rows");
 }
 
-/// 19 executions of 9 s and one of 90 s, and one of 10 h.
+/// 19 executions of 9 s, one of 90 s and one of 10 h.
 fn long() -> Snapshot {
     let mut builder = PartBuilder::new(Arc::new(catalog().with_runs())).unwrap();
     let values = [("query_id", 7), ("toplevel", 1)];

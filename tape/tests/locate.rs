@@ -1,5 +1,5 @@
-//! The history is found when nobody says where it is. Directories and files are
-//! real; a directory of links stands in for `/proc`.
+//! Finds the history without a name from the user. Directories and files are real; a directory of
+//! links replaces `/proc`.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 use std::fs;
@@ -22,7 +22,7 @@ impl Host {
         self.0.join(name)
     }
 
-    /// A process with a working directory.
+    /// Adds a process with a working directory.
     fn process(&self, pid: u32, cwd: &str) {
         let process = self.path(&format!("proc/{pid}"));
         fs::create_dir(&process).unwrap();
@@ -30,7 +30,7 @@ impl Host {
         symlink(self.path(cwd), process.join("cwd")).unwrap();
     }
 
-    /// A data directory of a postmaster.
+    /// Adds the data directory of a postmaster.
     fn data(&self, name: &str, pid: u32) {
         fs::create_dir(self.path(name)).unwrap();
         self.file(

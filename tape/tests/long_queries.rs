@@ -1,5 +1,5 @@
-//! Long queries: they end when they are cancelled, say how far they are, and
-//! give up before memory does.
+//! Long queries: they end when they are cancelled, report their progress, and fail before memory
+//! runs out.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use tacho_tape::testing::{Arguments, run};
 use tacho_tape::{Identity, Part, PartBuilder, Schema, Snapshot};
 
 const PARTS: u64 = 50;
-/// Ticks of a part, one a second.
+/// Number of ticks of a part, one a second.
 const TICKS: u64 = 100;
 
 struct Nowhere;

@@ -1,4 +1,4 @@
-//! Merging holds each definition once. The allocator of this test counts.
+//! Merging holds each definition once. The allocator of this test counts the memory.
 #![allow(unsafe_code, clippy::unwrap_used, missing_docs)]
 
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -12,19 +12,19 @@ use tacho_tape::write::merge::{MergeJob, merge};
 use tacho_tape::write::seal::write_sealed;
 use tacho_tape::{Identity, PartBuilder, Snapshot};
 
-/// Sealed files, and the sessions in each: all of them are of one tick.
+/// Number of sealed files, and of sessions in each. Each file has one tick.
 const FILES: u64 = 72;
 const SESSIONS: u64 = 1_000;
-/// Columns of a session that are not zero, each eight bytes a row.
+/// Number of a session's columns that are not zero, with eight bytes each.
 const COLUMNS: u64 = 10;
 
-/// Most bytes for a session: its columns, an eighth more for those to come, the
-/// place it is found by while places become more, and its newest run.
+/// Maximum memory for a session in bytes: its columns and an eighth for growth, its place in the
+/// hash table while that grows, and its newest run.
 const A_SESSION: u64 = COLUMNS * 8 * 9 / 8 + 32 + 27;
-/// Most bytes beside them: what one file holds, and the compressors.
+/// Maximum memory for all else in bytes: one source file, and the compressors.
 const THE_REST: u64 = 4 << 20;
 
-/// Counts what is in use and the most of it.
+/// Counts the used memory and its maximum.
 struct Counting;
 
 #[global_allocator]
@@ -70,7 +70,7 @@ impl Drop for Scratch {
     }
 }
 
-/// A file of so many sessions that no other has, one sample each.
+/// A file with `sessions` sessions that no other file has, one sample each.
 fn file(number: u64, sessions: u64) -> PartBuilder {
     let schema = tacho_tape::catalog::samples();
     let mut b = PartBuilder::new(Arc::new(schema.with_runs())).unwrap();

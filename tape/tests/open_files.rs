@@ -1,6 +1,6 @@
-//! A fleet of tapes keeps few files open, and answers as if all were: files are
-//! real, descriptors are counted in `/proc`. One test, as descriptors are those
-//! of the process.
+//! A fleet of tapes keeps few files open, and answers as if all were open. Files are real;
+//! descriptors are counted in `/proc`. There is one test, because descriptors belong to the whole
+//! process.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 use std::fs;
@@ -16,7 +16,7 @@ use tacho_tape::write::seal::seal_log;
 use tacho_tape::{Shared, Snapshot, Tape};
 
 const TAPES: usize = 200;
-/// Sealed files of a tape, beside a log.
+/// Number of sealed files of a tape; it also has a log.
 const SEALED: u64 = 3;
 const THREADS: usize = 8;
 

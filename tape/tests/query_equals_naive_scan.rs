@@ -1,8 +1,8 @@
-//! Over random tapes (gaps, failed ticks, mixed intervals, parts in memory and
-//! groups of sealed files, with their totals, a part of them and without; few
-//! keys and more than are printed, in one pass and in two), filters, windows and time zones whose clocks change within them, `aas`,
-//! `periods`, `summary`, `timeline` and `top` equal sums over the rows of
-//! `samples()`, and `samples()` equals the rows that were put in.
+//! `aas`, `periods`, `summary`, `timeline` and `top` equal sums over the rows of `samples()`, and
+//! `samples()` equals the rows that were put in. Tapes are random: gaps, failed ticks, mixed
+//! intervals, parts in memory, groups of sealed files with all, some or no totals. Few keys and
+//! more keys than are printed are read in one pass and in two. Filters, windows and time zones are
+//! random; zones change their clocks within the tape.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 #[path = "support/model.rs"]
@@ -135,7 +135,7 @@ fn check_aas(tape: &Tape, asked: &Asked, naive: &Naive) {
     assert_eq!(got.get(0, "peak_sessions"), sessions);
 }
 
-/// All periods; peaks of those that a naive scan goes through quickly.
+/// All periods; their peaks only if a naive scan is fast enough.
 fn check_periods(tape: &Tape, asked: &Asked) {
     let mut spec = spec(asked);
     spec.bucket_us = None;

@@ -1,4 +1,4 @@
-//! `server_history` on readings whose sums are known by hand.
+//! `server_history` on readings whose sums are computed by hand.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 use std::sync::Arc;
@@ -26,8 +26,8 @@ impl Sink for Answer {
     }
 }
 
-/// A reading every 10 s: log written 500, 1500, 0 bytes; one CPU, then two;
-/// database shop commits 30, nothing, 10, database idle nothing.
+/// A reading every 10 s: log written 500, 1500, 0 bytes; one CPU, then two; database shop commits
+/// 30, 0, 10; database idle commits nothing.
 fn store() -> Snapshot {
     let mut builder = PartBuilder::new(Arc::new(catalog().with_runs())).unwrap();
     let shop = builder.name("shop").unwrap();

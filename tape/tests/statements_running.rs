@@ -15,7 +15,7 @@ fn catalog() -> Schema {
     tacho_tape::catalog::schema()
 }
 
-/// A session whose samples a test adds.
+/// A session; a test adds its samples.
 struct Session {
     row: i64,
     statement: i64,
@@ -28,7 +28,7 @@ impl Tape {
         Tape(PartBuilder::new(Arc::new(catalog().with_runs())).unwrap())
     }
 
-    /// A tick every ten seconds, from some second on, with a status.
+    /// Adds a tick, one every ten seconds, at this second and with this status.
     fn tick(&mut self, second: i64, status: i64) {
         let values = [
             ("tick", second / 10),
@@ -58,7 +58,7 @@ impl Tape {
         }
     }
 
-    /// The session is seen from a second to another in a query that began at a third.
+    /// The session is seen during `seconds`, in a query that began at `start`.
     fn seen(&mut self, session: &Session, seconds: std::ops::Range<i64>, start: i64, state: i64) {
         let values = [
             ("state", state),
@@ -72,7 +72,7 @@ impl Tape {
         }
     }
 
-    /// A minute is recorded, in which a query of a role had some calls.
+    /// Records a minute in which a role's query had some calls.
     fn counted(&mut self, minute: i64, query_id: i64, username: &str, calls: i64, ms: i64) {
         let database = self.0.name("shop").unwrap();
         let username = self.0.name(username).unwrap();
@@ -101,9 +101,8 @@ impl Tape {
     }
 }
 
-/// Three minutes: query 7 runs from second 5 to second 155, query 8 from second 115
-/// on. A parallel worker of query 8 and a session that is idle in its transaction are
-/// no executions.
+/// Three minutes. Query 7 runs from second 5 to second 155, query 8 from second 115 on. A parallel
+/// worker of query 8, and a session that is idle in its transaction, are not executions.
 fn store() -> Snapshot {
     let mut tape = Tape::new();
     let seven = tape.session(1, "app", 7, 0);

@@ -1,5 +1,5 @@
-//! Arguments of any function by name. Tests that ask every function in turn give all
-//! of them the same arguments, and each takes the ones it has.
+//! Arguments of any function by name. Tests that ask every function give all of them the same
+//! arguments; each function takes the ones that it has.
 
 use crate::format::schema::Schema;
 use crate::query::{
@@ -9,8 +9,8 @@ use crate::store::snapshot::Snapshot;
 use crate::store::tape::Tape;
 use std::ops::{Deref, DerefMut};
 
-/// Arguments, and the surroundings of a question. Times and widths are µs; what is
-/// absent is null.
+/// Arguments, and the surroundings of a question. Times and widths are in µs; absent values are
+/// null.
 #[derive(Clone)]
 #[allow(missing_docs)]
 pub struct Arguments<'a> {
@@ -25,8 +25,8 @@ pub struct Arguments<'a> {
     pub node: Option<String>,
     pub scope: Option<String>,
     pub by_leader: bool,
-    /// Dimensions and their filters; `query_id` and its kin of a function about
-    /// statements.
+    /// Dimensions and their filters; for functions about statements, `query_id` and similar
+    /// columns.
     pub filters: Vec<(String, String)>,
     pub metric: Option<String>,
     pub object: Option<String>,
@@ -40,7 +40,7 @@ pub struct Arguments<'a> {
 }
 
 impl<'a> Arguments<'a> {
-    /// No arguments, at a moment.
+    /// No arguments, with this present time.
     pub fn new(catalog: &'a Schema, now_us: i64) -> Arguments<'a> {
         Arguments {
             context: Context::new(catalog, now_us),
@@ -65,7 +65,7 @@ impl<'a> Arguments<'a> {
         }
     }
 
-    /// The question of a function.
+    /// The question to a function.
     ///
     /// # Errors
     /// A value is not understood.
@@ -120,10 +120,10 @@ impl DerefMut for Arguments<'_> {
     }
 }
 
-/// Asks the function with a name.
+/// Asks the function with this name.
 ///
 /// # Errors
-/// There is none, or those of the answer.
+/// There is no such function, or it failed.
 pub fn run(
     name: &str,
     arguments: &Arguments,
@@ -134,10 +134,10 @@ pub fn run(
     question.run(&arguments.context, store, sink)
 }
 
-/// Asks it of a tape as it is now.
+/// Same as [`run`], on the present history of a tape.
 ///
 /// # Errors
-/// There is none, or those of the answer.
+/// There is no such function, or it failed.
 pub fn run_now(
     name: &str,
     arguments: &Arguments,

@@ -1,8 +1,7 @@
-//! Fuzzing of parsers: inputs are mutated, and one whose outcome was not seen
-//! before is mutated further. In a test it runs a fixed number of rounds from
-//! a fixed seed; with `FUZZ_SECONDS` in the environment that long, from
-//! `FUZZ_SEED` or the time of day. An input that panics is printed as
-//! hexadecimal digits and in a file.
+//! Fuzzing of parsers. Inputs are mutated; an input with a new outcome is mutated further. A test
+//! runs a fixed number of rounds from a fixed seed. With `FUZZ_SECONDS` in the environment it runs
+//! for that time, from `FUZZ_SEED` or the time of day. An input that causes a panic is printed in
+//! hexadecimal and written to a file.
 
 use crate::crc::crc32c;
 use crate::format::frame::MAGIC;
@@ -11,30 +10,30 @@ use std::collections::HashSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::{Duration, Instant, SystemTime};
 
-/// Rounds of a test.
+/// Number of rounds in a test.
 const ROUNDS: usize = 400;
-/// Longest input.
+/// Maximum length of an input in bytes.
 const MOST_BYTES: usize = 1 << 16;
-/// Most inputs that are kept.
+/// Maximum number of kept inputs.
 const MOST_KEPT: usize = 4_096;
 
-/// What is mutated, and how.
+/// A fuzzed parser: its seeds and mutations.
 pub struct Fuzz<'a> {
-    /// For messages.
+    /// Name, for messages.
     pub name: &'a str,
-    /// Inputs to begin with.
+    /// The first inputs.
     pub seeds: Vec<Vec<u8>>,
-    /// Words that inputs are made of.
+    /// Words that mutations insert.
     pub words: &'a [&'a str],
-    /// Makes checksums right again; seven of eight inputs are mended.
+    /// Corrects the checksums of an input; applied to seven of eight inputs.
     pub mend: fn(&mut [u8]),
 }
 
-/// Does nothing to an input.
+/// Leaves an input unchanged.
 pub fn keep(_: &mut [u8]) {}
 
 impl Fuzz<'_> {
-    /// Gives mutated inputs to `target`, whose answer names the outcome.
+    /// Gives mutated inputs to `target`, which returns the name of the outcome.
     ///
     /// # Panics
     /// The target panicked.
@@ -154,7 +153,7 @@ fn interesting(random: &mut Random) -> u64 {
     power.wrapping_add(random.below(3)).wrapping_sub(1)
 }
 
-/// Gives every frame its right checksum.
+/// Corrects the checksum of every frame.
 pub fn mend_frames(bytes: &mut [u8]) {
     let mut at = 0;
     while let Some(skip) = bytes[at..].windows(4).position(|w| w == MAGIC) {
@@ -167,7 +166,7 @@ pub fn mend_frames(bytes: &mut [u8]) {
     }
 }
 
-/// The same for the header of a log and its frames.
+/// Corrects the checksums of a log: both header copies and all frames.
 pub fn mend_log(bytes: &mut [u8]) {
     for begin in [0, 80] {
         mend(bytes, begin, begin + 76);
@@ -175,7 +174,7 @@ pub fn mend_log(bytes: &mut [u8]) {
     mend_frames(bytes);
 }
 
-/// Gives head, chunks and tail of a sealed file their right checksums.
+/// Corrects the checksums of a sealed file: head, chunks and tail.
 pub fn mend_sealed(bytes: &mut [u8]) {
     use crate::format::sealed_write::{CHUNK_MAGIC, HEAD_BYTES, TAIL_BYTES};
     mend(bytes, 0, HEAD_BYTES - 4);
@@ -193,7 +192,7 @@ pub fn mend_sealed(bytes: &mut [u8]) {
     }
 }
 
-/// Writes the checksum of `begin..end` behind it; returns where that ends.
+/// Writes the checksum of `begin..end` behind it; returns the end of the checksum.
 fn mend(bytes: &mut [u8], begin: usize, end: usize) -> Option<usize> {
     let crc = crc32c(bytes.get(begin..end)?);
     let behind = end.checked_add(4)?;

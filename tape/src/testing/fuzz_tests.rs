@@ -1,5 +1,5 @@
-//! Every parser of bytes on mutated inputs, see `fuzz.rs`: no panic, no
-//! endless loop, no memory that the input has not paid for.
+//! Every parser of bytes on mutated inputs (`fuzz.rs`): no panic, no endless loop, and no more
+//! memory than the size of the input justifies.
 
 use crate::crc::crc32c;
 use crate::files::directory::{Kind, Numbers, file_name};
@@ -42,7 +42,7 @@ fn load(ticks_per_frame: usize) -> Load {
     }
 }
 
-/// A hello frame and some of data.
+/// A hello frame and some data frames.
 fn frames(ticks_per_frame: usize, n: usize) -> Vec<Vec<u8>> {
     let mut sampler = Sampler::new(1, load(ticks_per_frame));
     let meta = [("retention_size_mb", "1"), ("file_mode", "0640")];
@@ -60,7 +60,7 @@ fn log(ticks_per_frame: usize, n: usize) -> Vec<u8> {
     log_bytes(&header, &frames(ticks_per_frame, n))
 }
 
-/// A sealed file, and one of several groups.
+/// A sealed file with one group, and one with several.
 fn sealed() -> Vec<Vec<u8>> {
     let storage = MemoryStorage::new();
     for number in 1..=3 {
@@ -92,7 +92,7 @@ impl Sink for Count {
     }
 }
 
-/// A question that goes through the runs, and one that totals answer.
+/// A question that reads the runs, and one that totals answer.
 fn specs(catalog: &Schema) -> [Arguments<'_>; 2] {
     let mut scan = Arguments::new(catalog, 1_790_000_100_000_000);
     scan.since_us = Some(1_789_999_980_000_000);
@@ -105,7 +105,7 @@ fn specs(catalog: &Schema) -> [Arguments<'_>; 2] {
     [scan, plain]
 }
 
-/// Reads every column and asks every function; names the outcome.
+/// Reads every column and asks every function; returns the name of the outcome.
 fn read_all(store: &Snapshot, catalog: &Schema) -> String {
     let mut outcome = format!("{} ", store.damage().len());
     let node = store.nodes().first().map(|n| n.id);
@@ -246,13 +246,13 @@ fn number(bytes: &[u8], at: usize) -> u32 {
     u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap())
 }
 
-/// The plain bytes of a chunk in zstd.
+/// The decompressed bytes of a chunk.
 pub(crate) fn plain(file: &[u8], at: usize) -> Vec<u8> {
     let data = at + 24..at + 24 + number(file, at + 16) as usize;
     codec::decompress(&file[data], number(file, at + 20)).unwrap()
 }
 
-/// Where the footer is, and its bytes.
+/// Offset of the footer, and its bytes.
 pub(crate) fn footer(file: &[u8]) -> (usize, Vec<u8>) {
     let tail = &file[file.len() - 20..];
     let at = u64::from_le_bytes(tail[8..16].try_into().unwrap()) as usize;
@@ -260,8 +260,7 @@ pub(crate) fn footer(file: &[u8]) -> (usize, Vec<u8>) {
     (at, file[at + 24..file.len() - 24].to_vec())
 }
 
-/// Adds a chunk whose checksum is not right yet, by its bytes and those before
-/// zstd.
+/// Adds a chunk without a right checksum. `plain_bytes` is the size before compression.
 fn add_chunk(file: &mut Vec<u8>, kind: u8, data: &[u8], plain_bytes: u32) {
     file.extend_from_slice(&[0xF1, 0x54, 0x43, 0x4B, kind, 0, 0, 0]);
     for field in [0, 0, data.len() as u32, plain_bytes] {
@@ -271,7 +270,7 @@ fn add_chunk(file: &mut Vec<u8>, kind: u8, data: &[u8], plain_bytes: u32) {
     file.extend_from_slice(&[0; 4]);
 }
 
-/// Adds footer and tail and makes checksums right.
+/// Adds footer and tail, and corrects the checksums.
 pub(crate) fn add_footer(mut file: Vec<u8>, footer: &[u8], plain_bytes: u32) -> Vec<u8> {
     let at = file.len();
     add_chunk(&mut file, FOOTER, footer, plain_bytes);
@@ -284,10 +283,10 @@ pub(crate) fn add_footer(mut file: Vec<u8>, footer: &[u8], plain_bytes: u32) -> 
     file
 }
 
-/// A file with other bytes in its index.
+/// The file with another index.
 pub(crate) fn with_index(file: &[u8], plain: &[u8]) -> Vec<u8> {
     let (_, mut footer) = footer(file);
-    // Its entry is the last: the chunk stands before the footer.
+    // The index has the last entry, because its chunk is written just before the footer.
     let entry = footer.len() - 44;
     assert_eq!(footer[entry], INDEX);
     let at = number(&footer, entry + 20) as usize;
@@ -300,7 +299,7 @@ pub(crate) fn with_index(file: &[u8], plain: &[u8]) -> Vec<u8> {
     add_footer(file, &footer, 0)
 }
 
-/// Reads all of a file.
+/// Reads a whole file.
 fn read_file(file: &[u8], catalog: &Schema) -> String {
     let storage = MemoryStorage::new();
     storage.put(TAPE, file);
@@ -372,7 +371,7 @@ fn fuzz_index() {
     let index = plain(&file, index_of(&file));
     let fuzz = Fuzz {
         name: "index",
-        // The second says more than its file has paid for.
+        // The second seed claims more chunks than its file can have.
         seeds: vec![index, vec![0; 1 << 20]],
         words: &[],
         mend: keep,
@@ -484,7 +483,7 @@ fn fuzz_marker() {
         let said = marks.look(&storage, &schema(), now);
         let told = marks.markers().count();
         assert_eq!((told, said.len()), if told == 1 { (1, 0) } else { (0, 1) });
-        // What the history gets is what somebody may write.
+        // A marker enters the history exactly if its file is valid.
         assert_eq!(storage.bytes_of(name).is_some(), told == 1);
         marks.written();
         marks.synced(&storage);

@@ -1,5 +1,5 @@
-//! Random load for tests: frames as a sampler would send them, and beside
-//! them the plain rows a reader must get. Everything follows from a seed.
+//! Random load for tests: frames as a sampler would send them, and the plain rows that a reader
+//! must get. Everything follows from a seed.
 
 use crate::catalog;
 use crate::files::directory::{Kind, file_name};
@@ -12,7 +12,7 @@ use crate::format::section::to_stored;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// What a reader must see of a session at a tick.
+/// A session at a tick, as a reader must see it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Seen {
     /// Tick number.
@@ -21,19 +21,19 @@ pub struct Seen {
     pub slot_ms: i64,
     /// Process id.
     pub pid: i64,
-    /// `Type:Event`, empty when there is none.
+    /// `Type:Event`; empty without a wait event.
     pub wait: String,
     /// State by number.
     pub state: i64,
-    /// Query identifier.
+    /// Query id.
     pub query_id: i64,
-    /// Start of the query in ms, 0 = null.
+    /// Start of the query in ms; 0 = null.
     pub query_start: i64,
-    /// Start of the transaction in ms, 0 = null.
+    /// Start of the transaction in ms; 0 = null.
     pub xact_start: i64,
-    /// xmin, 0 = none.
+    /// xmin; 0 = none.
     pub xmin: i64,
-    /// Process id of the blocker, 0 = none.
+    /// Process id of the blocker; 0 = none.
     pub blocked_by: i64,
 }
 
@@ -57,22 +57,22 @@ impl Random {
     }
 }
 
-/// How the load looks.
+/// Shape of the load.
 #[derive(Clone, Debug)]
 pub struct Load {
-    /// Sessions that are there.
+    /// Number of sessions.
     pub sessions: usize,
-    /// Chance that a session has a row, percent.
+    /// Chance in percent that a session has a row.
     pub active: u64,
-    /// Chance that a row equals the one before, percent.
+    /// Chance in percent that a row equals the one before.
     pub same: u64,
-    /// Time between two ticks.
+    /// Time between two ticks in ms.
     pub interval_ms: i64,
-    /// Ticks in a frame.
+    /// Number of ticks in a frame.
     pub ticks_per_frame: usize,
-    /// Chance of a missed slot, and of a failed tick, percent.
+    /// Chance in percent of a missed slot, and of a failed tick.
     pub trouble: u64,
-    /// Chance per frame that a session is replaced, percent.
+    /// Chance in percent, for each frame, that a session is replaced.
     pub churn: u64,
     /// Number of different query ids.
     pub queries: u64,
@@ -103,10 +103,10 @@ pub fn stats_schema() -> Schema {
     catalog::schema().with_runs()
 }
 
-/// A sampler that makes everything up.
+/// A sampler with random data.
 #[derive(Clone, Debug)]
 pub struct Sampler {
-    /// Its life.
+    /// Its incarnation.
     pub incarnation: u64,
     /// Sequence of the next frame.
     pub sequence: u64,
@@ -114,11 +114,11 @@ pub struct Sampler {
     pub slot_ms: i64,
     /// Number of the next tick.
     pub tick: u64,
-    /// Added to tick numbers in what must be seen.
+    /// Number that is added to ticks in the expected rows.
     pub tick_base: u64,
-    /// The next frame says that the sampler stops.
+    /// If set, the next frame has a stop marker.
     pub stopping: bool,
-    /// The slot time where the next tick would be if nobody set the clock.
+    /// Slot time of the next tick if the clock is never set.
     expected_slot_ms: i64,
     last_taken_ms: i64,
     random: Random,
@@ -134,7 +134,7 @@ pub struct Sampler {
 struct Session {
     pid: i64,
     row: Option<Seen>,
-    /// What the frame at hand says of it.
+    /// Its row in the current frame.
     written: Option<Seen>,
 }
 
@@ -199,7 +199,7 @@ impl Sampler {
         }
     }
 
-    /// The hello frame.
+    /// The hello frame with these `meta` entries.
     pub fn hello(&self, meta: &[(&str, &str)]) -> Vec<u8> {
         let mut frame = FrameBuilder::new(HELLO, self.incarnation, self.sequence, 0);
         hello::write_schema(&mut frame, &self.schema);
@@ -207,14 +207,13 @@ impl Sampler {
         frame.finish()
     }
 
-    /// The next frame defines everything anew, as the begin of a log does.
+    /// Makes the next frame repeat all definitions, as the begin of a log does.
     pub fn forget(&mut self) {
         self.names.clear();
         self.session_ids.clear();
     }
 
-    /// How a log of a node begins: header and hello. The next frame defines
-    /// everything anew.
+    /// The begin of a log for a node: header and hello. The next frame repeats all definitions.
     pub fn begin_log(&mut self, node: u64) -> Vec<u8> {
         let mut header = LogHeader {
             incarnation: self.incarnation,
@@ -226,15 +225,14 @@ impl Sampler {
         log_bytes(&header, &[self.hello(&[])])
     }
 
-    /// The next data frame, its ticks as (number, slot time), and what must
-    /// be seen of it.
+    /// The next data frame, its ticks as (number, slot time), and the rows that a reader must see.
     pub fn frame(&mut self) -> (Vec<u8>, Vec<(u64, i64)>, Vec<Seen>) {
         let base_ms = self.slot_ms;
         self.sessions.iter_mut().for_each(|s| s.written = None);
         let mut tables = Tables::default();
         let mut ticks = Vec::new();
         let mut seen = Vec::new();
-        // The dictionaries are repeated now and then.
+        // The dictionaries are repeated from time to time.
         if self.sequence.is_multiple_of(60) {
             self.names.clear();
             self.session_ids.clear();
@@ -283,7 +281,7 @@ impl Sampler {
         (frame.finish(), ticks, seen)
     }
 
-    /// A frame of the texts of query ids.
+    /// A frame with the texts of query ids.
     pub fn texts(&mut self, texts: &[(i64, &str)]) -> Vec<u8> {
         let mut frame = FrameBuilder::new(DATA, self.incarnation, self.sequence, self.slot_ms);
         self.sequence += 1;
@@ -301,7 +299,7 @@ impl Sampler {
         frame.finish()
     }
 
-    /// A directory with one log: so many frames of this sampler, then texts.
+    /// Writes a directory with one log: `frames` frames of this sampler, then texts.
     ///
     /// # Errors
     /// It could not be written.
@@ -320,7 +318,7 @@ impl Sampler {
         std::fs::write(directory.join(file_name(1, Kind::Log)), log)
     }
 
-    /// What a clock that nobody sets shows since the last tick.
+    /// Time since the last tick on a clock that is never set.
     fn elapsed(&mut self, taken: i64) -> i64 {
         let jump = self.slot_ms.wrapping_sub(self.expected_slot_ms);
         let elapsed = taken.wrapping_sub(self.last_taken_ms).wrapping_sub(jump);
@@ -352,7 +350,7 @@ impl Sampler {
         }
     }
 
-    /// Within a frame only changes are written.
+    /// Writes a row only if it has changed within the frame.
     fn write(&mut self, index: usize, at: i64, row: Option<&Seen>, tables: &mut Tables) {
         let written = self.sessions[index].written.clone();
         if written.as_ref() == row {
@@ -495,8 +493,7 @@ impl Tables {
     }
 }
 
-/// Adds a section of rows given by column name, with values as readers see
-/// them, except ids.
+/// Adds a section of rows. Values are given by column name and as readers see them, except ids.
 pub fn write_rows(
     frame: &mut FrameBuilder,
     schema: &Schema,
@@ -520,7 +517,7 @@ pub fn write_rows(
     frame.section(def.id, rows.len(), &columns);
 }
 
-/// Ticks and rows of parts, read the slow and plain way; rows sorted.
+/// Ticks and rows of parts, read the slow and plain way. Rows are sorted.
 ///
 /// # Panics
 /// A column cannot be read or a tick is missing: this is for tests.
@@ -595,8 +592,8 @@ fn wait_names(part: &Part) -> Vec<String> {
     std::iter::once(String::new()).chain(waits).collect()
 }
 
-/// Nothing when both are equal, else their first difference: whole histories
-/// are too long to print.
+/// `None` if both are equal, otherwise their first difference. Whole histories are too long to
+/// print.
 pub fn difference<T: PartialEq + std::fmt::Debug>(got: &[T], expected: &[T]) -> Option<String> {
     let longest = got.len().max(expected.len());
     let at = (0..longest).find(|&i| got.get(i) != expected.get(i))?;
@@ -604,9 +601,9 @@ pub fn difference<T: PartialEq + std::fmt::Debug>(got: &[T], expected: &[T]) -> 
     Some(format!("row {at}: got {got:?}, expected {expected:?}"))
 }
 
-/// As [`difference`] for rows of sealed files, where starts are coarse: later
-/// than they were by at most a quarter of the age or a second, for a session
-/// whose age is not known to be less.
+/// Same as [`difference`] for rows of sealed files, where starts are coarse: later than they were
+/// by at most a quarter of the age, or a second. The age is unknown here, so up to a second is
+/// accepted.
 pub fn rows_difference(got: &[Seen], expected: &[Seen]) -> Option<String> {
     let near = |got: i64, was: i64, most: i64| match (got, was) {
         (0, 0) => true,
@@ -633,14 +630,14 @@ pub fn rows_difference(got: &[Seen], expected: &[Seen]) -> Option<String> {
     Some(format!("row {at}: got {got:?}, expected {expected:?}"))
 }
 
-/// A log in memory: header, hello, frames.
+/// The bytes of a log: header, hello, frames.
 pub fn log_bytes(header: &LogHeader, frames: &[Vec<u8>]) -> Vec<u8> {
     let mut log = header.encode();
     frames.iter().for_each(|frame| log.extend_from_slice(frame));
     log
 }
 
-/// True when the bytes are one valid frame.
+/// True if the bytes are exactly one valid frame.
 pub fn is_frame(bytes: &[u8]) -> bool {
     matches!(Frame::parse(bytes), Ok(Some(f)) if f.bytes.len() == bytes.len())
 }

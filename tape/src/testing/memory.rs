@@ -1,5 +1,5 @@
-//! A storage in memory for tests: it fails on demand at any operation and
-//! tells what would be left after a crash of the process or of the machine.
+//! A storage in memory for tests. It fails on demand at any operation, and shows the state after a
+//! crash of the process or of the machine.
 
 use crate::files::node::Place;
 use crate::files::storage::{AppendFile, Entry, Name, Opener, ReadFile, Space, Stamp, Storage};
@@ -22,32 +22,32 @@ struct Inode {
 struct State {
     inodes: Vec<Inode>,
     names: BTreeMap<String, usize>,
-    /// Names as they are on disk.
+    /// Names that are synced to disk.
     durable: BTreeMap<String, usize>,
     operations: usize,
     fail_at: Option<(usize, io::ErrorKind)>,
     stop_at: Option<usize>,
     place: Place,
-    /// Where originals of the directory still are.
+    /// Paths at which originals of the directory still exist.
     originals: Vec<String>,
     free: u64,
-    /// How often a name came, went or changed.
+    /// Number of changes of names.
     changes: usize,
-    /// How often names were listed.
+    /// Number of listings.
     lists: usize,
-    /// Calls that read: lists, opens, lengths, bytes.
+    /// Number of reading calls: lists, opens, lengths, bytes.
     reads: usize,
-    /// This call that reads fails.
+    /// Number of the reading call that fails.
     fail_read_at: Option<usize>,
-    /// Bytes that were read: file, offset, how many.
+    /// Bytes that were read: file, offset, length.
     spans: BTreeSet<(usize, u64, usize)>,
-    /// Opening this file ends in a panic.
+    /// Opening this file causes a panic.
     panic_on: Option<String>,
-    /// Before this call that reads, something else happens to the files.
+    /// Runs before this reading call and changes files.
     meanwhile: Option<(usize, Meanwhile)>,
 }
 
-/// What another process does.
+/// An action of another process.
 type Meanwhile = Arc<dyn Fn(&MemoryStorage) + Send + Sync>;
 
 /// The storage. Clones share the files.
@@ -60,14 +60,14 @@ impl Default for MemoryStorage {
     }
 }
 
-/// What is left after a crash.
+/// Kind of crash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Crash {
-    /// The process is killed: all that was done is there.
+    /// The process is killed: all its operations are done.
     Process,
-    /// The machine fails: only what was synchronised is there.
+    /// The machine fails: only synced data is left.
     Machine,
-    /// The machine fails, but names and half of the rest had reached the disk.
+    /// The machine fails, but names and half of the unsynced bytes had reached the disk.
     MachineHalf,
 }
 
@@ -103,32 +103,32 @@ impl MemoryStorage {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Changes so far: creations, appends, syncs, renames, removals.
+    /// Number of changes so far: creations, appends, syncs, renames, removals.
     pub fn operations(&self) -> usize {
         self.state().operations
     }
 
-    /// Lets one operation fail; an append writes half of its bytes before.
+    /// Makes one operation fail. A failing append writes half of its bytes.
     pub fn fail_at(&self, operation: usize, kind: io::ErrorKind) {
         self.state().fail_at = Some((operation, kind));
     }
 
-    /// Lets every operation from this one on fail: the process is dead.
+    /// Makes every operation after this one fail: the process is dead.
     pub fn stop_at(&self, operation: usize) {
         self.state().stop_at = Some(operation);
     }
 
-    /// Calls so far that read.
+    /// Number of reading calls so far.
     pub fn reads(&self) -> usize {
         self.state().reads
     }
 
-    /// How often names were listed so far.
+    /// Number of listings so far.
     pub fn lists(&self) -> usize {
         self.state().lists
     }
 
-    /// What was read since this was asked last: name of the file, offset, bytes.
+    /// Reads since the last call: name of the file, offset, length in bytes.
     pub fn take_spans(&self) -> Vec<(String, u64, usize)> {
         let mut state = self.state();
         let spans = std::mem::take(&mut state.spans);
@@ -138,17 +138,17 @@ impl MemoryStorage {
         named.collect()
     }
 
-    /// Lets one call that reads fail.
+    /// Makes one reading call fail.
     pub fn fail_read_at(&self, read: usize) {
         self.state().fail_read_at = Some(read);
     }
 
-    /// Lets whoever opens this file panic, as if its bytes led to that.
+    /// Makes opening this file panic, as a bug in reading it would.
     pub fn panic_on(&self, name: Option<&str>) {
         self.state().panic_on = name.map(String::from);
     }
 
-    /// Lets another process do something just before a call that reads.
+    /// Lets another process act just before a reading call.
     pub fn meanwhile(&self, read: usize, what: impl Fn(&MemoryStorage) + Send + Sync + 'static) {
         self.state().meanwhile = Some((read, Arc::new(what)));
     }
@@ -173,7 +173,7 @@ impl MemoryStorage {
         self.state().free = bytes;
     }
 
-    /// The directory as a new process finds it after a crash.
+    /// The directory that a new process finds after a crash.
     pub fn after(&self, crash: Crash) -> MemoryStorage {
         let mut state = self.state().clone();
         (state.fail_at, state.stop_at) = (None, None);
@@ -192,7 +192,7 @@ impl MemoryStorage {
         MemoryStorage(Arc::new(Mutex::new(state)))
     }
 
-    /// A copy of the directory beside it.
+    /// A copy of the directory at another path.
     pub fn copied(&self) -> MemoryStorage {
         let copy = self.after(Crash::Process);
         let mut place = self.state().place.clone();
@@ -202,14 +202,14 @@ impl MemoryStorage {
         copy
     }
 
-    /// Another directory in the place of this one, as a restore leaves it.
+    /// A directory that replaced this one, as after a restore.
     pub fn restored(&self) -> MemoryStorage {
         let copy = self.after(Crash::Process);
         copy.state().place.inode += 1;
         copy
     }
 
-    /// Puts the directory elsewhere; its original still is at some paths.
+    /// Moves the directory. Its originals still exist at these paths.
     pub fn set_place(&self, place: Place, originals: &[&str]) {
         let mut state = self.state();
         state.place = place;
@@ -223,7 +223,7 @@ impl MemoryStorage {
         Some(state.inodes[inode].data.clone())
     }
 
-    /// Appends to a file that is there, as another process does.
+    /// Appends to an existing file, as another process would.
     pub fn append_to(&self, name: &str, bytes: &[u8]) {
         let mut state = self.state();
         if let Some(&inode) = state.names.get(name) {
@@ -231,7 +231,7 @@ impl MemoryStorage {
         }
     }
 
-    /// Lets the device lose these bytes of a file: reading them ends with EIO.
+    /// Makes the device lose these bytes of a file: reading them fails with EIO.
     pub fn lose_bytes(&self, name: &str, bad: Range<usize>) {
         let mut state = self.state();
         if let Some(&inode) = state.names.get(name) {
@@ -239,7 +239,7 @@ impl MemoryStorage {
         }
     }
 
-    /// Puts a file with these bytes, synchronised.
+    /// Puts a synced file with these bytes.
     pub fn put(&self, name: &str, bytes: &[u8]) {
         let mut state = self.state();
         let inode = state.inodes.len();

@@ -1,5 +1,5 @@
-//! For tests, those of other crates too: load made up, a storage in memory that
-//! fails, fuzzing.
+//! Test support, also for tests of other crates: random load, a storage in memory that fails on
+//! demand, fuzzing.
 
 mod arguments;
 pub mod fuzz;

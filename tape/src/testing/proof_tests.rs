@@ -17,19 +17,19 @@ use crate::write::writer::{Code, Now, Writer};
 use std::path::Path;
 use std::sync::Arc;
 
-/// A merged file and two sealed ones.
+/// A merged file and two sealed files.
 fn history() -> (MemoryStorage, Rows) {
     let (storage, expected) = sealed_files(21, 5, 20);
     go(&storage, 3).unwrap().unwrap();
     (storage, expected)
 }
 
-/// What is read is what was written, and comes once.
+/// Checks that every row read was written, and comes once. Returns the number of ticks.
 fn check_subset(store: &Snapshot, expected: &Rows) -> usize {
     let whole = store.parts(NODE).filter(|part| {
         let tables = part.schema().tables.iter();
         let mut columns = tables.flat_map(|t| t.columns.iter().map(|c| (&t.name, &c.name)));
-        // Without definitions there is nothing to compare.
+        // Rows without definitions cannot be compared.
         part.rows("session") > 0
             && columns.all(|(t, c)| part.ints(t, c).is_ok() && part.bytes(t, c).is_ok())
     });
@@ -58,7 +58,7 @@ fn a_failing_read_spares_the_rest_of_the_history() {
     for call in 1..=calls {
         let failing = storage.after(Crash::Process);
         failing.fail_read_at(call);
-        // Without the list there is nothing to read.
+        // Without the list nothing can be read.
         let Ok(store) = Snapshot::open_storage(&failing) else {
             errors += 1;
             continue;
@@ -66,14 +66,14 @@ fn a_failing_read_spares_the_rest_of_the_history() {
         let ticks = check_subset(&store, &expected);
         let told = !store.damage().is_empty();
         assert!(told || ticks > 0, "call {call}");
-        // Nothing is wrong with the files.
+        // The files themselves are undamaged.
         check(&failing, &expected);
     }
     // The two lists of the directory.
     assert_eq!(errors, 2);
 }
 
-/// Reads every column: what is damaged is an error and no panic.
+/// Reads every column. Damage must be an error, not a panic.
 fn read_columns(store: &Snapshot) -> bool {
     let mut whole = true;
     for part in store.parts(NODE) {
@@ -116,7 +116,7 @@ fn damage_of_a_merged_file_of_many_groups_is_told_and_spares_the_rest() {
             let found = block.and_then(|b| b.verify()).map_or(1, |d| d.len());
             let told = !whole || !store.damage().is_empty() || found > 0;
             assert!(told, "offset {step}, cut {cut}");
-            // What is stored twice is read all the same.
+            // Data that is stored twice is still read.
             let ticks = check_subset(&store, &expected);
             spared += usize::from(ticks > 0);
             assert!(!whole || cut || ticks == all || !store.damage().is_empty());
@@ -164,7 +164,7 @@ fn whatever_a_device_cannot_read_is_told_and_spares_the_rest() {
                 let found = block.and_then(|b| b.verify()).map_or(1, |d| d.len());
                 let told = !whole || !store.damage().is_empty() || found > 0;
                 assert!(told, "{name} at {at}");
-                // Of a log rows may refer to definitions that are lost.
+                // Rows of a log may refer to lost definitions.
                 let ticks = match name == merged {
                     true => check_subset(store, &expected),
                     false => {
@@ -185,7 +185,7 @@ fn writer(storage: &MemoryStorage) -> crate::Result<Writer> {
     Writer::open(Arc::new(storage.clone()), NODE)
 }
 
-/// A sampler that goes on some time after this history.
+/// A sampler that starts some time after this history.
 fn next_life(expected: &Rows) -> Sampler {
     let load = Load {
         trouble: 0,
@@ -214,7 +214,7 @@ fn send(writer: &mut Writer, storage: &MemoryStorage, bytes: &[u8], mono_ms: i64
 #[test]
 fn a_writer_that_cannot_read_at_its_start_hides_nothing() {
     let (storage, expected) = history();
-    // The newest ticks are in a log that nobody sealed.
+    // The newest ticks are in a log that was never sealed.
     let mut first = writer(&storage).unwrap();
     let mut sampler = next_life(&expected);
     send(&mut first, &storage, &sampler.hello(&[]), 0);
@@ -303,7 +303,7 @@ fn a_crash_during_retention_leaves_the_newest_files_whole() {
         let hello = sampler.hello(&[("retention_age_s", "3600"), ("min_free_space_mb", "0")]);
         send(&mut writer, storage, &hello, 0);
         for n in 1..=4 {
-            // A step of the clock ends a log: it is sealed, and then retention.
+            // A step of the clock ends a log. The log is sealed, and then retention runs.
             sampler.slot_ms += i64::from(n == 3) * 5_000;
             send(&mut writer, storage, &sampler.frame().0, n * 1_000);
         }
@@ -332,7 +332,7 @@ fn a_crash_during_retention_leaves_the_newest_files_whole() {
             let from = expected.0.len() - old.len();
             assert_eq!(from % 20, 0, "operation {operation}");
             assert_eq!(difference(&old, &expected.0[from..]), None);
-            // The next writer finds its way.
+            // The next writer continues normally.
             run(&after.after(Crash::Process)).unwrap();
         }
     }

@@ -1,5 +1,5 @@
-//! A day or an hour again and again, for benchmarks: chunks are copied, and only
-//! what names a tick or a time is written anew.
+//! Repeats a day or an hour of history, for benchmarks. Chunks are copied; only columns with ticks
+//! or times are rewritten.
 
 use crate::error::{Error, Result};
 use crate::files::directory::{Kind, Numbers};
@@ -13,14 +13,14 @@ use std::sync::Arc;
 
 const DAY_MS: i64 = 86_400_000;
 
-/// How far a copy is moved: whole minutes.
+/// Distance of a copy: whole minutes.
 struct Shift {
     ms: i64,
     ticks: i64,
 }
 
-/// Replaces the sealed file of a number by `days` copies with the numbers
-/// behind it. The last is of the same day, those before of the days before.
+/// Replaces a sealed file by `days` copies with the numbers after it. The last copy has the same
+/// day, the others have the days before.
 ///
 /// # Errors
 /// The file could not be read or written.
@@ -28,9 +28,9 @@ pub fn repeat_day(storage: &dyn Storage, number: u64, days: u64) -> Result<()> {
     repeat(storage, &[number], days, DAY_MS)
 }
 
-/// Replaces the sealed files of some numbers, ascending, by `times` copies of them
-/// all with the numbers behind the last. The last copy has their times, each before
-/// it those of `period_ms`, whole minutes, earlier.
+/// Replaces sealed files by `times` copies of all of them, with the numbers after the last file.
+/// `numbers` ascend. The last copy has the original times; each copy before it is `period_ms`
+/// (whole minutes) earlier.
 ///
 /// # Errors
 /// A file could not be read or written.
@@ -118,8 +118,7 @@ impl Shift {
         info
     }
 
-    /// A column with its times and ticks moved; what is stored relative to
-    /// others stays as it is.
+    /// A column with its times and ticks moved. Columns stored relative to others stay as they are.
     fn column(&self, part: &Part, entry: Entry, data: Vec<u8>) -> Result<(Entry, Vec<u8>)> {
         let schema = part.schema();
         let table = schema.index_of_id(entry.table);

@@ -1,4 +1,4 @@
-//! Random tapes and questions, and how they are asked.
+//! Random tapes and random questions.
 
 use proptest::prelude::*;
 use std::sync::{Arc, OnceLock};
@@ -11,9 +11,9 @@ use tacho_tape::testing::{Arguments, run};
 use tacho_tape::write::seal::SealedFile;
 use tacho_tape::{Identity, PartBuilder, Schema, Snapshot};
 
-/// First slot of a tape, ms: a full minute.
+/// First slot of a tape in ms: a full minute.
 pub const BEGIN_MS: i64 = 1_790_000_040_000;
-/// The present, far behind every tape.
+/// The present, long after every tape.
 pub const NOW_US: i64 = (BEGIN_MS + 86_400_000) * 1000;
 
 pub fn catalog() -> &'static Schema {
@@ -21,9 +21,8 @@ pub fn catalog() -> &'static Schema {
     SCHEMA.get_or_init(tacho_tape::catalog::samples)
 }
 
-/// pid, backend start, category, backend type, database, user, application,
-/// address, leader. The first two are one process that changed its name, the
-/// last has the pid of the third.
+/// pid, backend start, category, backend type, database, user, application, address, leader. The
+/// first two are one process that changed its name. The last has the pid of the third.
 type Session = (
     i64,
     i64,
@@ -85,7 +84,7 @@ const WAITS: [(&str, &str); 5] = [
     ("IO", "WALSync"),
 ];
 
-/// One session at one tick; numbers index the tables above, 0 is null.
+/// One session at one tick. Numbers are indexes of the tables above; 0 is null.
 #[derive(Clone, Debug)]
 pub struct Sample {
     pub session: usize,
@@ -104,7 +103,7 @@ pub struct Tick {
     pub interval_ms: i64,
     pub failed: bool,
     pub samples: Vec<Sample>,
-    /// A new part begins here.
+    /// True if a new part begins here.
     pub cut: bool,
 }
 
@@ -128,18 +127,18 @@ pub struct Asked {
     pub order_by: &'static str,
     pub n: i64,
     pub threads: usize,
-    /// Read from sealed files, and with their totals.
+    /// True: reads sealed files. `totals`: with their totals.
     pub sealed: bool,
     pub totals: bool,
-    /// Larger dictionaries are of many keys.
+    /// Dictionaries that are larger than this are read in two passes.
     pub few_keys: usize,
     pub kept: Kept,
 }
 
-/// A time zone whose clocks are changed once, by an hour.
+/// A time zone whose clock changes once, by an hour.
 #[derive(Clone, Copy, Debug)]
 pub struct Clocks {
-    /// Local time without UTC until the change.
+    /// Offset of local time from UTC before the change.
     offset_us: i64,
     change_us: i64,
     by_us: i64,
@@ -156,7 +155,7 @@ impl Zone for Clocks {
     }
 }
 
-/// Midnight, and a change of the clocks, within the tape.
+/// Midnight, and a change of the clock, within the tape.
 fn clocks() -> impl Strategy<Value = Clocks> {
     let midnight = prop_oneof![(0..6_i64).prop_map(|m| m * 60_000), 0..300_000_i64];
     let by = prop_oneof![Just(HOUR), Just(-HOUR), Just(0)];
@@ -167,17 +166,17 @@ fn clocks() -> impl Strategy<Value = Clocks> {
     })
 }
 
-/// What totals sealed files have.
+/// Totals of the sealed files.
 #[derive(Clone, Copy, Debug)]
 pub struct Kept {
-    /// Of how many queries by minute.
+    /// Number of queries with totals by minute.
     pub minute_keys: usize,
-    /// Every second file is of a version without totals by query.
+    /// Every second file has a version without totals by query.
     pub mixed: bool,
 }
 
 impl Asked {
-    /// A question that totals answer, if the dimension is one of theirs.
+    /// A question that totals answer, if files have totals by its dimension.
     fn plain(mut self) -> Asked {
         let minute = 60_000_000;
         self.since_us = self.since_us.div_euclid(minute) * minute;
@@ -186,7 +185,7 @@ impl Asked {
         self.bucket_us = (self.bucket_us / minute).max(1) * minute;
         (self.scope, self.by_leader, self.filters) = ("load", false, Vec::new());
         if self.dimension == "query_id" {
-            // Totals rank by averages alone.
+            // Totals rank only by averages.
             (self.order_by, self.sealed, self.totals) = ("avg", true, true);
         }
         self
@@ -218,8 +217,7 @@ fn sample() -> impl Strategy<Value = Sample> {
         )
 }
 
-/// Repeats a sample set over some ticks, so that there are runs; now and then
-/// a session pauses.
+/// Repeats a set of samples over several ticks, so that there are runs. Sometimes a session pauses.
 fn stretch() -> impl Strategy<Value = Vec<Tick>> {
     let interval = prop_oneof![Just(1000), Just(1000), Just(250), Just(5000)];
     let hole = prop_oneof![8 => Just(0), 1 => 1..4_i64, 1 => Just(90)];
@@ -256,7 +254,7 @@ fn stretch() -> impl Strategy<Value = Vec<Tick>> {
         })
 }
 
-/// A process has one sample per tick.
+/// Keeps one sample for each process at a tick.
 fn once_each(samples: &[Sample]) -> Vec<Sample> {
     let mut kept: Vec<Sample> = Vec::new();
     for sample in samples {
@@ -283,7 +281,7 @@ pub fn tape() -> impl Strategy<Value = Tape> {
     })
 }
 
-/// Values to ask for by dimension, some that never occur.
+/// Values for filters by dimension. Some of them never occur.
 const VALUES: [(&str, &[&str]); 16] = [
     (
         "wait_event_type",
@@ -324,7 +322,7 @@ const VALUES: [(&str, &[&str]); 16] = [
     ("root_blocker", &["100", "102", "(cycle)", "(null)"]),
 ];
 
-/// One to three values of a dimension, all wanted or all left out.
+/// One to three values of a dimension, all accepted or all refused.
 fn filter() -> impl Strategy<Value = (String, String)> {
     let items = prop::collection::vec(any::<prop::sample::Index>(), 1..4);
     let what = (
@@ -340,7 +338,7 @@ fn filter() -> impl Strategy<Value = (String, String)> {
     })
 }
 
-/// Asks for what a scope leaves out, which is refused.
+/// True if the filter accepts values outside the scope, which is refused.
 fn is_outside((name, text): &(String, String)) -> bool {
     let inside = |item: &str| match name.as_str() {
         "category" => item == "foreground",
@@ -413,7 +411,7 @@ pub fn asked(dimensions: &'static [&'static str]) -> impl Strategy<Value = Asked
 }
 
 impl Tape {
-    /// The tape in memory, or in sealed files of three groups each.
+    /// The tape in memory, or in sealed files with three groups each.
     pub fn store(&self, asked: &Asked) -> Snapshot {
         let mut pieces: Vec<&[Tick]> = Vec::new();
         let mut begin = 0;
@@ -433,7 +431,7 @@ impl Tape {
         }))
     }
 
-    /// `samples()` gives back what was put in.
+    /// Checks that `samples()` returns the rows that were put in.
     pub fn check_samples(&self, samples: &Answer, asked: &Asked) {
         let inside = |t: &&Tick| (asked.since_us..asked.until_us).contains(&(t.slot_ms * 1000));
         let mut row = 0;
@@ -545,7 +543,7 @@ fn session(b: &mut PartBuilder, index: usize) -> i64 {
     b.intern("session", &values).unwrap()
 }
 
-/// A session whose pid is its own: `samples()` shows no more of a blocker.
+/// A session with a unique pid, because `samples()` shows only the pid of a blocker.
 fn blocker(b: &mut PartBuilder, index: usize) -> i64 {
     match index {
         0 => 0,
@@ -563,7 +561,7 @@ fn wait(b: &mut PartBuilder, index: usize) -> i64 {
     b.intern("wait", &values).unwrap()
 }
 
-/// Queries; as many again are the same with another plan.
+/// Number of queries. The same number of statements are these queries with another plan.
 const QUERIES: i64 = 120;
 
 /// Query ids 11, -12, 13, -14 …
@@ -605,15 +603,14 @@ impl Sink for Answer {
     }
 }
 
-/// Asks; filters outside the scope give an empty answer.
+/// Asks a function. Filters outside the scope give an empty answer.
 pub fn ask(function: &str, spec: &Arguments, store: &Snapshot) -> Answer {
     let mut answer = Answer::default();
     run(function, spec, store, &mut answer).unwrap();
     answer
 }
 
-/// As [`ask`], but none where the bucket is shorter than the interval of ticks:
-/// that is refused.
+/// Same as [`ask`]. `None` if the bucket is shorter than the interval of ticks, which is refused.
 pub fn ask_timeline(spec: &Arguments, tape: &Tape, asked: &Asked) -> Option<Answer> {
     let mut answer = Answer::default();
     match run("timeline", spec, &tape.store(asked), &mut answer) {

@@ -1,14 +1,14 @@
-//! The same answers by the definition: every sample is looked at by itself.
+//! The same answers by definition: looks at every sample separately.
 
 use crate::model::{Answer, Asked, Tape, Tick};
 use std::collections::{BTreeMap, HashMap};
 use tacho_tape::query::Value;
 use tacho_tape::query::bucket::{HOUR, Zone};
 
-/// A fraction that is not reduced; small enough for cross products.
+/// An unreduced fraction, small enough for cross products.
 pub type Fraction = (i128, i128);
 
-/// Rounded half away from zero to four places; none has negative values.
+/// Rounds half away from zero to four decimals. No value is negative.
 pub fn fraction(value: Option<Fraction>) -> Value {
     let round = |(n, d): Fraction| (n * 20_000 + d) / (2 * d);
     value.map_or(Value::Null, |f| Value::Numeric(round(f)))
@@ -18,7 +18,7 @@ fn less(a: &Fraction, b: &Fraction) -> std::cmp::Ordering {
     (a.0 * b.1).cmp(&(b.0 * a.1))
 }
 
-/// A sample that counts: tick time, tick, weight, keys by dimension.
+/// A counting sample: tick time, tick, weight, keys by dimension.
 struct Row {
     slot_us: i64,
     tick: i64,
@@ -26,7 +26,7 @@ struct Row {
     keys: HashMap<&'static str, Option<String>>,
 }
 
-/// Measures of a key.
+/// The load of a key.
 #[derive(Debug)]
 pub struct Measures {
     pub key: Option<String>,
@@ -49,7 +49,7 @@ pub struct Bucket {
 
 pub struct Naive {
     rows: Vec<Row>,
-    /// Ticks of the tape.
+    /// The ticks of the tape.
     ticks: Vec<Tick>,
 }
 
@@ -190,8 +190,8 @@ impl Naive {
         buckets.collect()
     }
 
-    /// The keys of a dimension with their rows, the largest first, and the
-    /// rows of those behind the n first.
+    /// The keys of a dimension with their rows, the largest first, and the rows of the keys after
+    /// the first n.
     fn ranked<'r>(
         &self,
         asked: &Asked,
@@ -252,7 +252,7 @@ impl Naive {
     }
 }
 
-/// Begin and end of the bucket of an instant.
+/// Begin and end of the bucket that contains an instant.
 fn bucket(asked: &Asked, at: i64) -> (i64, i64) {
     let width = asked.bucket_us;
     let begin_from = |origin: i64| origin + (at - origin).div_euclid(width) * width;
@@ -260,8 +260,8 @@ fn bucket(asked: &Asked, at: i64) -> (i64, i64) {
         let begin = begin_from(0);
         return (begin, begin + width);
     };
-    // Long buckets begin when the clock first shows a multiple or more, the
-    // others whenever it shows one, and where it is changed.
+    // Long buckets begin when the clock first shows a multiple or passes it. Others begin whenever
+    // it shows one, and when it is changed.
     let change = clocks.next_change(i64::MIN).unwrap();
     let [before, after] = [change - 1, change].map(|at| clocks.offset(at));
     let near = [before, after].map(|offset| (at + offset).div_euclid(width));
