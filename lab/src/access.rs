@@ -1,5 +1,5 @@
-//! How programs reach the server of a run: a connection string and the user
-//! they run as, the same for a private server and for a given one.
+//! Access of programs to the server of a run: a connection string, and the user
+//! they run as. It is the same for a private server and for a given one.
 
 use super::install::{Account, Installation};
 use super::process::{Running, Stop, as_account, run};
@@ -11,27 +11,27 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// Database of the load. Everything else happens in another one, so that
-/// statistics of this one are those of the load alone.
+/// Database of the load. Everything else runs in another database, so that
+/// statistics of this one show the load alone.
 pub const LOADED: &str = "tacho_bench";
 
-/// Name of the sessions that are no load.
+/// Application name of sessions that are not load.
 pub const SELF: &str = "tacho bench";
 
-/// Programs and a server for them.
+/// Programs, and a server for them.
 #[derive(Debug)]
 pub struct Access {
     programs: Installation,
     account: Option<Account>,
     dsn: String,
-    /// Whether the caller's PG… variables count.
+    /// Whether the caller's PG… variables apply.
     environment: bool,
-    /// Directory of files a run leaves.
+    /// Directory for the files of a run.
     pub scratch: PathBuf,
 }
 
 impl Access {
-    /// To a server whose socket is in `scratch`.
+    /// Access to a server whose socket is in `scratch`.
     pub fn private(programs: Installation, account: Option<Account>, scratch: &Path) -> Self {
         Self {
             programs,
@@ -42,7 +42,8 @@ impl Access {
         }
     }
 
-    /// To the server of a connection string and the caller's environment.
+    /// Access to the server of a connection string and the caller's
+    /// environment.
     pub fn given(programs: Installation, dsn: &str, scratch: &Path) -> Self {
         Self {
             programs,
@@ -53,7 +54,7 @@ impl Access {
         }
     }
 
-    /// A program, run as the user of the server.
+    /// A program that runs as the user of the server.
     pub fn program(&self, name: &str) -> Command {
         let mut command = self.programs.program(name);
         if self.environment {
@@ -75,17 +76,17 @@ impl Access {
         command
     }
 
-    /// psql on the database of the load, without anything around its rows.
+    /// psql on the database of the load; it prints nothing but rows.
     pub fn psql_loaded(&self) -> Command {
         self.psql(&on_database(&self.dsn, LOADED))
     }
 
-    /// The same on any database.
+    /// psql on any database; it prints nothing but rows.
     pub fn psql_on(&self, database: &str) -> Command {
         self.psql(&on_database(&self.dsn, database))
     }
 
-    /// The same, run by the caller, whose files it may read.
+    /// psql on any database, run by the caller, whose files it may read.
     pub fn psql_as_caller(&self, database: &str) -> Command {
         plain_rows(
             self.programs.program("psql"),
@@ -93,7 +94,7 @@ impl Access {
         )
     }
 
-    /// Gives a directory and the files in it to the user of the server.
+    /// Gives a directory and its files to the user of the server.
     pub fn own(&self, directory: &Path) -> Result<()> {
         let Some(account) = &self.account else {
             return Ok(());
@@ -125,7 +126,7 @@ impl Access {
             .with_context(|| format!("\"{sql}\" returned \"{text}\", not a number"))
     }
 
-    /// Asks the same again and again beside the load, until it is ended.
+    /// Repeats a query beside the load, until it is ended.
     pub fn watch(&self, sql: &str, seconds: f64) -> Result<Running> {
         let mut psql = self.psql(&self.dsn);
         psql.env("PGAPPNAME", SELF).stdin(Stdio::piped());
@@ -148,7 +149,7 @@ impl Access {
         .context("the server did not reload its configuration")
     }
 
-    /// Waits until SQL is true, at most 30 s.
+    /// Polls until SQL returns true, at most 30 s.
     pub fn wait(&self, sql: &str, pause: Duration, stop: &Stop) -> Result<()> {
         let begin = Instant::now();
         while self.sql(sql, stop)? != "t" {
@@ -161,7 +162,7 @@ impl Access {
         Ok(())
     }
 
-    /// Fills the database of the load as the scenario says.
+    /// Fills the database of the load for the scenario.
     pub fn fill(&self, scenario: &Scenario, stop: &Stop) -> Result<()> {
         if scenario.scale > 0 {
             let mut pgbench = self.pgbench();
@@ -176,13 +177,13 @@ impl Access {
     }
 }
 
-/// psql that prints rows without anything around them and ends at an error.
+/// psql that prints nothing but rows and ends at an error.
 fn plain_rows(mut psql: Command, dsn: &str) -> Command {
     psql.args(["-XAtqw", "-v", "ON_ERROR_STOP=1", "-d", dsn]);
     psql
 }
 
-/// The same connection string for another database: what is said last counts.
+/// The same connection string for another database. The last `dbname` counts.
 fn on_database(dsn: &str, database: &str) -> String {
     match (dsn.contains("://"), dsn.contains('?')) {
         (false, _) => format!("{dsn} dbname={database}"),

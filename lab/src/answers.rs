@@ -1,6 +1,6 @@
-//! Questions asked in process, of tapes that stay open: how long each takes
-//! when what it needs is in memory, and how much memory a process takes that
-//! answers for minutes.
+//! Questions asked in this process about tapes that stay open. Measured: the
+//! time of each question when its data is in memory, and the memory of a
+//! process that answers for minutes.
 
 use super::canceled;
 use super::machine::Machine;
@@ -15,7 +15,7 @@ use tacho_tape::query::{
 };
 use tacho_tape::{Shared, Tape};
 
-/// What is asked of which history.
+/// Arguments of `tacho bench answers`.
 #[derive(clap::Args)]
 pub struct Args {
     /// A history directory: its last hour and its last day are asked for
@@ -45,7 +45,7 @@ pub struct Args {
     cancel: Option<usize>,
 }
 
-/// Which of the directories a question is asked of.
+/// The kind of history that a question is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Of {
     Day,
@@ -67,13 +67,13 @@ impl Of {
 struct Asked {
     of: Of,
     hours: i64,
-    /// What `top` groups by.
+    /// Dimension that `top` groups by.
     dimension: &'static str,
-    /// By what it splits the keys.
+    /// Dimension by which it splits the keys.
     by: Option<&'static str>,
     /// The largest key of this dimension is the filter.
     filter: Option<&'static str>,
-    /// Milliseconds it may take.
+    /// Budget of the question, in ms.
     budget_ms: f64,
 }
 
@@ -147,7 +147,7 @@ fn failed(error: QueryError) -> anyhow::Error {
     anyhow!(error.message)
 }
 
-/// An open history and the end of its last tick, µs.
+/// An open history, and the end of its last tick in µs.
 pub struct History {
     pub tape: Tape,
     pub end_us: i64,
@@ -176,7 +176,7 @@ impl History {
     }
 }
 
-/// Asks, and prints what it took as Markdown.
+/// Asks, and prints times as Markdown.
 pub fn run(args: &Args, print: impl Fn(&str) -> Result<()>) -> Result<()> {
     let directories = [
         (Of::Day, &args.day),
@@ -213,7 +213,7 @@ pub fn cpu() -> Duration {
     Duration::new(seconds, u32::try_from(time.tv_nsec).unwrap_or(0))
 }
 
-/// A line of the table: medians.
+/// A line of the table, with medians.
 fn timed(args: &Args, history: &History, asked: &Asked) -> Result<String> {
     let mut top = Top {
         since: Some(history.end_us - asked.hours * HOUR_US),
@@ -254,8 +254,8 @@ fn timed(args: &Args, history: &History, asked: &Asked) -> Result<String> {
     ))
 }
 
-/// Random questions for some minutes; once a minute, how much memory the
-/// process takes.
+/// Asks random questions for some minutes. Prints once a minute how much memory
+/// the process uses.
 fn mixed(
     args: &Args,
     history: &History,
@@ -286,12 +286,12 @@ fn mixed(
 }
 
 impl History {
-    /// Answers any function about any piece of the last day.
+    /// Answers a random question about a random piece of the last day.
     fn answer_any(&self, threads: usize, random: &mut u64) -> Result<u64> {
         let mut below = |n: usize| below(random, n);
         let functions = query::list();
         let function = &functions[below(functions.len())];
-        // Samples, and sessions, are a row each.
+        // Samples and sessions have a row each.
         let hours = match function.name {
             "samples" | "sessions" => 1,
             _ => 24,
@@ -311,7 +311,7 @@ impl History {
     }
 }
 
-/// A question of any function, by the values of its arguments.
+/// A question to any function, with these values of its arguments.
 pub fn question(
     function: &Function,
     value: impl Fn(&Argument) -> Value,
@@ -323,7 +323,7 @@ pub fn question(
     function.question(&mut given).map_err(failed)
 }
 
-/// A number below another one.
+/// A random number below `n`.
 pub fn below(random: &mut u64, n: usize) -> usize {
     *random = random
         .wrapping_mul(6_364_136_223_846_793_005)
@@ -331,7 +331,7 @@ pub fn below(random: &mut u64, n: usize) -> usize {
     (*random >> 33) as usize % n.max(1)
 }
 
-/// MiB of this process that are in memory.
+/// Resident memory of this process in MiB.
 fn resident_mib() -> Result<f64> {
     let status = std::fs::read_to_string("/proc/self/status").context("could not read /proc")?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));

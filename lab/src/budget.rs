@@ -1,5 +1,5 @@
-//! Budgets: ratios to the baseline that variants are to keep, and what the
-//! measured intervals say about them.
+//! Budgets: limits of the variants' ratios to the baseline, and verdicts by the
+//! measured intervals.
 
 use super::document::{Block, Table};
 use super::metric::{Better, Metric, find};
@@ -9,8 +9,7 @@ use super::stats::Estimate;
 use super::store::Results;
 use super::summary::Cell;
 
-/// A table with a line for each budget at each point; nothing where there is
-/// no budget.
+/// A table with a line for each budget at each point. Empty without budgets.
 pub fn budgets(results: &Results, cells: &[Cell]) -> Vec<Block> {
     let labels = ["point", "server", "variant", "metric"];
     let mut table = Table::new(&labels, &["budget", "ratio"]);
@@ -51,7 +50,7 @@ fn is_for(budget: &Budget, cell: &Cell) -> bool {
         && (everywhere || workload.is_some_and(|w| budget.workloads.contains(w)))
 }
 
-/// Held or missed only where the whole interval says so.
+/// A budget is held or missed only if the whole interval is on one side of it.
 fn verdict(metric: &Metric, budget: f64, ratio: &Estimate) -> &'static str {
     if ratio.confidence < 0.95 {
         return "too few rounds to tell";

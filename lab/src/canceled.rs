@@ -1,4 +1,4 @@
-//! How long each function goes on when it is cancelled at a random moment.
+//! Measures how long each function goes on after it is cancelled at a random moment.
 
 use super::answers::{History, Rows, below, cpu, question};
 use super::stats::median;
@@ -10,20 +10,21 @@ use tacho_source::catalog;
 use tacho_tape::query::{self, CANCELED, Context, Function, QueryError, Value};
 
 const DAY_US: i64 = 86_400_000_000;
-/// What it may take, ms.
+/// Budget of the end, in ms.
 const BUDGET_MS: f64 = 50.0;
 
-/// What a question came to.
+/// End of a question.
 struct End {
     is_canceled: bool,
-    /// From when it was cancelled, or else asked.
+    /// Time since the cancellation, or without one since the question.
     after: Duration,
-    /// CPU time of the process meanwhile: of a busy machine this says more.
+    /// CPU time of the process in that time, which says more on a busy machine.
     cpu: Duration,
 }
 
-/// Asks every function of the last day, cancels it so often, and prints what it took
-/// as Markdown. An answer that was complete before it was cancelled does not count.
+/// Asks every function about the last day and cancels it `times` times. Prints the
+/// times as Markdown. Answers that were complete before the cancellation do not
+/// count.
 pub fn run(
     history: &History,
     times: usize,
@@ -58,7 +59,7 @@ pub fn run(
     Ok(())
 }
 
-/// Asks, and cancels after a time.
+/// Asks, and cancels at `moment`.
 fn asked(
     history: &History,
     function: &Function,

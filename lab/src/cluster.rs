@@ -1,5 +1,6 @@
-//! A private server: one data directory for each installation, started anew for
-//! each run with the settings of its variant, reachable by a Unix socket only.
+//! A private server. Each installation has one data directory. The server is
+//! started for each run with the settings of its variant, and reachable by a
+//! Unix socket only.
 
 use super::access::{Access, LOADED};
 use super::install::{Account, Installation};
@@ -12,10 +13,10 @@ use std::os::unix::fs::{PermissionsExt, chown};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// A data directory and how to reach its server.
+/// A data directory and its server.
 #[derive(Debug)]
 pub struct Cluster {
-    /// How its server is reached.
+    /// Access to its server.
     pub access: Access,
     account: Option<Account>,
     /// Data directory.
@@ -24,17 +25,17 @@ pub struct Cluster {
     scratch: PathBuf,
 }
 
-/// A started server; stopped when dropped.
+/// A started server; it is stopped when dropped.
 #[derive(Debug)]
 pub struct Server<'a> {
     cluster: &'a Cluster,
-    /// Process id of the postmaster.
+    /// PID of the postmaster.
     pub pid: u32,
     stopped: bool,
 }
 
 impl Cluster {
-    /// Makes a data directory in `parent` and fills it as the scenario says.
+    /// Makes a data directory in `parent`, and fills it for the scenario.
     pub fn create(
         installation: Installation,
         account: Option<Account>,
@@ -80,7 +81,8 @@ impl Cluster {
     }
 
     /// Starts the server with settings, on the first `cores` cores. A stop
-    /// waits for the start's end: a server half started cannot be told to end.
+    /// waits until the start has ended: a server that is still starting cannot
+    /// be stopped.
     pub fn start(
         &self,
         settings: &BTreeMap<String, String>,
@@ -114,7 +116,7 @@ impl Cluster {
         Ok(server)
     }
 
-    /// Switches a running server to settings; those that take a restart are
+    /// Applies settings to a running server. Settings that need a restart are
     /// refused.
     pub fn reload(&self, settings: &BTreeMap<String, String>, stop: &Stop) -> Result<()> {
         self.configure(settings)?;
@@ -129,8 +131,8 @@ impl Cluster {
         Ok(())
     }
 
-    /// A server with settings that serves nobody but its standard input; under
-    /// another program, if one is named.
+    /// The command of a single-user server with settings, which reads its
+    /// standard input. It runs under another program if `tool` names one.
     pub fn alone(&self, settings: &BTreeMap<String, String>, tool: &[&str]) -> Result<Command> {
         self.configure(settings)?;
         let mut server = self.access.program("postgres");
@@ -146,7 +148,7 @@ impl Cluster {
         Ok(fs::write(file, self.configuration(settings))?)
     }
 
-    /// A program, without arguments yet, run by another one.
+    /// A program without arguments, run under another one.
     fn under(&self, tool: &[&str], command: &Command) -> Command {
         let mut under = Command::new(tool[0]);
         as_account(&mut under, self.account.as_ref());
@@ -175,7 +177,7 @@ impl Cluster {
 }
 
 impl Server<'_> {
-    /// Stops it in good order.
+    /// Shuts the server down.
     pub fn stop(mut self, stop: &Stop) -> Result<()> {
         run(&mut self.pg_ctl_stop("fast"), stop).context("could not stop the server")?;
         self.stopped = true;
@@ -195,7 +197,7 @@ impl Server<'_> {
 impl Drop for Server<'_> {
     fn drop(&mut self) {
         if !self.stopped {
-            // A stop of its own: the experiment's may have been given already.
+            // A `Stop` of its own: the experiment's may be set already.
             let _ = run(&mut self.pg_ctl_stop("immediate"), &Stop::default());
         }
     }

@@ -44,7 +44,7 @@ pub struct Args {
     common: Common,
 }
 
-/// What else there is to do.
+/// Commands besides the measurement of a scenario.
 #[derive(clap::Subcommand)]
 enum Command {
     /// List the scenarios
@@ -70,7 +70,7 @@ enum Command {
     },
 }
 
-/// What may be changed of a scenario.
+/// Options that change a scenario.
 #[derive(clap::Args)]
 struct Choices {
     /// The whole experiment, for large machines
@@ -96,7 +96,7 @@ struct Choices {
     workloads: Vec<String>,
 }
 
-/// What every experiment takes.
+/// Options of every experiment.
 #[derive(clap::Args)]
 struct Common {
     /// Directories of PostgreSQL's programs, separated by commas [default: that of pg_config]
@@ -155,7 +155,7 @@ struct Setting {
     common: Common,
 }
 
-/// Runs an experiment, or tells about some.
+/// Runs an experiment, or another command.
 pub fn run(args: &Args) -> ExitCode {
     match execute(args) {
         Ok(()) => ExitCode::SUCCESS,
@@ -192,13 +192,13 @@ fn list() -> Result<()> {
     Ok(())
 }
 
-/// Prints a line to standard error. One that nobody takes changes nothing.
+/// Prints a line to standard error. Errors are ignored.
 fn say(line: impl Display) {
     let line = plain_lines(&line.to_string());
     let _ = writeln!(std::io::stderr(), "{line}");
 }
 
-/// Standard output. A reader that went away is no failure.
+/// Prints to standard output. A reader that has gone is not a failure.
 fn print(text: &str) -> Result<()> {
     match std::io::stdout().write_all(text.as_bytes()) {
         Err(e) if e.kind() != ErrorKind::BrokenPipe => bail!("could not write output: {e}"),
@@ -216,12 +216,12 @@ fn side_by_side(a: &Path, b: &Path, page: Option<&Path>) -> Result<()> {
     Ok(())
 }
 
-/// Runs a scenario with what every experiment takes.
+/// Runs a scenario with the options of every experiment.
 fn experiment(mut scenario: Scenario, common: &Common) -> Result<()> {
     scenario.rounds = common.rounds.unwrap_or(scenario.rounds);
     scenario.scale = common.scale.unwrap_or(scenario.scale);
     if common.dsn.is_some() {
-        // They make private servers alike; a given one is measured as it is.
+        // These make private servers alike; a given server is measured as it is.
         scenario.settings.clear();
         scenario.cost = None;
     }
@@ -253,7 +253,7 @@ fn experiment(mut scenario: Scenario, common: &Common) -> Result<()> {
     ended
 }
 
-/// This command, for the report.
+/// This command line, for the report.
 fn command() -> String {
     let words = ["tacho", "bench"].map(String::from).into_iter();
     let words = words.chain(
@@ -264,7 +264,7 @@ fn command() -> String {
     words.collect::<Vec<_>>().join(" ")
 }
 
-/// Gives the SQL edition its installer, and pg_ash its own or a variant for each.
+/// Gives the SQL edition its installer, and pg_ash its own or a variant for each installer.
 fn add_installers(scenario: &mut Scenario, common: &Common) -> Result<()> {
     let variants = &mut scenario.variants;
     for variant in variants
@@ -303,7 +303,7 @@ fn add_installers(scenario: &mut Scenario, common: &Common) -> Result<()> {
 }
 
 impl Choices {
-    /// The scenario as chosen.
+    /// The scenario with the options applied.
     fn scenario(&self, name: &str) -> Result<Scenario> {
         let mut scenario = Scenario::load(name, self.full)?;
         select(&mut scenario.variants, &self.variants, "variant", |v| {
@@ -329,7 +329,7 @@ impl Choices {
     }
 }
 
-/// Keeps what is named of the load, and of statements whose cost is measured.
+/// Keeps the named workloads, and the named statements whose cost is measured.
 fn choose_workloads(load: &mut Pgbench, cost: &mut Option<Cost>, names: &[String]) -> Result<()> {
     let costing = |name: &&String| {
         let mut statements = cost.iter().flat_map(|cost| &cost.statements);
@@ -351,7 +351,7 @@ fn choose_workloads(load: &mut Pgbench, cost: &mut Option<Cost>, names: &[String
     Ok(())
 }
 
-/// Keeps what is named, in this order.
+/// Keeps the named items, in the order of the names.
 fn select<T: Clone>(
     items: &mut Vec<T>,
     names: &[String],

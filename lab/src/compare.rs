@@ -1,5 +1,5 @@
-//! Two results of the same scenario side by side: another day, another machine,
-//! another version of tacho.
+//! Compares two results of the same scenario: of another day, another machine,
+//! or another version of tacho.
 
 use super::document::{Block, Table};
 use super::metric::METRICS;
@@ -8,7 +8,7 @@ use super::store::Results;
 use super::summary::{Cell, cells};
 use anyhow::{Result, ensure};
 
-/// The comparison; an error if nothing can be compared.
+/// The comparison. Fails if the results have nothing in common.
 pub fn compare(a: &Results, b: &Results) -> Result<Vec<Block>> {
     let (before, after) = (cells(a), cells(b));
     let mut table = Table::new(&["point", "variant", "metric"], &["A", "B", "B ÷ A"]);
@@ -64,7 +64,8 @@ fn rows(a: &Cell, b: &Cell) -> Vec<Vec<String>> {
         .collect()
 }
 
-/// Runs of two days are not interleaved: only intervals apart tell anything.
+/// Runs of two days are not interleaved, so only disjoint intervals mean a
+/// difference.
 fn difference(a: &Estimate, b: &Estimate) -> &'static str {
     match () {
         () if a.confidence < 0.7 || b.confidence < 0.7 => "too few rounds to tell",

@@ -1,14 +1,13 @@
-//! What one statement costs, without a load: a single-user server executes it
-//! again and again, so that no other process disturbs. Instructions are those
-//! that callgrind counts and system calls those that strace counts, of runs of
-//! n and of 3 n executions: the difference divided by 2 n is the cost of one.
-//! Both repeat to a few in ten thousand, so they are counted once; time on a CPU
-//! is taken in every round.
+//! The cost of one statement without a load. A single-user server executes it
+//! repeatedly, so that no other process disturbs. callgrind counts instructions and
+//! strace counts system calls, for runs of n and of 3 n executions: the difference
+//! divided by 2 n is the cost of one execution. Both numbers repeat to a few in ten
+//! thousand, so they are counted once. CPU time is measured in every round.
 //!
-//! Lines and pages are what callgrind's simulated cache misses when it is large
-//! enough for a statement and holds nothing of the one before: behind each
-//! statement stand so many blanks that reading them has replaced all. Counted is
-//! from parse analysis on, blanks are read before.
+//! Lines and pages are the misses of callgrind's simulated cache. The cache is large
+//! enough for a statement, and holds nothing of the previous one: each statement is
+//! followed by enough blanks to replace the whole cache. Counting begins with parse
+//! analysis; the blanks are read before.
 
 use super::cluster::Cluster;
 use super::process::{Running, Stop, in_path};
@@ -19,21 +18,21 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::fs::{self, File};
 
-/// How many executions are timed for each that is counted.
+/// Number of timed executions per counted execution.
 const TIMED: u32 = 20;
 
-/// Prints the time this server was on a CPU, in ns; what comes before it makes
-/// the kernel bring it up to date.
+/// Prints the CPU time of this server, in ns. The sleep before it makes the kernel
+/// update the value.
 const CLOCK: &str = "select pg_sleep(0.001)\n\
                      select 'ns ' || split_part(pg_read_file('/proc/self/schedstat'), ' ', 1)\n";
 
-/// How often a statement is executed whose lines are counted, and the blanks
-/// behind it: the simulated cache twice over, as they are read and copied.
+/// Number of executions whose lines are counted, and number of blanks after each.
+/// The blanks fill the simulated cache twice, because they are read and copied.
 const COLD_TIMES: u32 = 2;
 const COLD_BLANKS: usize = 1 << 20;
 
-/// Options of callgrind: first caches of next to nothing before one of 2 MiB with
-/// lines of `$line` bytes; only within what a statement runs through once.
+/// Options of callgrind: tiny first caches before one of 2 MiB with lines of `$line`
+/// bytes. Counted are only functions through which a statement runs once.
 macro_rules! misses {
     ($line:literal) => {
         &[
@@ -57,15 +56,15 @@ macro_rules! misses {
 struct Counter {
     program: &'static str,
     metric: &'static str,
-    /// What it counts, in words.
+    /// Name of the counted thing.
     counts: &'static str,
     /// File of its result, in the scratch directory.
     result: &'static str,
     arguments: &'static [&'static str],
-    /// How often to count; the least counts. A library may do something at its
-    /// start for as long as a clock takes to tick, as pg_stat_kcache does.
+    /// Number of counts; the least one is used. A library may repeat something at
+    /// its start until the clock has ticked, as pg_stat_kcache does.
     times: u32,
-    /// Whether it counts what a statement finds in no cache, and not the others.
+    /// Whether it counts cache misses; other counters are not used then.
     cold: bool,
     /// Takes the number from that file.
     total: fn(&str) -> Option<f64>,
@@ -114,7 +113,7 @@ const COUNTERS: [Counter; 4] = [
     },
 ];
 
-/// What cannot be counted here, in words.
+/// Messages about numbers that cannot be counted here.
 pub fn uncounted() -> Vec<String> {
     let missing = COUNTERS.iter().filter(|c| !in_path(c.program));
     missing
@@ -129,18 +128,18 @@ pub fn uncounted() -> Vec<String> {
 
 /// A statement on a server with the settings of a variant.
 pub struct Measurement<'a> {
-    /// Whose data directory it uses; its server is stopped.
+    /// The cluster whose data directory is used; its server is stopped.
     pub cluster: &'a Cluster,
-    /// Of scenario and variant.
+    /// Settings of the scenario and the variant.
     pub settings: BTreeMap<String, String>,
-    /// How often.
+    /// Number of executions, and kind of count.
     pub cost: &'a Cost,
     /// The statement.
     pub statement: &'a Costing,
 }
 
 impl Measurement<'_> {
-    /// Measures; counts too, if asked.
+    /// Measures the time, and with `counting` also counts.
     pub fn measure(&self, counting: bool, stop: &Stop) -> Result<Metrics> {
         let mut metrics = Metrics::from([("cpu_ns".to_owned(), self.time(stop)?)]);
         let counters = COUNTERS
@@ -177,7 +176,8 @@ impl Measurement<'_> {
         let [few, many] = [n, 3 * n].map(|executions| {
             let mut least = f64::INFINITY;
             for _ in 0..counter.times {
-                // What the server before saved is read by this one: always the same.
+                // This server reads the state that the previous one has saved. The
+                // run before makes it the same each time.
                 self.run(&[], &self.executions(0, n), stop)?;
                 let input = match counter.cold {
                     true => self.cold_executions(executions),
@@ -192,7 +192,7 @@ impl Measurement<'_> {
         Ok((many? - few?) / f64::from(2 * n))
     }
 
-    /// The server's input that executes the statement so often.
+    /// Input of the server with `n` executions of the statement.
     fn executions(&self, from: u32, n: u32) -> String {
         let mut lines = String::new();
         for n in from..from + n {
@@ -202,7 +202,7 @@ impl Measurement<'_> {
         lines
     }
 
-    /// The same of executions that find nothing in a cache.
+    /// Input of the server with executions that find nothing in a cache.
     fn cold_executions(&self, n: u32) -> String {
         let blanks = format!("{}\n", " ".repeat(COLD_BLANKS));
         self.executions(0, n).replace('\n', &blanks)
@@ -221,15 +221,15 @@ impl Measurement<'_> {
     }
 }
 
-/// Total of a file of callgrind.
+/// Total in a file of callgrind.
 fn instructions(text: &str) -> Option<f64> {
     let mut lines = text.lines();
     let total = lines.find_map(|l| l.strip_prefix("totals: ").or(l.strip_prefix("summary: ")));
     total?.trim().parse().ok()
 }
 
-/// Misses of the last cache in a file of callgrind: of instructions, of data
-/// that is read and that is written.
+/// Misses of the last cache in a file of callgrind: of instructions, of reads, of
+/// writes.
 fn misses(text: &str) -> Option<f64> {
     let line = |name: &str| text.lines().find_map(|l| l.strip_prefix(name));
     let totals = line("totals: ").or_else(|| line("summary: "))?;
@@ -240,13 +240,13 @@ fn misses(text: &str) -> Option<f64> {
     last.map(|(_, n)| n.parse::<f64>().ok()).sum()
 }
 
-/// Total of a table of strace: % time, seconds, µs a call, calls.
+/// Total in a table of strace: % time, seconds, µs a call, calls.
 fn system_calls(text: &str) -> Option<f64> {
     let total = text.lines().find(|l| l.ends_with(" total"))?;
     total.split_whitespace().nth(3)?.parse().ok()
 }
 
-/// What [`CLOCK`] made the server say: ` 1: ?column? = "ns 38525204" (…)`.
+/// Parses the server's output of [`CLOCK`]: ` 1: ?column? = "ns 38525204" (…)`.
 fn clock(line: &str) -> Option<f64> {
     let (_, value) = line.split_once("= \"ns ")?;
     value.split('"').next()?.parse().ok()

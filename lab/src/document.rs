@@ -1,5 +1,5 @@
-//! A report, independent of how it is printed: Markdown, or one HTML page that
-//! needs nothing else.
+//! A report, independent of its output: Markdown, or one self-contained HTML
+//! page.
 
 use std::fmt::Write;
 use tacho_source::escape;
@@ -13,9 +13,9 @@ pub enum Block {
     Text(String),
     /// A list.
     List(Vec<String>),
-    /// A table: head, rows; columns of numbers are marked.
+    /// A table.
     Table(Table),
-    /// A picture (SVG) with what it shows in words; in HTML only.
+    /// A picture (SVG) with a description in words; in HTML only.
     Picture(String),
 }
 

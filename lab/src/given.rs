@@ -1,8 +1,8 @@
-//! A server that was there before (`--dsn`). The load runs in a database of its
-//! own. Settings of sessions are changed for that database and role, others by
-//! ALTER SYSTEM and a reload. Whatever ends the experiment, the settings are as
-//! before then and the database is gone; for the worst case `restore.sql` is
-//! among the results as long as anything is changed.
+//! An existing server (`--dsn`). The load runs in a database of its own.
+//! Settings of sessions are changed for that database and role, others by ALTER
+//! SYSTEM and a reload. At the end of the experiment, however it ends, the
+//! settings are restored and the database is dropped. For the worst case the
+//! results have `restore.sql`, as long as anything is changed.
 
 use super::access::{Access, LOADED};
 use super::process::Stop;
@@ -17,23 +17,23 @@ type Settings = BTreeMap<String, String>;
 /// The server.
 #[derive(Debug)]
 pub struct Given {
-    /// How it is reached.
+    /// Access to it.
     pub access: Access,
     /// Its version.
     pub version: String,
-    /// What shared_preload_libraries says; none where the role may not see it.
+    /// Value of shared_preload_libraries; `None` if the role may not see it.
     pub libraries: Option<String>,
-    /// Settings that take a reload, and what postgresql.auto.conf says of each.
+    /// Settings that need a reload, and their values in postgresql.auto.conf.
     system: BTreeMap<String, Option<String>>,
-    /// Those of them that are changed now.
+    /// Settings of these that are changed now.
     changed: RefCell<Settings>,
-    /// How to put all back, while there is anything to put back.
+    /// Path of `restore.sql`, while there is something to restore.
     restore: RefCell<Option<PathBuf>>,
 }
 
 impl Given {
-    /// Looks at the server and refuses, before anything is changed, what the
-    /// scenario wants and cannot be had there.
+    /// Examines the server. Refuses, before anything is changed, a scenario
+    /// that the server cannot run.
     pub fn connect(access: Access, dsn: &str, scenario: &Scenario, stop: &Stop) -> Result<Self> {
         check_dsn(dsn)?;
         let facts = access.sql(FACTS, stop).context(
@@ -111,7 +111,7 @@ impl Given {
         let text: String = self.undo().iter().map(|sql| format!("{sql};\n")).collect();
         std::fs::write(&file, text)
             .with_context(|| format!("could not write \"{}\"", file.display()))?;
-        // Never interrupted: what was begun would be finished behind our back.
+        // Never interrupted: the server would finish the statement unnoticed.
         let made = self
             .access
             .sql(&format!("create database {LOADED}"), &Stop::default());
@@ -123,7 +123,7 @@ impl Given {
         self.access.fill(scenario, stop)
     }
 
-    /// Makes these settings count for new sessions, and no others.
+    /// Applies these settings to new sessions, and resets all others.
     pub fn apply(&self, settings: &Settings, stop: &Stop) -> Result<()> {
         let own = format!("alter role current_user in database {LOADED}");
         let mut wanted = Settings::new();
@@ -132,7 +132,7 @@ impl Given {
             if self.system.contains_key(name) {
                 wanted.insert(name.clone(), value.clone());
             } else if name != "shared_preload_libraries" {
-                // The libraries of all variants are there already.
+                // The libraries of all variants are loaded already.
                 self.command(&format!("{own} set {name} = {}", literal(value)))?;
             }
         }
@@ -154,7 +154,7 @@ impl Given {
         self.access.sql(sql, &Stop::default()).map(drop)
     }
 
-    /// What puts everything back.
+    /// Statements that restore everything.
     fn undo(&self) -> Vec<String> {
         let settings = self.system.iter();
         let mut undo: Vec<String> = settings
@@ -197,8 +197,8 @@ const FACTS: &str = "select current_setting('server_version'), \
     exists (select from pg_database where datname = 'tacho_bench') \
     from pg_roles where rolname = current_user";
 
-/// A connection string that a database name can be added to and that may be
-/// shown in reports.
+/// Checks that a database name can be added to the connection string, and that
+/// it may be shown in reports.
 fn check_dsn(dsn: &str) -> Result<()> {
     ensure!(
         dsn.contains('=') || dsn.contains("://"),
@@ -215,7 +215,7 @@ fn check_dsn(dsn: &str) -> Result<()> {
     Ok(())
 }
 
-/// What a running server cannot give at all.
+/// Refuses scenarios that a running server cannot run at all.
 fn check_scenario(scenario: &Scenario, libraries: Option<&str>) -> Result<()> {
     let cold = scenario.statement.as_ref().is_some_and(|s| s.cold);
     ensure!(
@@ -279,7 +279,7 @@ fn names(scenario: &Scenario) -> BTreeSet<String> {
     all.cloned().collect()
 }
 
-/// Whether a setting takes a reload; false: it is one of a session.
+/// Whether a setting needs a reload; false for a setting of sessions.
 fn takes_reload(name: &str, context: &str, source: &str) -> Result<bool> {
     match context {
         "user" | "superuser" => Ok(false),

@@ -1,6 +1,6 @@
 //! Questions about a day of samples, asked of tacho, of the SQL edition and of
-//! pg_ash, each with the same load in it: 50 sessions active at every second,
-//! each in any of 21 wait events and any of 200 queries, drawn independently.
+//! pg_ash. Each has the same load: 50 sessions active in every second, each with
+//! one of 21 wait events and one of 200 queries, drawn independently.
 
 use super::access::Access;
 use super::process::{Running, Stop, run};
@@ -17,15 +17,15 @@ use std::process::{Command, Stdio};
 
 /// 2026-03-01 00:00:00 UTC.
 const BEGIN: &str = "2026-03-01 00:00:00+00";
-/// What a server says when the limit is reached; ours speak English.
+/// The server's message at the limit; our servers speak English.
 const TIMEOUT: &str = "canceling statement due to statement timeout";
 const EDITION_DAY: &str = include_str!("../../bench/sql_edition.sql");
 
-/// Where pg_ash's history begins: it goes by the time of the server.
+/// Begin of pg_ash's history, which follows the server's clock.
 const ASH_BEGIN: &str = "create table history_begin as \
      select date_trunc('hour', now()) - interval '{hours} hours' as at";
 
-/// Which pg_ash an installer is of, by the readers it makes.
+/// The version of pg_ash of an installer, by the readers it creates.
 pub fn ash(installer: &str) -> Form {
     match installer.contains("function ash.top_waits_at(") {
         true => Form::Ash1,
@@ -33,7 +33,7 @@ pub fn ash(installer: &str) -> Form {
     }
 }
 
-/// Database that a variant is asked in.
+/// The database in which a variant is asked.
 fn database(variant: &Variant) -> String {
     let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { '_' };
     match variant.form {
@@ -42,7 +42,7 @@ fn database(variant: &Variant) -> String {
     }
 }
 
-/// What a server with the tape needs.
+/// Settings of a server with the tape.
 pub fn settings(access: &Access, form: Form) -> BTreeMap<String, String> {
     let tape = access.scratch.join("tape").display().to_string();
     let settings = match form {
@@ -58,7 +58,7 @@ pub fn settings(access: &Access, form: Form) -> BTreeMap<String, String> {
     owned.map(|(k, v)| (k.to_owned(), v.to_owned())).collect()
 }
 
-/// Puts the day into a form; the server runs.
+/// Stores the day in a form; the server is running.
 pub fn fill(access: &Access, history: &History, variant: &Variant, stop: &Stop) -> Result<()> {
     match variant.form {
         Some(Form::Tape) => import(access, history.hours, stop),
@@ -111,7 +111,7 @@ fn ask(access: &Access, variant: &Variant, sql: &[&str], stop: &Stop) -> Result<
         .context("could not make the history")
 }
 
-/// Makes the database of a variant and runs its installer there.
+/// Creates the database of a variant, and runs its installer there.
 fn install(access: &Access, variant: &Variant, stop: &Stop) -> Result<()> {
     let installer = variant.installer.as_ref();
     let installer = installer.context("no installer was given")?;
@@ -131,7 +131,7 @@ pub fn run_installer(access: &Access, database: &str, installer: &Path, stop: &S
     run(&mut psql, stop).map(drop).context("could not install")
 }
 
-/// Imports the day with `tacho`, which stands beside this program.
+/// Imports the day with `tacho` from the directory of this program.
 fn import(access: &Access, hours: u32, stop: &Stop) -> Result<()> {
     let tape = access.scratch.join("tape");
     let mut import = Command::new(std::env::current_exe()?.with_file_name("tacho"));
@@ -185,9 +185,9 @@ fn write_day(out: &mut impl Write, hours: u32) -> std::io::Result<()> {
     Ok(())
 }
 
-/// Asks once to warm up, then five times, or less often where that takes longer
-/// than the limit; an answer that takes longer by itself counts as long as the
-/// limit and says so.
+/// Asks once to warm up, then five times, or less often if that would take
+/// longer than the limit. An answer that takes longer than the limit counts as
+/// long as the limit, and is marked.
 pub fn measure(
     access: &Access,
     history: &History,
@@ -219,7 +219,7 @@ pub fn measure(
     Ok((named.into_iter().flatten().collect(), waits.end()?))
 }
 
-/// Median time of an answer in ms; none if one took longer than the limit.
+/// Median time of an answer in ms; `None` if one took longer than the limit.
 fn timed(
     access: &Access,
     variant: &Variant,
@@ -238,8 +238,8 @@ fn timed(
     Ok(ask(warm, times)?.as_deref().and_then(median))
 }
 
-/// How often to ask to warm up, and for the time, when one answer takes so long:
-/// five times, less often where these would take longer than the limit together.
+/// How often to ask, to warm up and for the time, if one answer takes `once`:
+/// five times, or less often if these would take longer than the limit together.
 fn fitting(once: f64, limit: f64) -> (usize, usize) {
     match limit / once.max(f64::MIN_POSITIVE) {
         fits if fits >= 6.0 => (1, 5),
@@ -247,8 +247,8 @@ fn fitting(once: f64, limit: f64) -> (usize, usize) {
     }
 }
 
-/// Times in ms of that many answers in one session, after some that do not
-/// count; none if one took longer than the limit.
+/// Times of answers in one session in ms, after some that do not count. `None`
+/// if one took longer than the limit.
 fn executions(
     access: &Access,
     variant: &Variant,
@@ -277,7 +277,7 @@ fn executions(
     Ok(Some(answers))
 }
 
-/// Bytes of all tables of a schema, with indexes and TOAST.
+/// Bytes of all tables in a schema, with indexes and TOAST.
 fn tables(access: &Access, variant: &Variant, schema: &str, stop: &Stop) -> Result<f64> {
     let sql = format!(
         "select sum(pg_total_relation_size(oid)) from pg_class where relkind = 'r' \
@@ -288,7 +288,7 @@ fn tables(access: &Access, variant: &Variant, schema: &str, stop: &Stop) -> Resu
     size.trim().parse().context("a size that is no number")
 }
 
-/// A question in the words of a form.
+/// The SQL of a question for a form.
 fn statement(question: &Question, form: Form, hours: u32) -> Result<String> {
     let sql = match form {
         Form::Ash1 => question.ash1.as_ref(),

@@ -1,5 +1,5 @@
-//! Installations of PostgreSQL to measure, and the account their servers run
-//! as: the caller's, or for root that of "postgres" or "nobody".
+//! Installations of PostgreSQL to measure, and the account of their servers:
+//! the caller's, or for root "postgres" or "nobody".
 
 use super::process::{Stop, run};
 use anyhow::{Context, Result, bail, ensure};
@@ -28,7 +28,7 @@ pub struct Installation {
 }
 
 impl Account {
-    /// The user that servers run as; none: the caller.
+    /// The user that servers run as; `None` is the caller.
     pub fn of_servers() -> Result<Option<Self>> {
         if !rustix::process::geteuid().is_root() {
             return Ok(None);
@@ -61,7 +61,7 @@ fn find(users: &str, name: &str) -> Option<Account> {
 }
 
 impl Installation {
-    /// Looks at an installation by its directory of programs.
+    /// Examines an installation by its directory of programs.
     pub fn at(bin: &Path, stop: &Stop) -> Result<Self> {
         for program in [
             "postgres",
@@ -95,12 +95,12 @@ impl Installation {
         Self::at(Path::new(bin.trim()), stop)
     }
 
-    /// Whether a library for shared_preload_libraries is there.
+    /// Whether a library for shared_preload_libraries is installed.
     pub fn has_library(&self, name: &str) -> bool {
         self.libraries.join(format!("{name}.so")).exists()
     }
 
-    /// A program of it.
+    /// A program of the installation.
     pub fn program(&self, name: &str) -> Command {
         let mut command = Command::new(self.bin.join(name));
         for (variable, _) in std::env::vars_os() {

@@ -1,14 +1,14 @@
-//! What the figures were measured on.
+//! The machine of the measurements.
 
 use serde::{Deserialize, Serialize};
 use std::fs;
 
-/// A machine, as far as it tells.
+/// A machine, as far as it can be known.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Machine {
     /// Model of the processor.
     pub cpu: String,
-    /// Cores this process may use.
+    /// Cores that this process may use.
     pub cores: usize,
     /// Memory in MB.
     pub memory_mb: u64,
@@ -23,7 +23,7 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// The one this runs on.
+    /// The machine that this program runs on.
     pub fn here() -> Self {
         let text = |path: &str| fs::read_to_string(path).unwrap_or_default();
         let cpuinfo = text("/proc/cpuinfo");
@@ -46,7 +46,7 @@ impl Machine {
         }
     }
 
-    /// In one line.
+    /// The machine on one line.
     pub fn line(&self) -> String {
         let mut line = format!(
             "{} × {}, {:.0} GB, Linux {}",

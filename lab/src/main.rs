@@ -1,7 +1,7 @@
 //! `tacho bench`: experiments on private servers that anyone can repeat.
 //!
-//! `command` is the command line, `run` the course of an experiment. A program
-//! of its own, which `tacho bench` runs: no server needs it.
+//! `command` is the command line, `run` the course of an experiment. `tacho
+//! bench` runs this program. It is separate, because no server needs it.
 
 mod access;
 mod answers;

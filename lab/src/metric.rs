@@ -1,11 +1,11 @@
-//! What is measured in a run: names, units, which way is better.
+//! Measured numbers of a run: names, units, and the better direction.
 
-/// Which way is better.
+/// The better direction of a metric.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Better {
-    /// More of it.
+    /// More is better.
     More,
-    /// Less of it.
+    /// Less is better.
     Less,
 }
 
@@ -16,7 +16,7 @@ pub struct Metric {
     pub name: &'static str,
     /// Name in the report, with its unit.
     pub label: &'static str,
-    /// Which way is better.
+    /// The better direction.
     pub better: Better,
     /// Decimals in the report.
     pub decimals: usize,
@@ -36,7 +36,7 @@ const fn metric(
     }
 }
 
-/// All metrics the runner knows, in the order of the report.
+/// All metrics of the runner, in the order of the report.
 pub const METRICS: &[Metric] = &[
     metric("tps", "transactions/s", Better::More, 0),
     metric("seconds", "duration, s", Better::Less, 3),

@@ -1,4 +1,4 @@
-//! A run of pgbench: throughput from what it prints, latencies from its log of
+//! A run of pgbench: throughput from its output, latencies from its log of
 //! single transactions.
 
 use super::access::Access;
@@ -17,13 +17,13 @@ use std::process::{Command, Stdio};
 
 /// A variant under a load.
 pub struct Load<'a> {
-    /// To the server.
+    /// Access to the server.
     pub access: &'a Access,
     /// The load.
     pub load: &'a Pgbench,
-    /// What is measured.
+    /// The measured variant.
     pub variant: &'a Variant,
-    /// Where.
+    /// The point of the scenario.
     pub point: &'a Point,
 }
 
@@ -71,7 +71,7 @@ impl Load<'_> {
         Ok((metrics, profile))
     }
 
-    /// Begins to sample the sessions of the load, where that is asked for.
+    /// Starts to sample the sessions of the load, if the scenario wants that.
     fn sampling(&self, pid: Option<u32>, stop: &Stop) -> Result<Option<Sampling>> {
         match pid {
             Some(pid) if self.load.shares => Sampling::start(pid, &self.access.scratch, stop),
@@ -79,8 +79,8 @@ impl Load<'_> {
         }
     }
 
-    /// pgbench's own scripts change the same few rows again and again: what the
-    /// run before left of these is cleaned away, as pgbench would do.
+    /// pgbench's own scripts change the same few rows again and again. Removes
+    /// what the previous run has left of them, as pgbench does.
     fn clean(&self, stop: &Stop) -> Result<()> {
         if self
             .workload()?
@@ -94,8 +94,8 @@ impl Load<'_> {
         run(self.access.psql_loaded().args(["-c", vacuum]), stop).map(drop)
     }
 
-    /// Runs pgbench; with `logs` it writes a line for each transaction, and does
-    /// as many as are to be measured.
+    /// Runs pgbench. With `logs` it writes a line for each transaction, and runs
+    /// the number of transactions to measure.
     fn run(&self, seconds: u32, logs: Option<&Path>, stop: &Stop) -> Result<String> {
         let mut pgbench = self.command()?;
         let clients = self.point.clients.unwrap_or(1);
@@ -143,7 +143,7 @@ impl Load<'_> {
             .with_context(|| format!("there is no workload \"{}\"", name.unwrap_or_default()))
     }
 
-    /// The collector that reads the variant's view beside the load.
+    /// The collector, which reads the variant's view beside the load.
     fn poll(&self) -> Result<Option<Running>> {
         let poll = self.variant.poll.as_ref();
         let seconds = self.variant.poll_seconds.unwrap_or(5.0);
@@ -151,13 +151,13 @@ impl Load<'_> {
     }
 }
 
-/// Threads for pgbench: half of the cores, the server needs the rest.
+/// Threads of pgbench: half of the cores. The server needs the rest.
 fn threads() -> u32 {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     u32::try_from(cores.div_ceil(2)).unwrap_or(1)
 }
 
-/// The number behind a heading in pgbench's output.
+/// The number after a heading in pgbench's output.
 fn said(text: &str, heading: &str) -> Result<f64> {
     let line = text.lines().find_map(|line| line.strip_prefix(heading));
     let number = line.and_then(|l| l.split([' ', '/']).next());
@@ -166,7 +166,7 @@ fn said(text: &str, heading: &str) -> Result<f64> {
         .with_context(|| format!("pgbench did not say \"{}\"", heading.trim()))
 }
 
-/// Log files: the prefix, a process id, and a thread.
+/// Log files: the prefix, a PID, and a thread.
 fn log_files(prefix: &Path) -> Result<Vec<PathBuf>> {
     let (Some(parent), Some(name)) = (prefix.parent(), prefix.file_name()) else {
         return Ok(Vec::new());
@@ -189,7 +189,7 @@ fn remove_logs(prefix: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Latencies of all transactions in µs; the failed have none.
+/// Latencies of all transactions in µs; failed transactions have none.
 fn read_logs(prefix: &Path) -> Result<Vec<u64>> {
     let mut latencies = Vec::new();
     for file in log_files(prefix)? {

@@ -1,5 +1,4 @@
-//! Where runs take place: private servers of installations, or one that was
-//! there before.
+//! Places of runs: private servers of installations, or an existing server.
 
 use super::access::Access;
 use super::cluster::{Cluster, Server};
@@ -12,15 +11,15 @@ use super::statement;
 use anyhow::Result;
 use std::collections::BTreeMap;
 
-/// What was found before anything was made.
+/// A place before anything was made.
 pub enum Found {
     /// An installation.
     Installed(Installation),
-    /// A server.
+    /// A given server.
     Given(Box<Given>),
 }
 
-/// Ready for runs.
+/// A place that is ready for runs.
 pub enum Place {
     /// A data directory of our own.
     Private(Box<Cluster>),
@@ -30,9 +29,9 @@ pub enum Place {
 
 /// A server with the settings of a run.
 pub enum Running<'a> {
-    /// Started for it.
+    /// Started for the run.
     Private(Server<'a>),
-    /// It runs anyway.
+    /// It was running before.
     Given,
 }
 
@@ -50,7 +49,8 @@ impl Found {
         digits.and_then(|d| d.parse().ok()).unwrap_or(0)
     }
 
-    /// Why a variant cannot run here, and whether a library would help.
+    /// Why a variant cannot run here, and whether an installed library would
+    /// help.
     pub fn why_not(&self, variant: &Variant) -> Option<(String, bool)> {
         let (name, version) = (&variant.name, self.version());
         if !variant.majors.is_empty() && !variant.majors.contains(&self.major()) {
@@ -68,7 +68,7 @@ impl Found {
         if !lacking.is_empty() {
             return Some((format!("{lacking} (variant \"{name}\")"), false));
         }
-        // What a given server lacks was refused when it was found.
+        // A given server without the library was refused when it was found.
         let Self::Installed(installation) = self else {
             return None;
         };
@@ -80,7 +80,7 @@ impl Found {
 }
 
 impl Place {
-    /// How clients reach it.
+    /// Access for clients.
     pub fn access(&self) -> &Access {
         match self {
             Self::Private(cluster) => &cluster.access,
@@ -96,7 +96,7 @@ impl Place {
         }
     }
 
-    /// Switches a server that runs to these settings.
+    /// Applies these settings to a running server.
     pub fn reload(&self, settings: &BTreeMap<String, String>, stop: &Stop) -> Result<()> {
         match self {
             Self::Private(cluster) => cluster.reload(settings, stop),
@@ -119,7 +119,7 @@ impl Place {
 }
 
 impl Running<'_> {
-    /// Process id of a postmaster on this machine.
+    /// PID of a postmaster on this machine.
     pub fn pid(&self) -> Option<u32> {
         match self {
             Self::Private(server) => Some(server.pid),
@@ -127,7 +127,7 @@ impl Running<'_> {
         }
     }
 
-    /// Ends the run in good order.
+    /// Ends the run; shuts a private server down.
     pub fn stop(self, stop: &Stop) -> Result<()> {
         match self {
             Self::Private(server) => server.stop(stop),

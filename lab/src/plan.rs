@@ -1,10 +1,11 @@
-//! The order of runs: every variant on every point in each round, in an order
-//! that turns from round to round, so that drift of the machine meets all alike.
+//! The order of runs. Each round has every variant on every point, in an order
+//! that rotates from round to round. Drift of the machine therefore affects all
+//! alike.
 
 use super::scenario::Scenario;
 use serde::{Deserialize, Serialize};
 
-/// What is varied beside the variant.
+/// Properties of a run besides the variant.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Point {
     /// Name of the workload.
@@ -16,22 +17,22 @@ pub struct Point {
     /// Number of cores of the server.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cores: Option<u32>,
-    /// Value of the setting, or name of the layout, question, or statement
-    /// whose cost is measured.
+    /// Value of the setting; or name of the layout, of the question, or of the
+    /// statement whose cost is measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub value: Option<String>,
 }
 
-/// One measurement to make.
+/// One planned measurement.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Job {
     /// Index of the installation.
     pub installation: usize,
     /// Index of the variant.
     pub variant: usize,
-    /// Where.
+    /// The point of the scenario.
     pub point: Point,
-    /// Which repetition, from 1.
+    /// Number of the round, from 1.
     pub round: u32,
 }
 
@@ -45,13 +46,13 @@ impl Point {
         parts.join(", ")
     }
 
-    /// The part that a horizontal axis shows.
+    /// The part on a horizontal axis.
     pub fn axis(&self) -> String {
         let number = self.cores.or(self.clients).map(|n| n.to_string());
         self.value.clone().or(number).unwrap_or_default()
     }
 
-    /// What the numbers of that axis count.
+    /// Unit of the numbers on that axis.
     pub fn counts(&self) -> &'static str {
         match (&self.value, self.cores, self.clients) {
             (None, Some(_), _) => "cores",
@@ -60,7 +61,7 @@ impl Point {
         }
     }
 
-    /// The part that is the title of a plot.
+    /// The part in the title of a plot.
     pub fn group(&self) -> String {
         match (&self.workload, self.clients, self.cores) {
             (Some(workload), Some(clients), Some(_)) => {
@@ -119,7 +120,7 @@ fn named<'a>(names: impl Iterator<Item = &'a String>) -> Vec<Point> {
     names.map(point).collect()
 }
 
-/// All jobs. `has` says whether an installation has a variant.
+/// All jobs. `has` tells whether an installation has a variant.
 pub fn jobs(
     scenario: &Scenario,
     installations: usize,

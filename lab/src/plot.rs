@@ -1,5 +1,5 @@
-//! Plots as SVG. Series differ by colour, shape of the points and name; colours
-//! are those of the page's style sheet, so they suit light and dark.
+//! Plots as SVG. Series differ by colour, shape of the points and name. Colours
+//! come from the page's style sheet, so they suit light and dark.
 
 use super::stats::Estimate;
 use super::waits::Profile;
@@ -11,10 +11,10 @@ const LEFT: f64 = 70.0;
 const TOP: f64 = 36.0;
 const BOTTOM: f64 = 276.0;
 const COLORS: usize = 8;
-/// Width of a letter, nearly.
+/// Approximate width of a letter.
 const LETTER: f64 = 7.0;
 
-/// A line of a plot: a value at some of the positions.
+/// A line of a plot, with values at some of the positions.
 #[derive(Debug, Clone)]
 pub struct Series {
     /// Its name.
@@ -56,7 +56,8 @@ pub fn lines(title: &str, axis: &[String], series: &[Series]) -> String {
         );
     }
     for (number, one) in series.iter().enumerate() {
-        // Alone, they stand side by side; else nearly at their position.
+        // With one position they stand side by side, otherwise close to their
+        // position.
         let apart = match axis.len() {
             1 => (WIDTH - LEFT) / (series.len() + 1) as f64,
             _ => 3.0,
@@ -114,7 +115,7 @@ fn line(
     );
 }
 
-/// A point; its shape says the series without colour.
+/// A point. Its shape identifies the series without colour.
 fn mark(number: usize, x: f64, y: f64, title: &str) -> String {
     let points = match number % 4 {
         0 => None,
@@ -139,7 +140,8 @@ fn mark(number: usize, x: f64, y: f64, title: &str) -> String {
     }
 }
 
-/// Load by wait event, a bar for each name; the largest waits and the rest.
+/// Load by wait event, with a bar for each name: the largest waits and the
+/// rest.
 pub fn waits(title: &str, bars: &[(String, Profile)]) -> String {
     let mut total = Profile::new();
     for (wait, load) in bars.iter().flat_map(|(_, profile)| profile) {
@@ -167,7 +169,7 @@ pub fn waits(title: &str, bars: &[(String, Profile)]) -> String {
     svg + &legend + "</svg>"
 }
 
-/// The name of a bar; what would not fit ends with dots.
+/// The name of a bar; a name that is too long ends with dots.
 fn label(svg: &mut String, left: f64, y: f64, name: &str) {
     let room = ((left - 20.0) / LETTER) as usize;
     let shown: String = match name.chars().count() > room {
@@ -225,8 +227,8 @@ fn open(title: &str, height: f64) -> String {
     )
 }
 
-/// Names of the series from left to right, in as many rows as they take, and
-/// where the picture ends below them.
+/// Names of the series from left to right in as many rows as necessary, and the
+/// bottom of the picture.
 fn legend<'a>(names: impl Iterator<Item = &'a str>, top: f64) -> (String, f64) {
     let mut svg = String::new();
     let (mut x, mut y) = (6.0, top);
@@ -251,7 +253,7 @@ fn color(number: usize) -> String {
     format!("var(--c{})", number % COLORS)
 }
 
-/// Whether names are too long to stand in one row.
+/// Whether the names are too long for one row.
 fn crowded(axis: &[String]) -> bool {
     let longest = axis.iter().map(|name| name.chars().count()).max();
     let room = (WIDTH - LEFT) / axis.len().max(1) as f64;
@@ -280,7 +282,7 @@ fn round_up(value: f64) -> f64 {
         .unwrap_or(10.0 * unit)
 }
 
-/// A number of an axis, as exact as its steps.
+/// A number of an axis, with the precision of its steps.
 fn tick(value: f64, step: f64) -> String {
     let (unit, name) = match step {
         s if s >= 1e6 => (1e6, "M"),

@@ -1,5 +1,5 @@
-//! Child processes of an experiment: in a process group of their own, waited
-//! for with an eye on Ctrl-C, never left behind.
+//! Child processes of an experiment. Each has a process group of its own, is
+//! never left behind, and Ctrl-C ends the wait for it.
 
 use super::install::Account;
 use anyhow::{Context, Result, bail};
@@ -24,12 +24,12 @@ impl std::fmt::Display for Interrupted {
 
 impl std::error::Error for Interrupted {}
 
-/// Set when the experiment is to end.
+/// Set to end the experiment.
 #[derive(Debug, Clone, Default)]
 pub struct Stop(Arc<AtomicBool>);
 
 impl Stop {
-    /// One that SIGINT, SIGTERM and SIGHUP set.
+    /// Set by SIGINT, SIGTERM and SIGHUP.
     pub fn on_signals() -> Result<Self> {
         let stop = Self::default();
         for signal in [
@@ -50,7 +50,7 @@ impl Stop {
         }
     }
 
-    /// Waits, unless it is set meanwhile.
+    /// Sleeps; fails if it is set meanwhile.
     pub fn sleep(&self, time: Duration) -> Result<()> {
         let end = std::time::Instant::now() + time;
         loop {
@@ -64,7 +64,7 @@ impl Stop {
     }
 }
 
-/// A running child; killed with its group when dropped.
+/// A running child. It is killed with its group when dropped.
 #[derive(Debug)]
 pub struct Running {
     child: Child,
@@ -73,7 +73,7 @@ pub struct Running {
     errors: File,
 }
 
-/// Gives a command to another user, as root must for PostgreSQL.
+/// Lets a command run as another user, as root must for PostgreSQL.
 pub fn as_account(command: &mut Command, account: Option<&Account>) {
     if let Some(account) = account {
         command
@@ -94,7 +94,7 @@ impl Running {
         Self::spawn(command, output)
     }
 
-    /// Starts one whose output is read while it runs.
+    /// Starts a command whose output is read while it runs.
     pub fn piped(command: &mut Command) -> Result<Self> {
         Self::spawn(command.stdout(Stdio::piped()), scratch()?)
     }
@@ -125,8 +125,8 @@ impl Running {
         self.child.stdout.take()
     }
 
-    /// Waits for its end and returns what it printed; a failure is an error
-    /// with its last message.
+    /// Waits for its end and returns its output. A failure is an error with its
+    /// last message.
     pub fn finish(mut self, stop: &Stop) -> Result<String> {
         let status = loop {
             if let Some(status) = self.child.try_wait()? {
@@ -150,7 +150,7 @@ impl Running {
         }
     }
 
-    /// Interrupts it as Ctrl-C does and waits for its end, whatever it says.
+    /// Interrupts it as Ctrl-C does, and waits for its end, with any exit code.
     pub fn interrupt(mut self, stop: &Stop) -> Result<()> {
         self.signal(Signal::INT);
         while self.child.try_wait()?.is_none() {
@@ -159,7 +159,7 @@ impl Running {
         Ok(())
     }
 
-    /// Ends it and returns what it had printed.
+    /// Ends it and returns its output so far.
     pub fn end(mut self) -> Result<String> {
         self.kill();
         read(&mut self.output)
@@ -202,7 +202,8 @@ impl Drop for Running {
     }
 }
 
-/// The line of messages that says why: the last with an error, else the last.
+/// The line of messages with the reason: the last one with an error, otherwise
+/// the last one.
 pub fn telling(text: &str) -> Option<&str> {
     let said = |line: &&str| {
         ["error:", "ERROR:", "FATAL:"]
@@ -213,7 +214,7 @@ pub fn telling(text: &str) -> Option<&str> {
     text.lines().rfind(said).or_else(last)
 }
 
-/// Runs a command to its end and returns what it printed.
+/// Runs a command to its end and returns its output.
 pub fn run(command: &mut Command, stop: &Stop) -> Result<String> {
     Running::start(command.stdin(Stdio::null()))?.finish(stop)
 }
@@ -224,7 +225,7 @@ pub fn in_path(program: &str) -> bool {
     std::env::split_paths(&path).any(|directory| directory.join(program).is_file())
 }
 
-/// A nameless file.
+/// A temporary file without a name.
 fn scratch() -> Result<File> {
     tempfile::tempfile().context("could not make a temporary file")
 }

@@ -4,7 +4,7 @@ use super::metric::METRICS;
 use super::store::Metrics;
 use std::time::{Duration, Instant};
 
-/// Counts runs and guesses the end.
+/// Counts runs and estimates the end.
 #[derive(Debug)]
 pub struct Progress {
     started: Instant,
@@ -22,7 +22,7 @@ impl Progress {
         }
     }
 
-    /// Says what a run measured and how long the rest will take.
+    /// Prints the numbers of a run, and how long the rest will take.
     pub fn done(&mut self, name: &str, metrics: &Metrics) {
         self.done += 1;
         let left = remaining(self.started.elapsed(), self.done, self.all);

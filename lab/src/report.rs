@@ -1,5 +1,5 @@
-//! The report of an experiment: what was measured on what, what it shows, how
-//! sure that is.
+//! The report of an experiment: the measured variants, the results, and how
+//! certain they are.
 
 use super::budget::budgets;
 use super::document::{Block, Table};
@@ -11,7 +11,7 @@ use super::store::Results;
 use super::summary::{Baseline, Cell, cells, noise, words};
 use super::waits::Profile;
 
-/// Metrics of the cost of a statement, the first one always there.
+/// Metrics of the cost of a statement; the first is always present.
 const COST: (&str, [&str; 4]) = ("cpu_ns", ["instructions", "syscalls", "lines", "pages"]);
 
 /// The whole report.
@@ -30,7 +30,7 @@ pub fn report(results: &Results) -> Vec<Block> {
     blocks
 }
 
-/// What the load has shown.
+/// Results of the load.
 fn load(results: &Results, cells: &[Cell]) -> Vec<Block> {
     let main = main_metric(cells);
     let mut blocks = Vec::new();
@@ -50,7 +50,7 @@ fn load(results: &Results, cells: &[Cell]) -> Vec<Block> {
     blocks
 }
 
-/// The metric that the experiment is about.
+/// The main metric of the experiment.
 pub fn main_metric(cells: &[Cell]) -> &'static Metric {
     let measured = |m: &&Metric| cells.iter().any(|c| c.values.contains_key(m.name));
     METRICS.iter().find(measured).unwrap_or(&METRICS[0])
@@ -91,7 +91,7 @@ fn head(results: &Results) -> Vec<Block> {
     ]
 }
 
-/// Runs that the whole experiment has.
+/// Number of runs in the whole experiment.
 fn expected(results: &Results) -> usize {
     let scenario = &results.experiment.scenario;
     let subjects = results.experiment.versions.len() * scenario.variants.len();
@@ -109,7 +109,7 @@ pub fn interval(e: &Estimate) -> String {
     format!("{:.3} ({:.3}–{:.3})", e.median, e.low, e.high)
 }
 
-/// Point, version where there are several, and variant of a cell.
+/// Labels of a cell: point, version if there are several, and variant.
 fn names(cell: &Cell) -> Vec<String> {
     vec![
         cell.point.label(),
@@ -141,7 +141,7 @@ fn ratios(results: &Results, cells: &[Cell], main: &Metric) -> Table {
     table
 }
 
-/// Median of a metric; of what was not waited for, how long it was.
+/// Median of a metric. If the answer was not waited for, the time limit.
 fn median(cell: &Cell, metric: &Metric) -> String {
     let over = over(cell, metric);
     let value = cell.values.get(metric.name);
@@ -167,7 +167,7 @@ fn over(cell: &Cell, metric: &Metric) -> &'static str {
     }
 }
 
-/// What that ratio shows.
+/// Meaning of that ratio.
 fn shown(cell: &Cell, baseline: &Baseline, metric: &Metric) -> &'static str {
     let ratio = cell.ratios.get(metric.name);
     match (ratio, baseline.is_cell(cell)) {
@@ -177,7 +177,7 @@ fn shown(cell: &Cell, baseline: &Baseline, metric: &Metric) -> &'static str {
     }
 }
 
-/// What else of a run is worth a ratio and a plot, with a short name.
+/// Further metrics with a ratio and a plot, and their short names.
 fn beside(cells: &[Cell], main: &Metric) -> Vec<(&'static Metric, &'static str)> {
     let names = [
         ("cpu_us", "CPU"),
@@ -214,7 +214,7 @@ fn how_sure(results: &Results, cells: &[Cell], main: &Metric) -> String {
     text
 }
 
-/// Groups of cells that belong into one picture.
+/// Groups of cells; each group has one picture.
 pub fn groups(cells: &[Cell]) -> Vec<(String, Vec<&Cell>)> {
     let mut groups: Vec<(String, Vec<&Cell>)> = Vec::new();
     for cell in cells {
@@ -244,7 +244,7 @@ fn titled(what: &str, group: &str) -> String {
     }
 }
 
-/// Server and variant in one name; the server only where there are several.
+/// Name with server and variant; the server only if there are several.
 pub fn subject(cell: &Cell, several: bool) -> String {
     match several {
         true => format!("{} {}", cell.version, cell.variant),
@@ -308,7 +308,7 @@ fn numbers(cells: &[Cell]) -> Table {
     table
 }
 
-/// Numbers that the scenario asked of the server.
+/// Numbers that were read from the server, by the scenario's queries.
 fn asked(results: &Results, cells: &[Cell]) -> Vec<Block> {
     let metrics = &results.experiment.scenario.metrics;
     if metrics.is_empty() {
@@ -336,7 +336,7 @@ fn asked(results: &Results, cells: &[Cell]) -> Vec<Block> {
     ]
 }
 
-/// What a statement costs, and how much of it the baseline does not.
+/// Cost of statements, and the difference to the baseline.
 fn cost(results: &Results, costs: &[Cell]) -> Vec<Block> {
     if costs.is_empty() {
         return Vec::new();
@@ -384,7 +384,8 @@ fn cost(results: &Results, costs: &[Cell]) -> Vec<Block> {
     ]
 }
 
-/// Time of a statement, its ratio to the baseline, and what that shows.
+/// Time of a statement, its ratio to the baseline, and the meaning of the
+/// ratio.
 fn timed(cell: &Cell, baseline: &Baseline) -> Vec<String> {
     let columns = |metric| {
         vec![

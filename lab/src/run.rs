@@ -1,8 +1,8 @@
-//! The course of an experiment: `scenario` says what is measured, `plan` in
-//! which order, `cluster` provides the server of a run, `pgbench` and
-//! `statement` measure, `store` keeps each run at once, `summary` and `report`
-//! tell what they show. Whatever ends an experiment early, no process stays and
-//! what was measured is kept.
+//! The course of an experiment. `scenario` describes the measurement, `plan`
+//! its order. `cluster` provides the server of a run, `pgbench` and `statement`
+//! measure, `store` keeps each run at once, `summary` and `report` evaluate. If
+//! an experiment ends early for any reason, no process stays and the measured
+//! runs are kept.
 
 use crate::access::Access;
 use crate::cluster::Cluster;
@@ -25,12 +25,12 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// What a caller asks for beside the scenario.
+/// The caller's options besides the scenario.
 #[derive(Debug, Clone, Default)]
 pub struct Options {
-    /// Directories of programs; none: that of `pg_config`.
+    /// Directories of programs; empty = that of `pg_config`.
     pub installations: Vec<PathBuf>,
-    /// Connection string of the server to measure; none: private servers.
+    /// Connection string of the server to measure; `None` = private servers.
     pub dsn: Option<String>,
     /// Leave out variants whose extension is missing.
     pub skip_missing: bool,
@@ -42,7 +42,7 @@ pub struct Options {
     pub command: String,
 }
 
-/// Between two looks at whether a variant is ready.
+/// Pause between two checks whether a variant is ready.
 const READY_PAUSE: Duration = Duration::from_millis(20);
 
 /// Everything a run needs.
@@ -50,13 +50,14 @@ struct Bench<'a> {
     scenario: &'a Scenario,
     places: Vec<Place>,
     versions: Vec<String>,
-    /// Of all variants of an installation, where one server has them all.
+    /// Libraries of all variants of an installation, if one server has them
+    /// all.
     libraries: Vec<String>,
     stop: &'a Stop,
 }
 
-/// Runs a scenario and writes its results. After Ctrl-C what was measured is
-/// written too, and `Interrupted` returned.
+/// Runs a scenario and writes its results. After Ctrl-C the finished runs are
+/// written as well, and `Interrupted` is returned.
 pub fn run(scenario: &Scenario, options: &Options, stop: &Stop) -> Result<()> {
     let scratch = Scratch::new(&options.scratch)?;
     let found = find(scenario, options, &scratch, stop)?;
@@ -121,7 +122,7 @@ fn libraries(scenario: &Scenario, places: &[Place], missing: &[Missing]) -> Vec<
     (0..places.len()).map(of).collect()
 }
 
-/// Makes ready what was found.
+/// Prepares the found places.
 fn prepare(
     scenario: &Scenario,
     found: Vec<Found>,
@@ -148,7 +149,7 @@ fn prepare(
     Ok(places)
 }
 
-/// A directory that goes when the experiment ends.
+/// A directory that is removed at the end of the experiment.
 struct Scratch(PathBuf);
 
 impl Scratch {
@@ -165,7 +166,7 @@ impl Drop for Scratch {
     }
 }
 
-/// Finds what is to be measured: the given server, or installations.
+/// Finds the places to measure: the given server, or installations.
 fn find(
     scenario: &Scenario,
     options: &Options,
@@ -204,7 +205,7 @@ struct Missing {
     installation: usize,
     variant: usize,
     reason: String,
-    /// It could, if a library were installed.
+    /// An installed library would help.
     library: bool,
 }
 
@@ -250,7 +251,7 @@ fn experiment(
     }
 }
 
-/// What the report says of a given server.
+/// Text of the report about a given server.
 fn given(found: &[Found], options: &Options) -> Option<String> {
     let [Found::Given(given)] = found else {
         return None;
@@ -264,7 +265,7 @@ fn given(found: &[Found], options: &Options) -> Option<String> {
     ))
 }
 
-/// A run as it will be, without numbers.
+/// A planned run, without numbers.
 fn planned(job: &Job, scenario: &Scenario, experiment: &Experiment) -> Run {
     Run {
         version: experiment.versions[job.installation].clone(),
@@ -304,7 +305,7 @@ impl Bench<'_> {
         Ok(())
     }
 
-    /// Makes the histories that are asked about.
+    /// Creates the histories for the questions.
     fn fill(&self, jobs: &[Job]) -> Result<()> {
         let Some(history) = &self.scenario.history else {
             return Ok(());
@@ -338,8 +339,8 @@ impl Bench<'_> {
         running.try_for_each(|server| server.stop(self.stop))
     }
 
-    /// Provides the server of a variant and measures. With reload the server
-    /// that runs already is switched, and kept.
+    /// Provides the server of a variant and measures. With `reload` the running
+    /// server gets the settings, and stays.
     fn measure<'s>(&'s self, job: &Job, kept: &mut Option<Running<'s>>) -> Result<Run> {
         if let Some(metrics) = self.cost(job)? {
             return Ok(self.run(job, metrics, waits::Profile::new()));
@@ -379,7 +380,7 @@ impl Bench<'_> {
         }
     }
 
-    /// Measures what a statement costs, if that is the job.
+    /// Measures the cost of a statement, if that is the job.
     fn cost(&self, job: &Job) -> Result<Option<Metrics>> {
         let cost = self.scenario.cost.as_ref();
         let mut statements = cost.iter().flat_map(|cost| &cost.statements);
@@ -450,7 +451,7 @@ impl Bench<'_> {
         load.measure(server.pid(), self.stop)
     }
 
-    /// Asks the server for the numbers of the scenario.
+    /// Reads the scenario's numbers from the server.
     fn ask(&self, job: &Job, access: &Access, metrics: &mut Metrics) -> Result<()> {
         let transactions = metrics.get("transactions").copied().unwrap_or(0.0);
         let mut workloads = self
@@ -473,7 +474,7 @@ impl Bench<'_> {
     }
 }
 
-/// Writes the report of a directory of results anew.
+/// Writes the report of a directory of results again.
 pub fn write_report(directory: &Path) -> Result<()> {
     let results = Results::read(directory)?;
     let blocks = report::report(&results);
@@ -509,7 +510,7 @@ fn summary_json(results: &Results) -> Result<String> {
     Ok(serde_json::to_string_pretty(&cells)? + "\n")
 }
 
-/// Whether an experiment ended because the user wanted it to.
+/// Whether the user has ended the experiment.
 pub fn interrupted(error: &anyhow::Error) -> bool {
     error.chain().any(|cause| cause.is::<Interrupted>())
 }

@@ -1,5 +1,5 @@
-//! A scenario: what is measured on what, as data. The files are in
-//! `bench/scenarios/`; those in this program are found by name, others by path.
+//! A scenario: an experiment as data. The files are in `bench/scenarios/`.
+//! Built-in ones are found by name, others by path.
 
 use anyhow::{Context, Result, bail, ensure};
 use serde::{Deserialize, Serialize};
@@ -38,18 +38,18 @@ pub const BUILT_IN: &[(&str, &str)] = &[
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Scenario {
-    /// File name without its end.
+    /// File name without its extension.
     pub name: String,
-    /// One line, the head of the report.
+    /// One line, the title of the report.
     pub title: String,
-    /// What the reader will know afterwards.
+    /// The question that the experiment answers.
     pub question: String,
-    /// Times that everything is measured. A ratio is formed within a round.
+    /// Number of repetitions of everything. Ratios are formed within a round.
     pub rounds: u32,
-    /// Scale of pgbench's tables; 0: none.
+    /// Scale of pgbench's tables; 0 = no tables.
     #[serde(default)]
     pub scale: u32,
-    /// SQL that runs once, after the tables were made.
+    /// SQL that runs once, after the tables are made.
     #[serde(default)]
     pub prepare: Vec<String>,
     /// Settings of every server.
@@ -58,29 +58,30 @@ pub struct Scenario {
     /// Load by pgbench.
     #[serde(default)]
     pub pgbench: Option<Pgbench>,
-    /// Beside it: what one statement costs, without a load.
+    /// In addition: the cost of single statements, without a load.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost: Option<Cost>,
-    /// Or one statement, timed.
+    /// Alternatively: one timed statement.
     #[serde(default)]
     pub statement: Option<Statement>,
-    /// Or a history that is stored and read.
+    /// Alternatively: a history that is stored and read.
     #[serde(default)]
     pub codec: Option<Codec>,
-    /// Or questions about samples.
+    /// Alternatively: questions about samples.
     #[serde(default)]
     pub history: Option<History>,
-    /// One server runs all the time, with the libraries of all variants, and a
-    /// reload switches between them. Else the server starts anew for each run.
+    /// One server with the libraries of all variants runs all the time, and
+    /// reloads switch between variants. Otherwise a server is started for each
+    /// run.
     #[serde(default, skip_serializing_if = "is_false")]
     pub reload: bool,
-    /// What is compared; the first is the baseline.
+    /// The compared variants; the first is the baseline.
     #[serde(rename = "variant")]
     pub variants: Vec<Variant>,
-    /// Ratios to the baseline that variants are to keep.
+    /// Limits of the variants' ratios to the baseline.
     #[serde(default, rename = "budget", skip_serializing_if = "Vec::is_empty")]
     pub budgets: Vec<Budget>,
-    /// Numbers that are asked of the server after each run.
+    /// Numbers that are read from the server after each run.
     #[serde(default, rename = "metric")]
     pub metrics: Vec<Asked>,
 }
@@ -91,27 +92,28 @@ pub struct Scenario {
 pub struct Pgbench {
     /// Seconds of one run.
     pub seconds: u32,
-    /// Transactions of one run, of all clients together, instead of seconds; 0:
-    /// as many as the seconds give.
+    /// Transactions of one run, of all clients together, instead of seconds; 0 =
+    /// as many as fit into the seconds.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub transactions: u32,
-    /// Sample which share of the sessions' CPU time the variant's libraries take.
+    /// Sample the share of the sessions' CPU time that the variant's libraries
+    /// take.
     #[serde(default, skip_serializing_if = "is_false")]
     pub shares: bool,
-    /// Seconds before it that do not count.
+    /// Seconds of warm-up, which do not count.
     pub warmup: u32,
     /// Numbers of clients.
     pub clients: Vec<u32>,
-    /// Numbers of cores the server may use; none: all.
+    /// Numbers of cores that the server may use; empty = all.
     #[serde(default)]
     pub cores: Vec<u32>,
     /// Query protocol.
     #[serde(default = "simple")]
     pub protocol: String,
-    /// Transactions per second of all clients; 0: as fast as it goes.
+    /// Transactions per second of all clients; 0 = as fast as possible.
     #[serde(default)]
     pub rate: u32,
-    /// What the clients do.
+    /// The transactions of the clients.
     #[serde(rename = "workload")]
     pub workloads: Vec<Workload>,
 }
@@ -128,23 +130,23 @@ pub struct Workload {
     /// … or a script.
     #[serde(default)]
     pub script: Option<String>,
-    /// How many statements a transaction has, BEGIN and COMMIT among them.
+    /// Number of statements in a transaction, including BEGIN and COMMIT.
     #[serde(default = "one", skip_serializing_if = "is_one")]
     pub statements: u32,
 }
 
-/// Statements that are executed again and again on a single-user server.
+/// Statements that a single-user server executes repeatedly.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Cost {
-    /// How often to count instructions and system calls; for its time a
-    /// statement is executed twenty times as often.
+    /// Number of executions for counting instructions and system calls. The timed
+    /// run has twenty times as many.
     pub repeat: u32,
-    /// Instead of instructions and system calls, count the lines and pages of
-    /// memory that an execution touches.
+    /// Count the lines and pages of memory that an execution touches, instead of
+    /// instructions and system calls.
     #[serde(default)]
     pub cold: bool,
-    /// Settings of that server beside those of scenario and variant.
+    /// Further settings of that server, besides the scenario's and the variant's.
     #[serde(default)]
     pub settings: BTreeMap<String, String>,
     /// The statements.
@@ -152,13 +154,13 @@ pub struct Cost {
     pub statements: Vec<Costing>,
 }
 
-/// One of them.
+/// A statement whose cost is measured.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Costing {
     /// Its name in the report.
     pub name: String,
-    /// SQL in one line; `{n}` is the number of the execution.
+    /// SQL on one line; `{n}` becomes the number of the execution.
     pub sql: String,
 }
 
@@ -190,18 +192,18 @@ pub struct Codec {
     pub layouts: Vec<Layout>,
 }
 
-/// How rows of a history are put together.
+/// Arrangement of a history's rows.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Layout {
     /// Its name in the report.
     pub name: String,
-    /// Minutes of one database that make one row of a table.
+    /// Minutes of one database in one row of a table.
     pub bucket_minutes: u32,
-    /// Decimals that times in ms are rounded to; none: all.
+    /// Decimals to which times in ms are rounded; `None` = all.
     #[serde(default)]
     pub decimals: Option<u32>,
-    /// Or: times are kept as whole numbers of this part of a ms.
+    /// Alternatively: times are whole numbers of this part of a ms.
     #[serde(default)]
     pub multiply: Option<u32>,
 }
@@ -210,9 +212,9 @@ pub struct Layout {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct History {
-    /// How many, at most 24.
+    /// Number of hours, at most 24.
     pub hours: u32,
-    /// Seconds after which an answer is not waited for; none: as long as it takes.
+    /// Seconds after which an answer is no longer waited for; `None` = no limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit_s: Option<u32>,
     /// Questions.
@@ -226,12 +228,12 @@ pub struct History {
 pub struct Question {
     /// Its name in the report.
     pub name: String,
-    /// SQL; {hour}, {begin}, {end} and {node} are put in.
+    /// SQL; {hour}, {begin}, {end} and {node} are filled in.
     pub sql: String,
-    /// The same in the words of pg_ash 1.
+    /// The question for pg_ash 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ash1: Option<String>,
-    /// … and of pg_ash 2.
+    /// The question for pg_ash 2.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ash2: Option<String>,
 }
@@ -250,13 +252,13 @@ pub enum Form {
     Parquet,
     /// Tables of the SQL edition.
     Edition,
-    /// Those of pg_ash 1.
+    /// Tables of pg_ash 1.
     Ash1,
-    /// Those of pg_ash 2.
+    /// Tables of pg_ash 2.
     Ash2,
 }
 
-/// One of the things compared.
+/// A compared variant.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Variant {
@@ -265,7 +267,7 @@ pub struct Variant {
     /// Libraries for shared_preload_libraries.
     #[serde(default)]
     pub preload: Vec<String>,
-    /// Settings beyond those of the scenario.
+    /// Settings in addition to the scenario's.
     #[serde(default)]
     pub settings: BTreeMap<String, String>,
     /// SQL that runs after each start.
@@ -274,25 +276,26 @@ pub struct Variant {
     /// SQL that runs every five seconds beside the load …
     #[serde(default)]
     pub poll: Option<String>,
-    /// … or as often as this says.
+    /// Interval of the poll in seconds, if it is another one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub poll_seconds: Option<f64>,
-    /// SQL that is true once the variant's settings count; the run waits for it.
+    /// SQL that returns true once the variant's settings are effective; the run
+    /// waits for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ready: Option<String>,
-    /// Form of storage, where a history is stored.
+    /// Form of storage, for a stored history.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub form: Option<Form>,
-    /// SQL that installs what is no library.
+    /// SQL that installs an extension without a library.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub installer: Option<PathBuf>,
-    /// Majors that have it; none: all.
+    /// Majors that have it; empty = all.
     #[serde(default)]
     pub majors: Vec<u32>,
 }
 
-/// A ratio to the baseline that is to be kept: at most this one of what is
-/// better when it is less, at least this one of what is better when it is more.
+/// A limit of a ratio to the baseline: an upper limit if less of the metric is better, otherwise a
+/// lower limit.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Budget {
@@ -300,14 +303,14 @@ pub struct Budget {
     pub metric: String,
     /// The ratio.
     pub ratio: f64,
-    /// Variants it is for.
+    /// Variants with this budget.
     pub variants: Vec<String>,
-    /// Workloads it is for; none: all.
+    /// Workloads with this budget; empty = all.
     #[serde(default)]
     pub workloads: Vec<String>,
 }
 
-/// A number that is asked of the server after a run.
+/// A number that is read from the server after a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Asked {
@@ -316,9 +319,9 @@ pub struct Asked {
     /// Its unit, for the report.
     #[serde(default)]
     pub unit: String,
-    /// A query with one number for each variant that has it. `:transactions` is
-    /// what pgbench counted, its warm-up included; `:statements` is what these
-    /// executed.
+    /// A query with one number, for each variant that has it. `:transactions` is
+    /// pgbench's count, including the warm-up. `:statements` is the number of
+    /// statements in these.
     pub sql: BTreeMap<String, String>,
 }
 
@@ -345,8 +348,8 @@ fn simple() -> String {
 }
 
 impl Scenario {
-    /// Finds a scenario by the name of a built-in one or by the path of a file.
-    /// `full` takes what its table `[full]` says over the rest.
+    /// Finds a built-in scenario by name, or a file by path. With `full`, its
+    /// table `[full]` overrides the rest.
     pub fn load(name: &str, full: bool) -> Result<Self> {
         let text = match BUILT_IN.iter().find(|(known, _)| *known == name) {
             Some((_, text)) => (*text).to_owned(),
@@ -372,7 +375,7 @@ impl Scenario {
         Ok(scenario)
     }
 
-    /// Refuses what could not be measured.
+    /// Refuses scenarios that cannot be measured.
     pub fn check(&self) -> Result<()> {
         ensure!(self.rounds > 0, "rounds must be at least 1");
         ensure!(!self.variants.is_empty(), "there is no variant");
@@ -426,7 +429,7 @@ impl Scenario {
 }
 
 impl Scenario {
-    /// Refuses what takes a stopped server.
+    /// Refuses scenarios that need a stopped server.
     fn check_reload(&self) -> Result<()> {
         let stopped = [
             (self.cost.is_some(), "cost"),
@@ -449,7 +452,7 @@ impl Scenario {
 }
 
 impl Budget {
-    /// Variants and workloads may have been left out by the caller.
+    /// The caller may have left out variants and workloads.
     fn check(&self) -> Result<()> {
         let known = super::metric::find(&self.metric).is_some();
         ensure!(known, "budget of an unknown metric \"{}\"", self.metric);
@@ -552,8 +555,8 @@ impl Names for [(&str, &str)] {
     }
 }
 
-/// Puts values over those of the same name, tables member by member and lists
-/// of named tables name by name.
+/// Overrides values of the same name. Tables are merged member by member, and
+/// lists of named tables name by name.
 fn overlay(base: &mut toml::Table, over: toml::Table) {
     for (key, value) in over {
         match (base.get_mut(&key), value) {
@@ -572,7 +575,7 @@ fn named(list: &[toml::Value]) -> bool {
     !list.is_empty() && list.iter().all(|item| item.get("name").is_some())
 }
 
-/// Replaces what has the same name, in its place; adds the rest.
+/// Replaces items of the same name in place, and adds the others.
 fn overlay_named(base: &mut Vec<toml::Value>, over: Vec<toml::Value>) {
     for item in over {
         match base.iter_mut().find(|b| b.get("name") == item.get("name")) {

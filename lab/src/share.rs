@@ -1,10 +1,10 @@
-//! The share of the sessions' CPU time that a variant's libraries take: samples
-//! of the CPU clock by `perf`, of all processes that the postmaster starts
-//! meanwhile. A library's own instructions are told from what it makes the server
-//! and the kernel do: of each sample the stack is known as far as the library.
-//! What the server would do without it (`standard_ExecutorRun` and the like) is
-//! neither. Time that the server takes by itself for what a library has asked
-//! for (the executor's clock of pg_stat_statements) is not seen.
+//! The share of the sessions' CPU time that a variant's libraries take. `perf` samples
+//! the CPU clock of all processes that the postmaster starts meanwhile. A library's
+//! own instructions are distinguished from the work that it makes the server and the
+//! kernel do, because each sample has its stack up to the library. Work that the
+//! server would do without the library (`standard_ExecutorRun` and the like) counts as
+//! neither. Work of the server at a library's request is not seen if the library is
+//! not on the stack (the executor's clock for pg_stat_statements).
 
 use super::process::{Running, Stop, in_path, run};
 use anyhow::{Context, Result, ensure};
@@ -13,24 +13,24 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-/// Of the stack of a sample, in bytes: the frames from the last one to the
-/// library. Where it ends before, the server was deep in its own work.
+/// Bytes of stack per sample: enough frames to reach the library from the innermost
+/// function. A longer stack means that the server was deep in its own work.
 const STACK: &str = "dwarf,1024";
-/// Functions of the server that a library's hook stands before.
+/// Server functions that a library's hook calls to continue normal work.
 const SERVERS_OWN: [&str; 2] = ["standard_", "ProcessUtility"];
-/// Samples a second: no divisor of the server's own intervals.
+/// Samples per second: not a divisor of the server's own intervals.
 const FREQUENCY: &str = "997";
-/// For perf to begin.
+/// Time for perf to begin.
 const PATIENCE: Duration = Duration::from_secs(10);
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// What cannot be measured here, in words.
+/// Message if shares cannot be measured here.
 pub fn unmeasured() -> Option<String> {
     let missing = !in_path("perf");
     missing.then(|| "shares of libraries are not measured: perf is not installed".to_owned())
 }
 
-/// Samples that are being taken.
+/// Sampling in progress.
 pub struct Sampling {
     perf: Running,
     data: PathBuf,
@@ -98,7 +98,7 @@ pub struct Share {
     pub caused: f64,
 }
 
-/// Whose a sample is.
+/// The originator of a sample.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Owner {
     Server,
@@ -106,8 +106,8 @@ enum Owner {
     ForLibrary,
 }
 
-/// The share of `libraries` in stacks as `perf script` prints them, the last
-/// function first, an empty line between two; none without a stack.
+/// The share of `libraries` in stacks printed by `perf script`: innermost function
+/// first, stacks separated by an empty line. `None` without a stack.
 fn share(text: &str, libraries: &[String]) -> Option<Share> {
     let owners: Vec<Owner> = text
         .split("\n\n")
@@ -125,7 +125,7 @@ fn share(text: &str, libraries: &[String]) -> Option<Share> {
 }
 
 /// Function and file of each line such as "  12782 walk_unlocked (/usr/lib/tacho.so)".
-/// What is inlined is part of the function in the next line that is not.
+/// An inlined function belongs to the next function that is not inlined.
 fn frames(stack: &str) -> Vec<(&str, &str)> {
     let parts = stack.lines().filter_map(|line| {
         let (_, rest) = line.trim().split_once(' ')?;
@@ -135,8 +135,8 @@ fn frames(stack: &str) -> Vec<(&str, &str)> {
     parts.filter(|&(_, file)| file != "inlined").collect()
 }
 
-/// Who is to blame: the first library that the stack comes to, unless that had
-/// called the server to do what it does anyway.
+/// The originator: the innermost library on the stack, unless it had called the server
+/// to continue its normal work.
 fn owner(frames: &[(&str, &str)], libraries: &[String]) -> Owner {
     let theirs = |file: &str| {
         let name = Path::new(file).file_name().and_then(|name| name.to_str());

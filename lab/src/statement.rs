@@ -1,4 +1,4 @@
-//! A run of one statement, timed by psql, with empty caches if asked.
+//! A run of one statement, timed by psql, with empty caches if wanted.
 
 use super::access::{Access, LOADED};
 use super::process::{Running, Stop};
@@ -15,7 +15,7 @@ use std::process::Stdio;
 
 const DROP_CACHES: &str = "/proc/sys/vm/drop_caches";
 
-/// How caches are emptied, for the report.
+/// Method of emptying caches, for the report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Emptied {
     /// The kernel's page cache, all of it.
@@ -25,7 +25,7 @@ pub enum Emptied {
 }
 
 impl Emptied {
-    /// What this user may do here.
+    /// The method that this user may use here.
     pub fn here() -> Self {
         match OpenOptions::new().write(true).open(DROP_CACHES) {
             Ok(_) => Self::All,
@@ -33,7 +33,7 @@ impl Emptied {
         }
     }
 
-    /// As the report says it.
+    /// Text of the report.
     pub fn text(self) -> &'static str {
         match self {
             Self::All => "the kernel's caches were dropped before each run",
@@ -81,7 +81,7 @@ fn run(access: &Access, statement: &Statement, stop: &Stop) -> Result<String> {
     running.finish(stop)
 }
 
-/// psql's `Time: 1234.567 ms (00:01.234)`.
+/// Parses psql's `Time: 1234.567 ms (00:01.234)`.
 pub fn milliseconds(text: &str) -> Result<f64> {
     let line = text.lines().rev().find_map(|l| l.strip_prefix("Time: "));
     line.and_then(|l| l.split(' ').next()?.parse().ok())

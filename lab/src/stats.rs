@@ -1,7 +1,7 @@
 //! Statistics of few, noisy measurements: medians, intervals without an
-//! assumption about the noise, and a plain word about what they show.
+//! assumption about the noise, and plain verdicts.
 
-/// A median with an interval that covers the true one.
+/// A median, and an interval that covers the true one.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Estimate {
     /// The median.
@@ -10,23 +10,23 @@ pub struct Estimate {
     pub low: f64,
     /// Upper end of the interval.
     pub high: f64,
-    /// Probability that the interval holds the true median.
+    /// Probability that the interval contains the true median.
     pub confidence: f64,
 }
 
-/// What a ratio to the baseline shows.
+/// Verdict about a ratio to the baseline.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
     /// The whole interval is above 1.
     Above,
     /// The whole interval is below 1.
     Below,
-    /// 1 lies within: noise is larger than the effect.
+    /// 1 is inside: noise is larger than the effect.
     Noise,
 }
 
 impl Estimate {
-    /// What this ratio shows.
+    /// The verdict about this ratio.
     pub fn verdict(&self) -> Verdict {
         match () {
             () if self.low > 1.0 => Verdict::Above,
@@ -36,7 +36,7 @@ impl Estimate {
     }
 }
 
-/// Middle of the values, which are sorted.
+/// Median of sorted values.
 fn middle(sorted: &[f64]) -> f64 {
     let half = sorted.len() / 2;
     match sorted.len() % 2 {
@@ -45,17 +45,17 @@ fn middle(sorted: &[f64]) -> f64 {
     }
 }
 
-/// Median of values; none of nothing.
+/// Median of values; `None` without values.
 pub fn median(values: &[f64]) -> Option<f64> {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
     (!sorted.is_empty()).then(|| middle(&sorted))
 }
 
-/// Median and the narrowest interval between two measured values that covers
-/// the true median with 95 %; with less than six values the whole range, with
-/// the confidence it has (order statistics: each value is above the median with
-/// probability one half, whatever the distribution).
+/// Median, and the narrowest interval between two measured values that covers
+/// the true median with 95 %. With fewer than six values it is the whole range,
+/// with its actual confidence. This is order statistics: each value is above
+/// the median with probability one half, whatever the distribution.
 pub fn estimate(values: &[f64]) -> Option<Estimate> {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
@@ -82,8 +82,8 @@ pub fn estimate(values: &[f64]) -> Option<Estimate> {
     })
 }
 
-/// The smallest value that at least this share of the sorted values does not
-/// exceed (nearest rank).
+/// The smallest value that is at least as large as this share of the sorted
+/// values (nearest rank).
 pub fn percentile(sorted: &[u64], share: f64) -> Option<u64> {
     let rank = (share * sorted.len() as f64).ceil().max(1.0) as usize;
     sorted.get(rank - 1).copied()

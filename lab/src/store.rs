@@ -1,6 +1,6 @@
-//! The directory of results. `experiment.json` says what is measured on what;
-//! `runs.jsonl` gets a line after each run, so an interrupted experiment is
-//! valid as far as it got, and goes on where it stopped.
+//! The directory of results. `experiment.json` describes the experiment.
+//! `runs.jsonl` gets a line after each run: the results of an interrupted
+//! experiment are valid, and it can be continued.
 
 use super::machine::Machine;
 use super::plan::Point;
@@ -16,27 +16,28 @@ use std::path::{Path, PathBuf};
 /// Measured numbers by name.
 pub type Metrics = BTreeMap<String, f64>;
 
-/// Metric of a run that was not waited for: it took longer than this many ms.
+/// Metric of a run whose answer was not waited for: it took longer than this
+/// time in ms.
 pub const CUT_OFF: &str = "cut_off_ms";
 
-/// What is measured on what.
+/// The experiment: variants, servers, machine.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Experiment {
-    /// The scenario as it runs.
+    /// The scenario with its options applied.
     pub scenario: Scenario,
     /// Versions of the servers.
     pub versions: Vec<String>,
     /// Variants that are left out, with the reason.
     pub left_out: Vec<String>,
-    /// How caches are emptied, where that matters.
+    /// Method of emptying caches, if that matters.
     pub caches: Option<String>,
-    /// What cannot be counted here.
+    /// Numbers that cannot be counted here.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub uncounted: Vec<String>,
-    /// Of a server that was there before: what there is to say about it.
+    /// Remarks about a given server.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub given: Option<String>,
-    /// Where it runs.
+    /// The machine.
     pub machine: Machine,
     /// The command that started it.
     pub command: String,
@@ -49,35 +50,35 @@ pub struct Run {
     pub version: String,
     /// Variant.
     pub variant: String,
-    /// Where.
+    /// The point of the scenario.
     #[serde(flatten)]
     pub point: Point,
-    /// Which repetition.
+    /// Number of the round.
     pub round: u32,
-    /// Numbers.
+    /// Measured numbers.
     pub metrics: Metrics,
     /// Load by wait event.
     pub waits: Profile,
 }
 
 impl Run {
-    /// Whether two runs measure the same.
+    /// Whether two runs measure the same thing.
     pub fn same(&self, other: &Self) -> bool {
         (&self.version, &self.variant, self.round) == (&other.version, &other.variant, other.round)
             && self.point == other.point
     }
 }
 
-/// Results: what was asked and what was measured.
+/// Results: the experiment and its runs.
 #[derive(Debug, Clone)]
 pub struct Results {
     /// What is measured.
     pub experiment: Experiment,
-    /// What was, in this order.
+    /// Measured runs, in order.
     pub runs: Vec<Run>,
 }
 
-/// Where they are kept.
+/// Keeps results.
 #[derive(Debug)]
 pub struct Store {
     /// The directory.
@@ -86,8 +87,8 @@ pub struct Store {
 }
 
 impl Store {
-    /// Opens a directory for results, a new one or that of the same experiment.
-    /// Returns what was measured there before.
+    /// Opens a directory for results: a new one, or one with the same
+    /// experiment. Returns the earlier runs.
     pub fn open(directory: &Path, experiment: &Experiment) -> Result<(Self, Vec<Run>)> {
         fs::create_dir_all(directory)
             .with_context(|| format!("could not make \"{}\"", directory.display()))?;
@@ -116,7 +117,7 @@ impl Store {
     }
 }
 
-/// Writes all runs again: what an ended write left half is gone.
+/// Writes all runs again, which removes a half-written line.
 fn rewrite(path: &Path, runs: &[Run]) -> Result<()> {
     let mut text = String::new();
     for run in runs {
@@ -125,7 +126,8 @@ fn rewrite(path: &Path, runs: &[Run]) -> Result<()> {
     write_whole(path, &text)
 }
 
-/// Writes a file that is there whole or as before, on a full disk too.
+/// Replaces a file as a whole: even on a full disk it has its old or its new
+/// content.
 pub fn write_whole(path: &Path, text: &str) -> Result<()> {
     let new = path.with_extension("new");
     let written = fs::write(&new, text).and_then(|()| fs::rename(&new, path));
@@ -150,8 +152,7 @@ fn same_experiment(directory: &Path, experiment: &Experiment) -> Result<Vec<Run>
 }
 
 impl Results {
-    /// Reads a directory of results. A last line that was not written whole is
-    /// ignored.
+    /// Reads a directory of results. Ignores an incomplete last line.
     pub fn read(directory: &Path) -> Result<Self> {
         let path = directory.join("experiment.json");
         let text = fs::read_to_string(&path)

@@ -1,5 +1,5 @@
-//! From runs to what they show: medians, ratios to the baseline of the same
-//! round, the mean wait profile.
+//! Evaluates runs: medians, ratios to the baseline of the same round, the mean
+//! wait profile.
 
 use super::metric::{Better, Metric};
 use super::plan::{Point, points};
@@ -8,26 +8,26 @@ use super::store::{CUT_OFF, Results, Run};
 use super::waits::Profile;
 use std::collections::BTreeMap;
 
-/// What was measured of one variant at one point.
+/// Measurements of one variant at one point.
 #[derive(Debug, Clone)]
 pub struct Cell {
     /// Version of the server.
     pub version: String,
     /// Variant.
     pub variant: String,
-    /// Where.
+    /// The point of the scenario.
     pub point: Point,
     /// Number of runs.
     pub runs: usize,
     /// Median and interval of each metric.
     pub values: BTreeMap<String, Estimate>,
-    /// Ratios to the baseline; none for the baseline itself.
+    /// Ratios to the baseline; empty for the baseline itself.
     pub ratios: BTreeMap<String, Estimate>,
     /// Mean load by wait event.
     pub waits: Profile,
 }
 
-/// What a ratio is formed to.
+/// Denominator of the ratios.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Baseline {
     /// The first variant, at the same point.
@@ -37,7 +37,7 @@ pub enum Baseline {
 }
 
 impl Cell {
-    /// Whether the median is a run that was not waited for.
+    /// Whether the median is a run whose answer was not waited for.
     pub fn cut_off(&self) -> bool {
         let limit = self.values.get(CUT_OFF).map(|e| e.median);
         let ms = self.values.get("ms").map(|e| e.median);
@@ -46,7 +46,8 @@ impl Cell {
 }
 
 impl Baseline {
-    /// That of a scenario: the first variant, for a statement the first value.
+    /// Baseline of a scenario: the first variant, or for a statement the first
+    /// value.
     pub fn of(results: &Results) -> Self {
         let scenario = &results.experiment.scenario;
         let first = points(scenario).into_iter().next().unwrap_or_default();
@@ -63,7 +64,7 @@ impl Baseline {
         }
     }
 
-    /// Whether a run is the baseline of another.
+    /// Whether `base` is the baseline of a run.
     fn serves(&self, base: &Run, run: &Run) -> bool {
         let alike = base.version == run.version && base.round == run.round;
         alike
@@ -77,7 +78,7 @@ impl Baseline {
         self.serves(run, run)
     }
 
-    /// Whether a cell is one of the baseline.
+    /// Whether a cell belongs to the baseline.
     pub fn is_cell(&self, cell: &Cell) -> bool {
         match self {
             Self::Variant(name) => cell.variant == *name,
@@ -85,7 +86,8 @@ impl Baseline {
         }
     }
 
-    /// The cell of the baseline at the point of another, where it is a variant.
+    /// The baseline's cell at the point of another cell, if the baseline is a
+    /// variant.
     pub fn of_cell<'a>(&self, cells: &'a [Cell], cell: &Cell) -> Option<&'a Cell> {
         let Self::Variant(name) = self else {
             return None;
@@ -130,7 +132,7 @@ fn cell(runs: &[&Run], all: &[Run], baseline: &Baseline) -> Cell {
         if baseline.is(run) {
             continue;
         }
-        // Nothing is a known part of what was not waited for.
+        // A time at the limit has no ratio: the real time is unknown.
         let whole = |base: &&Run| !base.metrics.contains_key(CUT_OFF);
         let base = all.iter().find(|base| baseline.serves(base, run));
         let base = base.filter(whole);
@@ -160,7 +162,7 @@ fn estimates(values: BTreeMap<String, Vec<f64>>) -> BTreeMap<String, Estimate> {
     estimates.flatten().collect()
 }
 
-/// What a ratio shows, in words.
+/// Meaning of a ratio, in words.
 pub fn words(metric: &Metric, ratio: &Estimate) -> &'static str {
     if ratio.confidence < 0.7 {
         return "too few rounds to tell";
@@ -172,8 +174,8 @@ pub fn words(metric: &Metric, ratio: &Estimate) -> &'static str {
     }
 }
 
-/// Spread of the baseline's runs, as a share of their median: how much a
-/// repetition differs without any reason.
+/// Spread of the baseline's runs, as a share of their median: the difference of
+/// repetitions without any cause.
 pub fn noise(cells: &[Cell], baseline: &Baseline, metric: &str) -> Option<f64> {
     let spreads: Vec<f64> = cells
         .iter()
@@ -192,7 +194,8 @@ pub mod tests {
     use crate::scenario::{Cost, Costing, Scenario};
     use crate::store::{Experiment, Metrics};
 
-    /// Results with these throughputs of "none" and "slow" at one client.
+    /// Results with these throughputs of variants "none" and "slow" at one
+    /// client.
     pub fn results(none: &[f64], slow: &[f64]) -> Results {
         let text = r#"
             name = "t"
@@ -237,8 +240,8 @@ pub mod tests {
         }
     }
 
-    /// The same at 20 µs of CPU, with the cost of statement "s": 1,000
-    /// instructions and 300 ns of "none", 1,200 and 330 of "slow".
+    /// Such results with 20 µs of CPU, and the cost of statement "s": 1,000
+    /// instructions and 300 ns for "none", 1,200 and 330 for "slow".
     pub fn costing() -> Results {
         let mut results = results(&[100.0; 3], &[90.0; 3]);
         for run in &mut results.runs {
@@ -273,7 +276,7 @@ pub mod tests {
 
     #[test]
     fn ratios_are_formed_within_a_round() {
-        // Between rounds the machine doubles its speed; the effect is 10 %.
+        // The machine doubles its speed between rounds; the effect is 10 %.
         let results = results(&[100.0, 200.0, 400.0], &[90.0, 180.0, 360.0]);
         let cells = cells(&results);
         assert!(cells[0].ratios.is_empty());

@@ -1,19 +1,20 @@
-//! What a server uses, read from /proc: CPU time of the postmaster and all that
-//! descends from it, the ended included, and memory.
+//! Resources of a server, read from /proc: memory, and the CPU time of the
+//! postmaster and all its descendants, including ended ones.
 
 use anyhow::{Context, Result};
 use std::collections::HashMap;
 use std::fs;
 
-/// Fields of /proc/PID/stat that count here.
+/// Fields of /proc/PID/stat that are used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Stat {
     parent: u32,
-    /// Ticks of the process and of its children that ended.
+    /// Clock ticks of the process and of its ended children.
     ticks: u64,
 }
 
-/// Reads a line of /proc/PID/stat; the name in parentheses may hold anything.
+/// Parses a line of /proc/PID/stat. The name in parentheses may contain
+/// anything.
 fn parse(line: &str) -> Option<Stat> {
     let (_, rest) = line.rsplit_once(") ")?;
     let fields: Vec<&str> = rest.split(' ').collect();
@@ -35,7 +36,7 @@ fn processes() -> Result<HashMap<u32, Stat>> {
         .collect())
 }
 
-/// A process and what descends from it.
+/// A process and its descendants.
 fn family(processes: &HashMap<u32, Stat>, root: u32) -> Vec<u32> {
     let mut family = vec![root];
     let mut at = 0;
@@ -47,18 +48,19 @@ fn family(processes: &HashMap<u32, Stat>, root: u32) -> Vec<u32> {
     family
 }
 
-/// CPU time of a server over a while; unknown when it is on another machine.
+/// CPU time of a server over a period; unknown if the server is on another
+/// machine.
 #[derive(Debug)]
 pub struct Cpu(Option<(u32, f64)>);
 
 impl Cpu {
-    /// Begins, with the process id of a postmaster on this machine.
+    /// Begins, with the PID of a postmaster on this machine.
     pub fn start(postmaster: Option<u32>) -> Result<Self> {
         let pid = postmaster.map(|pid| Ok::<_, anyhow::Error>((pid, cpu_seconds(pid)?)));
         pid.transpose().map(Self)
     }
 
-    /// Seconds since.
+    /// CPU seconds since the begin.
     pub fn end(self) -> Result<Option<f64>> {
         let seconds = self.0.map(|(pid, before)| Ok(cpu_seconds(pid)? - before));
         seconds.transpose()
@@ -77,7 +79,8 @@ fn cpu_seconds(postmaster: u32) -> Result<f64> {
     Ok(ticks as f64 / rustix::param::clock_ticks_per_second() as f64)
 }
 
-/// Memory of a server, shared pages counted once; none where it may not be read.
+/// Memory of a server, with shared pages counted once; `None` if it may not be
+/// read.
 pub fn memory_mb(postmaster: u32) -> Result<Option<f64>> {
     let family = family(&processes()?, postmaster);
     let kilobytes: Vec<u64> = family.iter().filter_map(|&pid| pss_kb(pid)).collect();

@@ -1,5 +1,5 @@
-//! Wait profile of a run: pg_stat_activity, read four times a second by a
-//! session of its own, the same for every variant.
+//! Wait profile of a run. A session of its own reads pg_stat_activity four times
+//! a second, in the same way for every variant.
 
 use super::access::{Access, LOADED};
 use super::process::Running;
@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 /// Load by wait event, in average active sessions.
 pub type Profile = BTreeMap<String, f64>;
 
-/// A reading that goes on.
+/// Reading in progress.
 #[derive(Debug)]
 pub struct Waits(Running);
 
@@ -19,7 +19,7 @@ impl Waits {
         Self::of(access, LOADED)
     }
 
-    /// The same of a database of one's own.
+    /// Begins to read, for a database.
     pub fn of(access: &Access, database: &str) -> Result<Self> {
         let question = format!(
             "select coalesce(wait_event_type || ':' || wait_event, 'CPU*') \
@@ -31,13 +31,13 @@ impl Waits {
         access.watch(&question, 0.25).map(Self)
     }
 
-    /// Ends and sums up.
+    /// Ends, and sums up.
     pub fn end(self) -> Result<Profile> {
         Ok(profile(&self.0.end()?))
     }
 }
 
-/// Sessions per tick of each wait event.
+/// Sessions per tick, by wait event.
 fn profile(text: &str) -> Profile {
     let ticks = text.lines().filter(|line| *line == "tick").count();
     let mut profile = Profile::new();

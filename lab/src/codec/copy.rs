@@ -1,5 +1,5 @@
-//! Buckets as rows of a table, by binary COPY: a column is an array, or bytes
-//! compressed by pco.
+//! Buckets as rows of a table, through binary COPY. A column is stored as an
+//! array, or as bytes compressed by pco.
 
 use super::super::access::Access;
 use super::super::process::{Running, Stop};
@@ -12,7 +12,7 @@ const SIGNATURE: &[u8] = b"PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\0";
 const INT8: i32 = 20;
 const FLOAT8: i32 = 701;
 
-/// How a column of a bucket is stored.
+/// Storage of a bucket's column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cell {
     /// bigint[] or double precision[].
@@ -21,7 +21,7 @@ pub enum Cell {
     Pco,
 }
 
-/// SQL that makes the table for columns like these.
+/// SQL that creates the table for such columns.
 pub fn create(cell: Cell, columns: &[Values]) -> Vec<String> {
     let definitions = COLUMNS.iter().zip(columns).map(|(name, values)| {
         let ty = match (cell, values) {
@@ -50,7 +50,7 @@ pub fn create(cell: Cell, columns: &[Values]) -> Vec<String> {
     sql
 }
 
-/// A COPY that goes on.
+/// A COPY in progress.
 pub struct Writer {
     psql: Running,
     input: ChildStdin,
@@ -59,7 +59,7 @@ pub struct Writer {
 }
 
 impl Writer {
-    /// Begins.
+    /// Begins the COPY.
     pub fn start(access: &Access, cell: Cell) -> Result<Self> {
         let mut psql = access.psql_loaded();
         psql.args(["-c", "copy codec from stdin (format binary)"]);
@@ -73,8 +73,8 @@ impl Writer {
         })
     }
 
-    /// Adds a bucket. What psql has to say about a broken pipe, it says at the
-    /// end.
+    /// Adds a bucket. Write errors are ignored here: psql's message about them
+    /// comes at the end.
     pub fn add(&mut self, bucket: &Bucket) -> Result<()> {
         put_bucket(&mut self.buffer, self.cell, bucket)?;
         let _ = self.input.write_all(&self.buffer);
@@ -137,8 +137,8 @@ fn compressed(values: &Values) -> Result<Vec<u8>> {
     })
 }
 
-/// Reads the whole table back and hands out each bucket's columns. `like`
-/// tells their types.
+/// Reads the whole table back, and calls with the columns of each bucket.
+/// `like` has their types.
 pub fn read(
     access: &Access,
     cell: Cell,
@@ -155,7 +155,7 @@ pub fn read(
     if told.is_err() {
         stop.check()?;
     }
-    // When psql failed, its message says more than what was read says.
+    // If psql failed, its message says more than the error of the reader.
     psql.finish(stop)?;
     told
 }
@@ -212,7 +212,7 @@ fn values(field: &[u8], cell: Cell, kind: &Values) -> Result<Values> {
     })
 }
 
-/// Elements of an array of one dimension, each behind its length.
+/// Elements of an array with one dimension. Each stands after its length.
 fn elements<T>(field: &[u8], from: fn([u8; 8]) -> T) -> Result<Vec<T>> {
     let elements = field.get(20..).context("an array without head")?;
     let one = |element: &[u8]| Ok(from(element[4..].try_into()?));

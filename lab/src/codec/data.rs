@@ -1,6 +1,7 @@
-//! A made-up history of statements like the one the seed of this benchmark
-//! was measured with: ten columns, a row for each statement that was executed
-//! in a minute, by Zipf's law from 2,000 statements of each database.
+//! A generated history of statements, similar to the one with which the seed of
+//! this benchmark was measured. It has ten columns, and a row for each
+//! statement executed in a minute. Statements follow Zipf's law; each database
+//! has 2,000.
 
 use super::super::scenario::{Codec, Layout};
 
@@ -17,7 +18,7 @@ pub const COLUMNS: [&str; 10] = [
     "total_time",
     "io_time",
 ];
-/// The first that holds times of execution.
+/// Index of the first column with times of execution.
 const TIMES: usize = 8;
 /// 2026-03-02 00:00:00 UTC.
 const BEGIN_S: i64 = 1_772_409_600;
@@ -33,7 +34,7 @@ pub enum Values {
 }
 
 impl Values {
-    /// A sum over all bits, in which the order of rows does not count.
+    /// Sum over all bits; independent of the order of rows.
     pub fn sum(&self) -> i64 {
         match self {
             Self::Ints(v) => v.iter().fold(0, |sum, &x| sum.wrapping_add(x)),
@@ -62,11 +63,11 @@ impl Values {
 /// Rows of one database in one interval.
 #[derive(Debug, Clone)]
 pub struct Bucket {
-    /// The database.
+    /// Number of the database.
     pub database: i64,
     /// First and last time, µs.
     pub bounds: (i64, i64),
-    /// Values, by [`COLUMNS`].
+    /// Values, in the order of [`COLUMNS`].
     pub columns: Vec<Values>,
 }
 
@@ -79,7 +80,7 @@ pub struct Day {
     times: Vec<Vec<f64>>,
 }
 
-/// A linear congruential generator, its upper bits.
+/// A linear congruential generator; returns its upper bits.
 struct Random(u64);
 
 impl Random {
@@ -92,7 +93,7 @@ impl Random {
         mixed.wrapping_mul(0xff51_afd7_ed55_8ccd) >> 11
     }
 
-    /// From 0 below 1.
+    /// A random number from 0 to below 1.
     fn share(&mut self) -> f64 {
         self.next() as f64 / (1_u64 << 53) as f64
     }
@@ -102,16 +103,16 @@ impl Random {
     }
 }
 
-/// What does not change of a statement.
+/// Constant properties of a statement.
 struct Kind {
     fingerprint: i64,
     role: i64,
-    /// ms of one execution.
+    /// Time of one execution, ms.
     mean: f64,
     calls: f64,
     rows: i64,
     blocks: i64,
-    /// Share of blocks that are read.
+    /// Share of blocks that are read and not found in the cache.
     cold: f64,
 }
 
@@ -148,7 +149,8 @@ impl Day {
             let daily = (minute as f64 / 1_440.0 * std::f64::consts::TAU).cos();
             let statements = (19.75 - 8.0 * daily + random.share()) as u64;
             for _ in 0..statements {
-                // Zipf's law, nearly: the logarithm of the rank is uniform.
+                // Approximately Zipf's law: the logarithm of the rank is
+                // uniform.
                 let rank = ((STATEMENTS as f64).powf(random.share()) - 1.0) as usize;
                 let kind = &kinds[rank.min(kinds.len() - 1)];
                 let calls = 1 + (kind.calls * (0.5 + random.share())) as i64;
@@ -171,14 +173,14 @@ impl Day {
         }
     }
 
-    /// All columns, times as the layout keeps them.
+    /// All columns, with times in the form of the layout.
     pub fn columns(&self, layout: &Layout) -> Vec<Values> {
         let ints = self.ints.iter().cloned().map(Values::Ints);
         ints.chain(self.times.iter().map(|t| layout.times(t)))
             .collect()
     }
 
-    /// Cut into intervals of the layout.
+    /// The day in intervals of the layout.
     pub fn buckets(&self, layout: &Layout) -> Vec<Bucket> {
         let columns = self.columns(layout);
         let width = i64::from(layout.bucket_minutes) * 60_000_000;
@@ -199,7 +201,7 @@ impl Day {
 }
 
 impl Layout {
-    /// Times of execution as they are kept.
+    /// Times of execution in the form of the layout.
     fn times(&self, times: &[f64]) -> Values {
         if let Some(factor) = self.multiply {
             let scaled = times.iter().map(|t| (t * f64::from(factor)).round() as i64);

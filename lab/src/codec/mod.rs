@@ -1,5 +1,5 @@
-//! Storage of a history of statements in several forms: size, time to write,
-//! time to read, and whether all that was written is read.
+//! Storage of a history of statements in several forms. Measured: size, time to
+//! write, time to read, and whether everything written is read.
 
 mod copy;
 mod data;
@@ -18,8 +18,8 @@ use data::{Values, days};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// What all rows have in common, whatever their order: their number and a sum
-/// of each column.
+/// Digest of all rows, independent of their order: their number, and a sum of
+/// each column.
 #[derive(Debug, Default, PartialEq)]
 struct Digest {
     rows: usize,
@@ -36,11 +36,11 @@ impl Digest {
     }
 }
 
-/// Whether this program writes Parquet: the library it takes for that is as
-/// large as the rest, so a build has it on demand.
+/// Whether this program writes Parquet. The library is as large as the rest, so
+/// a build includes it on demand.
 pub const PARQUET: bool = cfg!(feature = "parquet");
 
-/// What a form has measured.
+/// Measurements of a form.
 struct Measured {
     bytes: f64,
     write_s: f64,
@@ -76,7 +76,7 @@ pub fn measure(
             stop,
         ),
         Form::Tape => {
-            // Whatever the layout is: the tape has one of its own.
+            // The tape has its own layout, independent of the scenario's.
             let own = Layout {
                 decimals: None,
                 multiply: Some(100),
@@ -167,11 +167,11 @@ fn table(
     })
 }
 
-/// Hands out the columns of all files of a directory.
+/// Calls with the columns of all files of a directory.
 type Reader = fn(&Path, &mut dyn FnMut(&[Values])) -> Result<()>;
 
-/// How a day of all databases becomes a file, numbered from 1, and how the
-/// columns of all files are read.
+/// Functions of a form with files: one writes a day of all databases to a file,
+/// numbered from 1; the other reads the columns of all files.
 struct Files {
     write: fn(&Path, u64, &[data::Day], &Layout) -> Result<Duration>,
     read: Reader,

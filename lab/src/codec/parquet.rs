@@ -1,5 +1,6 @@
-//! The same rows as Parquet with zstd, beside the other forms: a file a day, in
-//! it a row group for each bucket with the rows of one database after the other.
+//! The same rows as Parquet with zstd, for comparison: a file per day, with a
+//! row group for each bucket; each group has the rows of one database after the
+//! other.
 
 use super::data::{Bucket, COLUMNS, Day, Values};
 use crate::scenario::Layout;
@@ -19,8 +20,8 @@ use std::time::{Duration, Instant};
 /// Zstd's own default.
 const LEVEL: i32 = 3;
 
-/// Writes a day of all databases; returns the time that encoding and writing
-/// of the rows took.
+/// Writes a day of all databases. Returns the time for encoding and writing the
+/// rows.
 pub fn write(directory: &Path, number: u64, days: &[Day], layout: &Layout) -> Result<Duration> {
     let days: Vec<Vec<Bucket>> = days.iter().map(|day| day.buckets(layout)).collect();
     let first = days.first().and_then(|day| day.first());
@@ -82,8 +83,7 @@ fn put<'a>(
     Ok(column.close()?)
 }
 
-/// Reads all files back; hands out the columns of each group as they were
-/// given.
+/// Reads all files back, and calls with the original columns of each group.
 pub fn read(directory: &Path, each: &mut dyn FnMut(&[Values])) -> Result<()> {
     for entry in std::fs::read_dir(directory)? {
         let file = SerializedFileReader::new(File::open(entry?.path())?)?;

@@ -1,5 +1,5 @@
-//! The same rows in tacho's own files: a day file with a group an hour, as the
-//! writer merges them, times in units of 10 µs.
+//! The same rows in tacho's own files: a day file with a group per hour, as the
+//! writer merges them. Times are in units of 10 µs.
 
 use super::data::{COLUMNS, Day, Values};
 use crate::scenario::Layout;
@@ -15,8 +15,8 @@ use tacho_tape::write::seal::SealedFile;
 use tacho_tape::{Identity, PartBuilder, Snapshot};
 
 const STATS: &str = "statement_stats";
-/// Column of the tape, column of [`COLUMNS`], how many of a unit here make one
-/// there; 0: seconds, which are 1,000 there.
+/// Column of the tape, index in [`COLUMNS`], and number of units here per unit
+/// there. 0: seconds here, which are 1,000 units there.
 const KEPT: [(&str, usize, i64); 8] = [
     ("time", 0, 1_000),
     ("calls", 4, 1),
@@ -28,8 +28,8 @@ const KEPT: [(&str, usize, i64); 8] = [
     ("elapsed_ms", 1, 0),
 ];
 
-/// Writes a day of all databases; returns the time that encoding and writing
-/// of the rows took.
+/// Writes a day of all databases. Returns the time for encoding and writing the
+/// rows.
 pub fn write(directory: &Path, number: u64, days: &[Day], layout: &Layout) -> Result<Duration> {
     let schema = Arc::new(catalog::schema().clone().with_runs());
     let storage = OsStorage::new(directory);
@@ -83,8 +83,7 @@ fn fill(builder: &mut PartBuilder, database: i64, columns: &[Values]) -> Result<
     Ok(())
 }
 
-/// Reads all files back; hands out the columns of each group as they were
-/// given.
+/// Reads all files back, and calls with the original columns of each group.
 pub fn read(directory: &Path, each: &mut dyn FnMut(&[Values])) -> Result<()> {
     let store = Snapshot::open(directory)?;
     for node in store.nodes() {
