@@ -2,9 +2,9 @@
 //! `follow DIR [SECONDS]` refreshes a tape that is being written and asks for new samples, again
 //! and again. Each tick must have samples, so at least one session must always be active.
 //!
-//! Prints the number of ticks, the number of tick numbers between them without rows (slots without
-//! a tick have none), and ms from the last write in the directory to the rows. Below a second the
-//! sampler writes all ticks of a second at once.
+//! Prints the number of ticks, and the number of tick numbers between them without rows (slots
+//! without a tick have none). Also prints ms from the last write in the directory to the rows.
+//! Below a second the sampler writes all ticks of a second at once.
 
 use std::collections::BTreeMap;
 use std::path::Path;

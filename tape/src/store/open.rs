@@ -277,9 +277,10 @@ impl Opened {
     }
 }
 
-/// Maximum number of sealed files that a one-shot reader holds open, the newest ones. It must be at
-/// most half of the process's limit. Older files are opened when they are read. Only retention
-/// removes those; files that may be merged are days old at most, so they are among the newest.
+/// Maximum number of sealed files that a one-shot reader holds open, the newest ones. Half of the
+/// process's limit applies if it is smaller. Older files are opened when they are read, because
+/// only retention removes them: files that may be merged are days old at most, so they are among
+/// the newest.
 const HELD_OPEN: usize = 700;
 
 /// With more files than this, several threads read their footers.

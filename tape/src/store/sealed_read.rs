@@ -364,8 +364,8 @@ impl Shared {
         }
     }
 
-    /// Fails if a column that was not found may have been in damaged bytes, or in a missing pack
-    /// that was.
+    /// Fails if a missing column may have been in damaged bytes. `missing_pack` is the number of
+    /// its pack if that is missing, too.
     fn check_lost(&self, key: Key, missing_pack: Option<u8>) -> Result<()> {
         let index = match key.0 {
             0 => None,

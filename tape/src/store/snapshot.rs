@@ -135,8 +135,8 @@ impl Parts {
         [&mut sealed.parts, &mut self.live]
     }
 
-    /// Larger tick numbers come after all parts. Without ticks in the last part, there are no
-    /// larger ones.
+    /// The last tick: a part with only larger ticks comes after all others. `u64::MAX` if the last
+    /// part has no ticks.
     fn end(&self) -> u64 {
         let last = self.last();
         last.map_or(0, |part| match has_ticks(part) {

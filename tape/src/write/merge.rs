@@ -1,7 +1,7 @@
 //! Merging: the sealed files of a finished day become one file, with a group for each hour and
 //! dictionaries of its own. The merged file replaces them. Order of operations: create, write,
 //! fdatasync, rename, sync the directory, remove the parents. A crash between any two of them
-//! leaves a directory with the same contents, because a valid file of several numbers replaces
+//! leaves a directory with the same contents. The reason: a valid file of several numbers replaces
 //! every file whose numbers are among them.
 //!
 //! Only undamaged files of one recorder and one start of the server are merged. Their tables and

@@ -1,7 +1,7 @@
 //! Pauses of recording for lack of space. The next writer also learns of them.
 //!
-//! The note of a pause is an empty file whose name has the time of its begin, because an empty file
-//! needs no block on a full disk. It is removed when recording resumes.
+//! The note of a pause is an empty file, because that needs no block on a full disk. Its name has
+//! the time when the pause began. It is removed when recording resumes.
 
 use crate::files::directory::file_mark;
 use crate::files::storage::Storage;

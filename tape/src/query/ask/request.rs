@@ -73,8 +73,8 @@ pub struct Argument {
     pub kind: Kind,
     /// Help in one line.
     pub help: &'static str,
-    /// The default, as a value or in words. Filters have none, nor arguments of functions that name
-    /// none.
+    /// The default, as a value or in words. `None` for a filter, and if the function names no
+    /// default.
     pub default: Option<&'static str>,
 }
 

@@ -68,8 +68,8 @@ impl Clock {
         }
     }
 
-    /// The times between the first and the last tick without observation, in ascending order. Ticks
-    /// must be sorted by time: if the clock was set back, a later tick has an earlier time.
+    /// The times without observation between the first and the last tick, in ascending order. Ticks
+    /// are sorted by time here: if the clock was set back, a later tick has an earlier time.
     pub fn gaps(&self) -> Vec<Gap> {
         let mut observed = self.observed.clone();
         observed.sort_unstable();

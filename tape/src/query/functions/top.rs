@@ -212,9 +212,9 @@ impl Shape {
         }
     }
 
-    /// Ranks the keys with a scan of this dimension's own. It does so if totals can rank them, or
-    /// if a first pass must choose the largest of many keys. `None` if one pass over the samples
-    /// gives all keys their cells.
+    /// Ranks the keys in a scan for this dimension alone. It does so if totals can rank them, or if
+    /// a first pass must choose the largest of many keys. `None` if one pass over the samples gives
+    /// all keys their cells.
     fn find_apart(&self, scan: &Scan, buckets: &Buckets) -> QueryResult<Option<Ranking>> {
         if !self.is_by_sum() {
             return Ok(None);

@@ -129,8 +129,8 @@ impl<'a> Scan<'a> {
         self.parts.iter().map(way).collect()
     }
 
-    /// True if the dimension may have more keys than one pass handles well: then cells of all keys
-    /// cost more than a first pass.
+    /// True if the dimension may have too many keys for one pass: cells of all keys would cost more
+    /// than a first pass.
     pub fn may_have_many(&self, dimension: &Dimension) -> bool {
         let rows = self.parts.iter().map(|part| dimension.rows(part));
         rows.max().is_some_and(|rows| rows > self.run.few_keys)

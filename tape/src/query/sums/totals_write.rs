@@ -21,8 +21,8 @@ use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::rc::Rc;
 
-/// Number of keys whose minutes a file stores. It exceeds the lines of an answer, so that the
-/// largest keys of a window are among them even if it begins or ends within the file.
+/// Number of keys whose minutes a file stores. An answer has fewer lines, so its keys are most
+/// likely among them. This also holds for a window that begins or ends within the file.
 const MINUTE_KEYS: usize = 32;
 /// Until the largest keys of the file are known, each group keeps this many times more keys.
 const KEPT: usize = 8;

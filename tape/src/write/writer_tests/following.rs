@@ -433,8 +433,8 @@ fn damage_in_a_log_that_is_followed_is_told_as_to_a_fresh_reader() {
         copy.put("0000000001.open", bytes);
         copy
     };
-    // A frame behind the place where the follower stands is damaged, then
-    // half of one is there, then all of them.
+    // The log grows in four steps; a frame after the follower's position is damaged. At first half
+    // of it is there, at last all frames.
     for flipped in [whole.len() + 50, whole.len() + 900] {
         let copy = tape_of(&whole);
         let tape = Tape::of_storage(Arc::new(copy.clone()), &Shared::default());
