@@ -1,18 +1,19 @@
 #!/usr/bin/env bash
 # usage: bench/all.sh [-c DIR] [PART...]
 #
-# Measures everything and refreshes bench/results, the most telling parts first;
-# with PARTs those alone. What each took and whether it ended well is said at
-# the end; a part that fails leaves its old result, and the others run. Raw data
-# and what each part said go to a directory under /var/tmp. After Ctrl-C or a
-# failure, -c with that directory goes on: parts that ended well are skipped,
-# scenarios keep their runs.
+# Measures everything and refreshes bench/results, with the most telling
+# parts first; with PARTs only those. At the end it prints the time of each
+# part and whether it ended well. A part that fails keeps its old result,
+# and the other parts run. Raw data and the parts' messages go to a
+# directory under /var/tmp. After Ctrl-C or a failure, -c with that
+# directory continues: it skips parts that ended well, and scenarios keep
+# their runs.
 set -euo pipefail
 
 # shellcheck source=bench/lib.sh
 source "$(dirname "$0")/lib.sh"
 trap bench_cleanup EXIT
-export -n BENCH_DIR # each part has one of its own
+export -n BENCH_DIR # each part has its own
 scenarios=(overhead churn hot recording history codec analyze instructions lines)
 scripts=(tick_cost statements_latency statements locks statements_costs messages sql_edition sizes)
 
@@ -33,7 +34,7 @@ done
 dir=${dir:-$(mktemp -d /var/tmp/tacho-results.XXXXXX)}
 chmod 755 "$dir"
 mkdir -p "$here/results"
-# what a part runs has ended by then
+# the programs of a part have ended by then
 trap 'echo "interrupted; go on with: bench/all.sh -c $dir" >&2; exit 130' INT TERM
 
 script() { # PART: with what keeps it to some minutes

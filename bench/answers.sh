@@ -1,15 +1,15 @@
 #!/usr/bin/env bash
-# What questions asked in process take, of tapes that stay open.
+# Time of questions asked in process, on tapes that stay open.
 #
 # usage: bench/answers.sh [-d DAYS] [-m MINUTES] [-c TIMES]   (build first: cargo
 #        build --release -p tacho -p tacho-bench, cargo build --release
 #        -p tacho-tape --features testing --examples)
 #
-# Makes the uniform and the churn day, and DAYS uniform days (default 365, which
-# take 2.4 GB), and asks with `tacho bench answers`: medians of 21, warm, two
-# threads. With -m 10,000 mixed questions follow, spread over MINUTES; with -c each
-# function is cancelled so often, at random moments. Then what a refresh of a year
-# takes (examples/refresh.rs). Markdown on standard output.
+# Makes the uniform and the churn day, and DAYS uniform days (default 365, which take
+# 2.4 GB), and asks with `tacho bench answers`: medians of 21, warm, two threads. With
+# -m 10,000 mixed questions follow, spread over MINUTES; with -c each function is
+# cancelled TIMES times, at random moments. Then measures the refresh of a year
+# (examples/refresh.rs). Markdown on standard output.
 set -euo pipefail
 # shellcheck source=bench/lib.sh
 source "$(dirname "$0")/lib.sh"

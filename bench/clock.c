@@ -1,7 +1,7 @@
 /*
- * A clock that others set, for bench/web.sh -x: the time of day of a program that
- * has this preloaded is that of the file CLOCK, 8 bytes of microseconds since 1970.
- * All other clocks, and so waits, go on as they are.
+ * A clock that can be set, for bench/web.sh -x. A program that preloads this
+ * library reads its time of day from the file CLOCK: 8 bytes, microseconds
+ * since 1970. All other clocks are unchanged, and so are waits.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>

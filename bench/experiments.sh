@@ -2,11 +2,12 @@
 # usage: bench/experiments.sh [-o DIR] SCENARIO [ARGUMENT]...
 #
 # Runs `tacho bench SCENARIO ARGUMENT...` on a private copy of PG_CONFIG's
-# PostgreSQL with tacho in it. What a variant needs and apt does not have is
-# left out and named; the history is asked of the SQL edition too, and pg_ash
-# takes part for each installer that ASH_SQL names. The report goes to
-# bench/results/bench-SCENARIO.md, all results to DIR/SCENARIO (default: a new
-# directory under /var/tmp), which is continued if it is there.
+# PostgreSQL with tacho in it. Variants whose packages apt does not have
+# are left out and named. The scenario history also measures the SQL
+# edition, and pg_ash for each installer that ASH_SQL names. The report
+# goes to bench/results/bench-SCENARIO.md, all results to DIR/SCENARIO
+# (default: a new directory under /var/tmp). An existing DIR/SCENARIO is
+# continued.
 set -euo pipefail
 # shellcheck source=bench/lib.sh
 source "$(dirname "$0")/lib.sh"
@@ -29,7 +30,7 @@ output=${output:-$(mktemp -d /var/tmp/tacho-results.XXXXXX)}
 experiment() {
   say "== $1"
   "$TACHO_PROGRAM" bench "$@" --skip-missing --pg-bin "$bin" --scratch "$BENCH_DIR" --output "$output/$1"
-  # the paths of this run mean nothing to a reader
+  # a reader has no use for the paths of this run
   local arguments=("${@//"$top/"/}")
   for ((n = 0; n < $#; n++)); do [[ ${arguments[n]} != /* ]] || arguments[n]=${arguments[n]##*/}; done
   sed "s|^- command: .*|- command: \`tacho bench ${arguments[*]}\`|" "$output/$1/report.md" >"$here/results/bench-$1.md"
@@ -42,7 +43,7 @@ case $1 in
     for file in ${ASH_SQL:-}; do peers+=(--pg-ash "$file"); done
     ;;
   recording)
-    for file in ${ASH_SQL:-}; do peers=(--pg-ash "$file"); done # the newest is named last
+    for file in ${ASH_SQL:-}; do peers=(--pg-ash "$file"); done # the newest comes last
     ;;
 esac
 experiment "$@" "${peers[@]}"

@@ -10,13 +10,13 @@ status() {
 # since TAPE WINDOW: when the window begins.
 since() { date -u -d "@$(($(date -d "${ends[$1]}" +%s) - window[$2]))" +%FT%TZ; }
 
-# cool TAPE: its files leave the page cache.
+# cool TAPE: drops its files from the page cache.
 cool() {
   find "$BENCH_DIR/$1" \( -name '*.tape' -o -name '*.open' \) -exec dd if={} iflag=nocache count=0 status=none \;
 }
 
-# ask TAPE FUNCTION ARG…: the question as the server asks it, whose default is
-# ten keys, from $from on.
+# ask TAPE FUNCTION ARG…: asks a question from $from on, in the form of the server,
+# whose default is ten keys.
 ask() {
   local tape=$1
   shift
@@ -24,8 +24,8 @@ ask() {
     --now "${ends[$tape]}" --until "${ends[$tape]}" --since "$from" --n=10 "${@:2}" >/dev/null
 }
 
-# peak TAPE FUNCTION ARG…: KiB at its highest, looked at every 2 ms (a
-# lower bound where an answer takes no longer), without the shell before it.
+# peak TAPE FUNCTION ARG…: highest memory in KiB, read every 2 ms (a lower bound for
+# shorter answers), without the shell that starts the program.
 peak() {
   local pid kib=0 now
   (launch='exec'; ask "$@") & pid=$!

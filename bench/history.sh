@@ -1,16 +1,18 @@
 #!/usr/bin/env bash
-# How long questions about the history take, from an hour to a year.
+# Time of questions about the history, from an hour to a year.
 #
 # usage: bench/history.sh [-d DAYS]... [-s]   (build first: cargo build --release -p tacho,
 #        cargo build --release -p tacho-tape --features testing --examples)
 #
-# Makes the uniform, the skewed and the churn day and, for each -d, DAYS uniform days
-# (default 30; 365 are the budget's year and take 2.4 GB) and asks on the command
-# line: median wall time of 5, best CPU time, warm; once cold, with the files
-# dropped from the page cache; and the most memory the reader had. With -s also
-# through SQL on a server of PG_CONFIG, clock of psql. With RECORDED=DIR, which
-# bench/record.sh made, the last hour there is asked as well. Markdown on standard
-# output.
+# Makes the uniform, the skewed and the churn day and, for each -d,
+# DAYS uniform days (default 30; 365 are the budget's year and take
+# 2.4 GB). Asks on the command line. Prints the median wall time of 5
+# and the best CPU time, warm; the wall time of one cold question,
+# with the files dropped from the page cache; and the peak memory of
+# the reader. With -s it also asks through SQL on a server of
+# PG_CONFIG, by the clock of psql. With RECORDED=DIR, made by
+# bench/record.sh, it also asks about the last hour there. Markdown on
+# standard output.
 set -euo pipefail
 # shellcheck source=bench/lib.sh
 source "$(dirname "$0")/lib.sh"
@@ -31,15 +33,15 @@ end=2026-03-03T00:00:00Z
 [ ${#days[@]} -gt 0 ] || days=(30)
 declare -A window=([hour]=3600 [day]=86400) node=() ends=()
 
-# data NAME SET [DAYS]: a tape of a made-up day, or of many. A server that reads
-# it adds a node of its own: questions name the one of the data.
+# data NAME SET [DAYS]: a tape of one made-up day, or of many. A server that reads it
+# adds its own node, so questions name the node of the data.
 data() {
   "$examples/dataset" "$2" | "$TACHO_PROGRAM" import sessions - --tape "$BENCH_DIR/$1" >&2
   [ -z "${3:-}" ] || "$examples/year" "$BENCH_DIR/$1" "$3"
   node[$1]=$(status "$1" node) ends[$1]=$end
 }
 
-# recorded: a copy of what was recorded, which ends with its last tick.
+# recorded: a copy of the recorded history; its window ends with its last tick.
 recorded() {
   cp -R "$RECORDED" "$BENCH_DIR/recorded"
   node[recorded]=$(status recorded node)

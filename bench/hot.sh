@@ -1,13 +1,12 @@
 #!/usr/bin/env bash
 # usage: bench/hot.sh [-b COMMIT] [-r ROUNDS] [-t TRANSACTIONS] [-m "MAJOR..."]
 #
-# The scenario hot of `tacho bench`, written to bench/results/hot.md: CPU of a
-# fixed number of transactions (-t, default 64000, a multiple of 32) and the share
-# of each library, ROUNDS (default 7) times on each MAJOR (default "15 18";
-# tools/pg-major.sh provides it). With -b on the first of them also the extension of an earlier
-# commit: each round measures one and then the other. Twelve minutes on an idle
-# machine. perf must be installed here; majors that live in a root of their own
-# are given it.
+# The scenario hot of `tacho bench`, written to bench/results/hot.md: CPU of a fixed number of
+# transactions (-t, default 64000, a multiple of 32) and the share of each library, ROUNDS
+# (default 7) times on each MAJOR (default "15 18"; tools/pg-major.sh provides it). With -b it
+# also measures the extension of an earlier commit on the first MAJOR: each round measures one
+# and then the other. Twelve minutes on an idle machine. perf must be installed here; it is
+# copied into the roots of other majors.
 set -euo pipefail
 
 before='' rounds=7 transactions=64000 majors="15 18" inside=''
@@ -17,7 +16,7 @@ while getopts b:r:t:m:i: option; do
     r) rounds=$OPTARG ;;
     t) transactions=$OPTARG ;;
     m) majors=$OPTARG ;;
-    i) inside=$OPTARG ;; # by itself: measure beside this server, results to DIR
+    i) inside=$OPTARG ;; # used by this script: measure beside this server, results to DIR
     *) sed -n '2,/^set /{/^set /d;s/^# \{0,1\}//p}' "$0" >&2; exit 2 ;;
   esac
 done
@@ -33,7 +32,7 @@ once() {
     --scratch "$BENCH_DIR" --output "$inside/$1.$2" >&2
 }
 
-# together SIDE: its rounds as those of one experiment
+# together SIDE: joins its rounds into one experiment
 together() {
   local round
   mkdir "$inside/$1"
@@ -72,7 +71,7 @@ measure() {
 
 if [ -n "$inside" ]; then measure >"$inside/report.md"; exit; fi
 
-# perf with what it is linked to, for roots that do not have it
+# perf and its libraries, for roots that do not have it
 perf_elsewhere() { # DIR
   mkdir -p "$1/lib"
   cp -L "$(command -v perf)" "$1/perf.here"

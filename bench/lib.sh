@@ -19,7 +19,7 @@ port=${BENCH_PORT:-5544}
 
 say() { printf '%s\n' "$*" >&2; }
 
-# what servers and clients are started with, to bind them to cores
+# command that starts servers and clients, to bind them to cores
 pin=()
 
 as_server() { HOME=$BENCH_DIR "$top/tools/as-server.sh" "${pin[@]}" "$@"; }
@@ -44,8 +44,8 @@ bench_recorder() {
   [ -x "$recorder" ] || { say "error: no program \"$recorder\": make program, or set TACHO_PROGRAM"; exit 1; }
 }
 
-# bench_package NAME: unpacks a Debian package of an extension for this server
-# into the private installation, nothing is installed. False if there is none.
+# bench_package NAME: unpacks a Debian package of an extension for this server into the
+# private installation; installs nothing. False if there is none.
 bench_package() {
   local major dir=$BENCH_DIR/packages
   [ ! -e "$("$bin/pg_config" --pkglibdir)/${1//-/_}.so" ] || return 0
@@ -57,7 +57,7 @@ bench_package() {
   cp "$dir/$1"/usr/share/postgresql/*/extension/* "$("$bin/pg_config" --sharedir)/extension/"
 }
 
-# bench_peers: all that Debian has, said where it has not
+# bench_peers: unpacks all peers that Debian has, and names the others
 bench_peers() {
   local package
   for package in pg-stat-kcache pg-wait-sampling; do
@@ -95,7 +95,7 @@ with_tacho() {
 
 median() { sort -n | awk '{v[NR]=$1} END {print (NR%2) ? v[(NR+1)/2] : (v[NR/2]+v[NR/2+1])/2}'; }
 
-# What was measured on what: the head of every results page.
+# Machine, versions and commit: the head of every results page.
 environment() {
   echo "- date: $(date -u +%F), commit $(git -C "$top" rev-parse --short HEAD)"
   echo "- CPU: $(nproc) × $(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -1)"

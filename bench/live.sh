@@ -1,13 +1,12 @@
 #!/usr/bin/env bash
 # usage: bench/live.sh [SECONDS [OPTION...]]
 #
-# What tacho live costs while it follows 1,000 sessions at one tick a second, for
-# 10 minutes or so many seconds, with OPTIONs if any are given: CPU and memory, of
-# the program alone, in tmux at 200 x 60; with 50 and with 500 of them active, live
-# in the list of queries.
-# Then it is paused and draws the whole screen 400 times: CPU of a frame.
-# The histories are made up (live/examples/feed.rs); their logs are sealed every
-# ten minutes or 250,000 rows. Prints rows of bench/results/live.md.
+# Cost of tacho live while it follows 1,000 sessions at one tick a second, for SECONDS
+# (default 600), with OPTIONs if any are given: CPU and memory of the program alone, in
+# tmux at 200 x 60; with 50 and with 500 of the sessions active, live in the list of
+# queries. Then it is paused and draws the whole screen 400 times: CPU of a frame. The
+# histories are made up (live/examples/feed.rs); their logs are sealed every ten minutes
+# or 250,000 rows. Prints rows of bench/results/live.md.
 set -euo pipefail
 
 seconds=${1:-600} options=("${@:2}")

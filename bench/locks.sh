@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# What 500 waiters on one lock add to a tick.
+# Cost that 500 waiters on one lock add to a tick.
 #
 # usage: bench/locks.sh [-w WAITERS] [-n TICKS]
 #
-# Three states of one server: WAITERS sessions that sleep, the same number
-# that wait for one advisory lock, and as many that wait for one row. Of each,
-# the cost of TICKS ticks as the sampler itself measures it (CPU time of the
-# whole tick, the frame included). Markdown on standard output.
+# Three states of one server: WAITERS sessions that sleep, the same number that wait for
+# one advisory lock, and the same number that wait for one row. For each state, the cost
+# of TICKS ticks as the sampler measures it (CPU time of the whole tick, frame
+# included). Markdown on standard output.
 set -euo pipefail
 # shellcheck source=bench/lib.sh
 source "$(dirname "$0")/lib.sh"

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# What one long message costs, beside pg_stat_statements.
+# Cost of one long message, compared with pg_stat_statements.
 #
 # usage: bench/messages.sh [-r ROUNDS] [-m MIB] [-w MESSAGES]
 #
@@ -12,10 +12,10 @@
 #   selects_long  the SELECTs with a comment of MIB behind them
 #   do_long       one DO with a string of MIB in its block
 #
-# One server without statistics, one with pg_stat_statements, one with all of
-# tacho. In turning order each executes a message in a new session, statistics
-# having been reset before. Printed are medians of the CPU time of the session's
-# process, and of the ratios within a round. Markdown on standard output.
+# One server without statistics, one with pg_stat_statements, one with all of tacho. In
+# rotating order each executes a message in a new session, after a reset of the
+# statistics. Prints medians of the CPU time of the session's process, and of the ratios
+# within a round. Markdown on standard output.
 set -euo pipefail
 # shellcheck source=bench/lib.sh
 source "$(dirname "$0")/lib.sh"
@@ -35,7 +35,7 @@ trap bench_cleanup EXIT
 bench_install
 
 # shellcheck disable=SC2016 # dollars quote the block
-# message NAME: psql sends what "\;" joins as one
+# message NAME: statements joined by "\;", which psql sends as one message
 message() {
   case $1 in
     selects) seq 8000 | sed 's/.*/WITH new_& AS (SELECT 1, '\''x'\'') SELECT a.* FROM new_& AS a \\;/' ;;
@@ -49,7 +49,7 @@ message() {
 
 words() { yes 'calm words, token by token' | tr '\n' ' ' | head -c "${mib}M" || [ $? = 141 ]; }
 
-# cpu_ms FILE: what the process of a new session takes for the message in it
+# cpu_ms FILE: CPU time that a new session's process takes for the message
 cpu_ms() {
   {
     # shellcheck disable=SC2016 # psql sets BACKEND

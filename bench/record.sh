@@ -4,8 +4,8 @@
 #
 # usage: bench/record.sh [-t SECONDS] DIR   (build first: cargo build --release -p tacho)
 #
-# DIR is made; an hour is recorded unless -t says otherwise. The demo's own place
-# is used, so that no demo may be there. Then:
+# DIR is made; an hour is recorded unless -t says otherwise. It uses the directory of
+# the demo, so no demo may exist. Then:
 #   RECORDED=DIR bench/sizes.sh
 #   RECORDED=DIR bench/history.sh
 # Environment: PG_CONFIG, TACHO_PROGRAM

@@ -1,17 +1,17 @@
 #!/usr/bin/env bash
-# What tacho record costs the server that it records.
+# Cost of tacho record for the server that it records.
 #
 # usage: bench/record_cost.sh [-t SECONDS] [-a ASH_SQL] [-n "ACTIVE..."]
 #
-# 1,000 connections, of which 50 or 500 are active, as in tick_cost.sh. First the
-# recorder alone for SECONDS (40), a tick a second and no more, then one with all
-# that it asks for: CPU time of the backend that answers from /proc/PID/schedstat,
-# bytes that it received and sent (ss, over TCP), the cluster's WAL and temporary
-# files meanwhile. Then, among the same sessions, the sampler of the extension,
-# take_sample() of the SQL edition and, if -a or ASH_SQL names its SQL, that of
-# pg_ash, each in a loop of its own; what these write: sql_edition.sh. Markdown on
-# standard output; exit 1 when a tick of the recorder costs the server more than
-# one of pg_ash.
+# 1,000 connections, 50 or 500 of them active, as in tick_cost.sh. First a recorder with
+# only its tick, once a second for SECONDS (40), then one with all its questions: CPU
+# time of the backend that answers from /proc/PID/schedstat, bytes that the recorder
+# received and sent (ss, over TCP), and the cluster's WAL and temporary files in that
+# time. Then, among the same sessions, three samplers, each in its own loop: the
+# extension's, take_sample() of the SQL edition and, if -a or ASH_SQL names its SQL,
+# take_sample() of pg_ash. sql_edition.sh measures the bytes they write. Markdown on
+# standard output; exit 1 if a tick of the recorder costs the server more than one of
+# pg_ash.
 set -euo pipefail
 # shellcheck source=bench/lib.sh
 source "$(dirname "$0")/lib.sh"
@@ -19,7 +19,7 @@ source "$(dirname "$0")/lib.sh"
 source "$here/tick_cost.functions.sh"
 
 seconds=40 ash=${ASH_SQL:-} actives='50 500'
-ash=${ash##* } # of several the last, the newest
+ash=${ash##* } # if several are named, the last one, which is the newest
 while getopts t:a:n: option; do
   case $option in
     t) seconds=$OPTARG ;;
@@ -34,7 +34,7 @@ trap 'jobs -p | xargs -r kill 2>/dev/null || true; bench_cleanup' EXIT
 row() { printf '| %s | %s | %s | %s | %s | %s | %s |\n' "$active of 1,000" "$@"; }
 of() { awk "BEGIN { printf \"$1\", $2 }"; }
 temp() { sql -c "SELECT sum(temp_files) FROM pg_stat_database" postgres; }
-# bytes that the socket of a process has received and sent, by its own count
+# bytes that the socket of a process has received and sent, by the kernel's count
 bytes() { ss -tinpH 2>/dev/null | grep -A1 "pid=$1," | tr ' ' '\n' | sed -n 's/^bytes_received:/r /p; s/^bytes_sent:/s /p' | awk '{ n[$1] += $2 } END { print n["r"] + 0, n["s"] + 0 }'; }
 
 # record NAME ARGUMENT…: a row for a recorder
@@ -74,7 +74,7 @@ measure() {
   [ -z "$ash" ] || loops+=(ash)
   sql -c 'CREATE DATABASE edition' postgres
   start_loop tacho "$top/sql/tacho.sql" 1000 edition
-  # each call is in a slot of its own
+  # each call gets a slot of its own
   sql -c "UPDATE tacho.setting SET enabled = true, sample_interval = '10 milliseconds'" edition
   loops+=(tacho)
   sleep 5

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Records a small server at defaults and keeps the history: about three active
-# sessions, twelve statements, nothing set but the library.
+# Records a small server with default settings and keeps the history: about three active
+# sessions, twelve statements; only the library is set.
 #
 # usage: bench/record_small.sh [-t SECONDS] DIR   (build first: cargo build --release -p tacho)
 #

@@ -1,14 +1,15 @@
 #!/usr/bin/env bash
-# Would it pay that tacho record asks for what does not change of a session only once,
-# and for a hash of it from then on?
+# Would it pay for tacho record to read the constant columns of a session only once, and
+# a hash of them from then on?
 #
 # usage: bench/record_wire.sh [-t TICKS] [-n "ACTIVE..."]
 #
-# 1,000 connections, of which 50 or 500 are active. The question of a tick is
-# taken from a recorder at work, and asked TICKS times (400) as it is, and with a hash
-# in place of start, database, role, application, address, type and leader. Both in
-# turn, twenty ticks at a time, each by a session of its own: bytes that it received
-# (ss), CPU time of its backend (/proc/PID/schedstat). Markdown on standard output.
+# 1,000 connections, 50 or 500 of them active. The query of a tick is taken from a
+# running recorder. It is run TICKS times (400) unchanged, and with a hash in place
+# of start, database, role, application, address, type and leader. The two
+# alternate every twenty ticks, each in a session of its own: bytes that it
+# received (ss), CPU time of its backend (/proc/PID/schedstat). Markdown on
+# standard output.
 set -euo pipefail
 # shellcheck source=bench/lib.sh
 source "$(dirname "$0")/lib.sh"
@@ -26,7 +27,7 @@ done
 bench_recorder
 trap 'jobs -p | xargs -r kill 2>/dev/null || true; bench_cleanup' EXIT
 
-# ask NAME QUESTION: a session that asks it twenty times for each line it is sent
+# ask NAME QUESTION: a session that runs it twenty times for each line it gets
 declare -A to from client backend question
 ask() {
   local into out
@@ -37,7 +38,7 @@ ask() {
   client[$1]=$!
   exec {into}>"$BENCH_DIR/$active.$1.in" {out}<"$BENCH_DIR/$active.$1.out"
   to[$1]=$into from[$1]=$out
-  twenty "$1" # it has its memory and knows the catalog
+  twenty "$1" # warm memory and catalog caches
   backend[$1]=$(pid_of "$1")
 }
 twenty() {
@@ -48,7 +49,7 @@ twenty() {
 }
 received() { ss -tinpH | grep -A1 "pid=${client[$1]}," | grep -o 'bytes_received:[0-9]*' | cut -d: -f2; }
 
-# The question of a tick, from a recorder at work.
+# The query of a tick, from a running recorder.
 asked_by_recorder() {
   local found=
   "$recorder" "host=127.0.0.1 port=$port dbname=postgres user=watcher" --tape "$BENCH_DIR/tape.$active" \

@@ -1,15 +1,16 @@
 #!/usr/bin/env bash
-# What tacho record takes for many servers at once.
+# Resources of tacho record with many servers at once.
 #
 # usage: bench/recorder.sh [-n SERVERS] [-c CLUSTERS] [-t SECONDS] [-i MS]
 #
-# SERVERS (200) stand for as many servers: databases of CLUSTERS (4) clusters
-# without tacho, each recorded for itself, with a connection, a thread and a
-# directory of its own, as a role with pg_monitor, every MS (1000). So each of
-# them sees the sessions of its whole cluster: a few that work, and the other
-# recorders. After a minute SECONDS (600) are measured: CPU time, memory and
-# descriptors of the recorder from /proc, ticks from its /metrics, CPU time of
-# the backends that answer it. Markdown on standard output.
+# SERVERS (200) are simulated by as many databases in CLUSTERS (4) clusters
+# without tacho. Each is recorded as a server, with a connection, a thread
+# and a directory of its own, as a role with pg_monitor, every MS (1000). So
+# each recorder sees the sessions of its whole cluster: a few that work, and
+# the other recorders. After a minute it measures SECONDS (600): CPU time,
+# memory and descriptors of the recorder from /proc, ticks from its
+# /metrics, CPU time of the backends that answer it. Markdown on standard
+# output.
 set -euo pipefail
 # shellcheck source=bench/lib.sh
 source "$(dirname "$0")/lib.sh"
@@ -68,7 +69,7 @@ write_file() {
   done
 }
 
-# user and system, in ticks of 10 ms; of those that are gone nothing
+# user and system, in ticks of 10 ms; 0 for processes that are gone
 cpu() { local p; for p; do sed 's/.*) //' "/proc/$p/stat" 2>/dev/null || true; done | awk '{ n += $12 + $13 } END { print n + 0 }'; }
 backends() {
   local c

@@ -1,12 +1,12 @@
 # usage: perl bench/sameness.pl TACHO EXTENSION RECORDED LOGS MS SINCE UNTIL REST AFTER
 #
-# The table of bench/sameness.sh: a row for what each reader function says of a
-# load from SINCE to UNTIL, from both directories. The error of sampling is that of
-# the mean of the differences, slot by slot, where both have a tick: whatever the
-# load does, both see the same slot, each at a moment of its own. A difference of
-# more than four such errors says NO. What is counted, and not sampled, is compared
-# from REST until AFTER, both at rest, and must be equal. LOGS has copies of both
-# directories (tacho, recorded) from before anything was sealed.
+# Prints the table of bench/sameness.sh: rows that compare each reader function's
+# answers from both directories, about a load from SINCE to UNTIL. The error of sampling
+# is the error of the mean of the differences, slot by slot, of slots in which both have
+# a tick: whatever the load does, both see the same slot, each at its own moment. A
+# difference of more than four such errors says NO. Counters, which are not sampled, are
+# compared from REST until AFTER, when the server rests, and must be equal. LOGS has
+# copies of both directories (tacho, recorded) from before anything was sealed.
 use strict;
 use warnings;
 use JSON::PP qw(decode_json);
@@ -31,7 +31,7 @@ sub output
 sub rows { my ($tape, $command, @arguments) = @_; return @{ decode_json(output($command, '--tape', $tape, '--json', @arguments)) }; }
 sub both { my @arguments = @_; return map { [ rows($_, @arguments) ] } $extension, $recorded; }
 
-# A row of the table; $same: undef where there is nothing to compare.
+# A row of the table; $same: undef if there is nothing to compare.
 sub row
 {
 	my ($function, $what, $one, $other, $difference, $error, $same) = @_;
@@ -43,7 +43,7 @@ sub row
 
 sub nothing { my ($function, $what, $reason) = @_; return row($function, $what, '', 'NULL', '', $reason, undef); }
 
-# A difference against its error of sampling.
+# A row of a sampled value: the difference and its error of sampling.
 sub sampled
 {
 	my ($function, $what, $one, $other, $difference, $error) = @_;
@@ -51,7 +51,7 @@ sub sampled
 		sprintf('± %.4f', $error), abs $difference <= 4 * $error + 0.5 / 1000);
 }
 
-# What must be equal.
+# A row of a value that must be equal.
 sub exact { my ($function, $what, $one, $other) = @_; return row($function, $what, $one, $other, $one eq $other ? 'none' : $one - $other, '0', $one eq $other); }
 
 sub mean { return @_ ? sum0(@_) / @_ : 0; }
@@ -73,14 +73,15 @@ sub slots
 	{
 		next unless $_->{ticks_observed};
 		$ticks{ $_->{bucket_start} } = 1;
-		# the recorder knows one kind of on-CPU activity
+		# the recorder has only one kind of on-CPU activity
 		my $key = ($_->{key} // '(none)') =~ s/^CPU.*/CPU*/r;
 		$load{$key}{ $_->{bucket_start} } += $_->{avg_aas} // 0;
 	}
 	return (\%load, \%ticks);
 }
 
-# Compares the load by key; the row is of the key that differs most, in its errors.
+# Compares the load by key. The row has the key that differs most, relative to its
+# error.
 sub compare
 {
 	my ($function, $what, @arguments) = @_;
@@ -93,7 +94,7 @@ sub compare
 		my @one = map { $x->{$key}{$_} // 0 } @common;
 		my @other = map { $y->{$key}{$_} // 0 } @common;
 		my ($d, $error) = error_of(map { $other[$_] - $one[$_] } 0 .. $#common);
-		# the normal law holds for keys that were met more than now and then
+		# the normal distribution holds only for keys with enough samples
 		next if sum0(map { $_ > 0 } @one) + sum0(map { $_ > 0 } @other) < 20;
 		push @found, [ $key, mean(@one), mean(@other), $d, $error ];
 	}
@@ -134,8 +135,8 @@ nothing('top', 'by plan_id', 'not asked for');
 nothing('top', 'by progress_command', 'not asked for');
 compare('compare', 'of waits for locks, as by', '--by', 'wait_event', '--wait-event-type', 'Lock');
 
-# samples: those of both that are of the same session and state have the same
-# columns; starts may differ by this many ms
+# samples of the same session and state must have the same columns in both; starts may
+# differ by this many ms
 sub alike
 {
 	my ($where, $one, $other, $coarse) = @_;
@@ -170,9 +171,9 @@ sub ms_of
 	return 1000 * timegm($s, $min, $h, $d, $mon - 1, $y) + substr(($ms // 0) . '00', 0, 3);
 }
 
-# logs hold exact starts, sealed files an age of the query and one of the
-# transaction, each rounded down by at most 999 ms (docs/format.md); which query of
-# a transaction was met first is chance
+# logs have exact starts; sealed files have an age of the query and one of the
+# transaction, each rounded down by at most 999 ms (docs/format.md). The first query
+# sampled of a transaction is chance.
 alike('from logs', "$logs/tacho", "$logs/recorded", 0);
 alike('from sealed files where they are', $extension, $recorded, 1998);
 my @spans = map { my %pids = map { ("$_->{pid} $_->{backend_start}" => 1) } grep { $_->{application} } @$_; scalar keys %pids } both('sessions', @window, @filter, '--n', 'all', '--backend-type', 'client backend');
@@ -183,7 +184,7 @@ my ($lock_b) = slots($recorded, '--wait-event-type', 'Lock');
 my (undef, $lock_error) = error_of(map { ($lock_b->{'(none)'}{$_} // 0) - ($lock_a->{'(none)'}{$_} // 0) } keys %{ $lock_a->{'(none)'} });
 sampled('blocking', 'load that heads of queues hold up', (map { $_ / ($slots * $ms / 1000) } @blocked), ($blocked[1] - $blocked[0]) / ($slots * $ms / 1000), $lock_error);
 
-# what is counted
+# counters
 my @whole = ('--since', $rest, '--until', $after);
 my @counted = map { my %by = map { (join(' ', map { $_ // '' } @$_{qw(query_id database username toplevel)}) => $_) } grep { ($_->{username} // '') ne 'watcher' } @$_; \%by } both('statements-history', @whole, '--n', 'all', '--order-by', 'calls');
 my @statements = grep { $counted[1]{$_} } keys %{ $counted[0] };

@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# Whether tacho record says what the extension says, reader by reader.
+# Compares tacho record with the extension, reader by reader.
 #
 # usage: bench/sameness.sh [-t SECONDS] [-i MS] [-k DIR]
 #
-# Both record one server every MS (1000) under a mixed load of SECONDS (600):
-# pgbench, short reads, a lock that many want, transactions left idle, parallel
-# queries, sleeps. Before and after it the server rests, so that both have counted
-# the same. Each row of the page compares what a reader function answers from one
-# history and from the other. Markdown on standard output; exit 1 if a row says NO.
+# Both record one server every MS (1000) under a mixed load of SECONDS (600): pgbench,
+# short reads, a contended lock, transactions left idle, parallel queries, sleeps.
+# Before and after the load the server rests, so that both have counted the same. Each
+# row of the page compares the answers of a reader function from the two histories.
+# Markdown on standard output; exit 1 if a row says NO.
 set -euo pipefail
 # shellcheck source=bench/lib.sh
 source "$(dirname "$0")/lib.sh"
@@ -26,7 +26,7 @@ trap 'jobs -p | xargs -r kill 2>/dev/null || true; bench_cleanup' EXIT
 
 stamp() { date -u +%Y-%m-%dT%H:%M:%SZ; }
 script() { cat >"$BENCH_DIR/$1.sql"; }
-# load NAME ARGUMENT…: pgbench as long as the load lasts
+# load NAME ARGUMENT…: pgbench for the time of the load
 load() {
   local name=$1
   shift
@@ -67,7 +67,7 @@ SET parallel_setup_cost = 0;
 SET parallel_tuple_cost = 0;
 SELECT count(*) FROM wide WHERE t LIKE '%abc%';
 END
-sleep 25 # both have read what was counted so far
+sleep 25 # both have read the counters so far
 say "a load of $seconds s"
 loads=() rest=$(stamp) # records of statements overlap the begin of a window
 sleep 12
@@ -78,7 +78,7 @@ load sleeps -c 5 -f "$BENCH_DIR/sleeps.sql"
 load queue -c 5 -f "$BENCH_DIR/queue.sql"
 load left -c 3 -f "$BENCH_DIR/left.sql"
 load parallel -c 1 -R 1 -f "$BENCH_DIR/parallel.sql"
-# logs as they are before the first block is sealed, ten minutes after the begin
+# copies the logs before the first block is sealed, ten minutes after the begin
 sleep "$((seconds < 480 ? seconds : 480))"
 mkdir "$BENCH_DIR/logs"
 cp -R "$BENCH_DIR/same/tacho" "$BENCH_DIR/recorded" "$BENCH_DIR/logs/"

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# ship.sh - bytes of what tacho ship makes of made-up hours, against the tape, its CPU time
-# and memory; Markdown on standard output
+# ship.sh - bytes that tacho ship makes of made-up hours, compared with the tape, its CPU
+# time and memory; Markdown on standard output
 #
 # usage: bench/ship.sh [DIR]
 #
 # Environment
-#   HOURS   length of what is shipped (default 6)
+#   HOURS hours to ship (default 6)
 #
 # Builds what it needs. Bytes depend on the data alone.
 set -euo pipefail

@@ -25,7 +25,7 @@ hours=${HOURS:-24}
 # cpu COMMAND...: its standard error and, last, its CPU seconds.
 cpu() { ( TIMEFORMAT='%U %S'; time "$@" >/dev/null ) 2>&1; }
 
-# peak COMMAND...: KiB of memory at its highest, looked at every 5 ms.
+# peak COMMAND...: highest memory in KiB, read every 5 ms.
 peak() {
 	local pid kib=0 now
 	"$@" >/dev/null 2>&1 &

@@ -1,10 +1,10 @@
-# sql_edition.functions.sh - what bench/sql_edition.sh calls; it sets hours,
-# ash_hours, day, end and recent. One session, which connect starts, answers ask.
+# sql_edition.functions.sh - functions of bench/sql_edition.sh, which sets hours,
+# ash_hours, day, end and recent. connect starts the session that answers ask.
 # shellcheck shell=bash disable=SC2154
 
 sql() { psql -qAtX -v ON_ERROR_STOP=1 "$@"; }
 
-# pg_ash: the last hours, of rows of the same kind
+# pg_ash: rows of the same kind for the last hours
 ash_of() { # DATABASE
 	local hour
 	createdb "$1"
@@ -33,7 +33,7 @@ use() { # DATABASE
 	echo "\\c $1" >&8
 	backend=$(ask "select pg_backend_pid()")
 }
-# median of some runs of a query (5): us the backend was on a CPU, and on the clock
+# median of some runs of a query (5): us of CPU of the backend, and us of wall time
 median() {
 	local before after begun i
 	for ((i = 0; i < ${runs:-5}; i++)); do
@@ -46,7 +46,7 @@ median() {
 row() { # NAME QUERY BUDGET
 	median "$2" | awk -v name="$1" -v budget="$3" '{ printf "| %s | %.0f ms | %.0f ms | %s |\n", name, $1 / 1000, $2 / 1000, budget }'
 }
-# as this version writes it; the later one needs half a minute of CPU for an hour
+# in the form of this version; the later one needs half a minute of CPU for an hour
 in_ash() { # VERSION
 	use "$1"
 	if [ "$(ask "select to_regproc('ash.top_waits_at') is not null")" = t ]; then
@@ -55,7 +55,7 @@ in_ash() { # VERSION
 		runs=1 row "5 min top wait_event, $1, one run" "ash.top('wait_event', $end - interval '5 minutes', $end)" ""
 	fi
 }
-# the server begins anew, and the system forgets its files
+# restarts the server, and drops its files from the page cache
 cold() {
 	pg_ctl -D data -w restart -l server.log >/dev/null
 	find data/base -type f -size +64k -exec dd of={} oflag=nocache conv=notrunc,fdatasync count=0 status=none \;
@@ -79,7 +79,8 @@ together() {
 	echo "$report each; $(sql -c "select count(*) || ' ticks in ' || max(tick) - min(tick) + 1 || ' slots' from tacho.hot where start_ms >= tacho._ms($end)").$(sql -c "delete from tacho.hot")"
 }
 
-# the sampler of pg_cron for half a minute, while the data is made: both CPUs are busy
+# the sampler of pg_cron for half a minute, while the data is made and both CPUs are
+# busy
 cron() {
 	grep -q pg_cron data/postgresql.conf || { echo "pg_cron is not installed here."; return; }
 	createdb cron
@@ -120,7 +121,7 @@ wal_of() { # FUNCTION
 		echo "$(($(wal) - begun))"
 	done | sort -n | sed -n 26p
 }
-# WAL of packing what tick_of left, for each of its ticks
+# WAL of packing the ticks that tick_of left, per tick
 packing() {
 	local begun count
 	count=$(ask "select count(*) from tacho.hot")

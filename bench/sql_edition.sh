@@ -1,16 +1,15 @@
 #!/usr/bin/env bash
 # usage: [ASH_SQL="ash-1.0.sql ash-install.sql"] bench/sql_edition.sh [HOURS]
 #
-# Measures the SQL edition on a private server of PG_CONFIG and prints a page:
-# bytes of the uniform day (HOURS of it, default 24, a multiple of 4 when above:
-# 50 sessions, 21 waits, 200 queries, every second, drawn independently for up
-# to 4 hours, then those again), times of readers, warm, cold, five at once
-# beside the sampler and a rotation, time and WAL of a tick beside 50, 250
-# and 1,000 active sessions, and what comes of a second of pg_cron, if it is
-# installed. ASH_SQL names installation scripts of pg_ash
-# (github.com/NikolayS/pg_ash), which is measured beside it on ASH_HOURS (1) of
-# the same rows, each version in a database of its own, with its sums if any.
-# Takes about 8 minutes.
+# Measures the SQL edition on a private server of PG_CONFIG and prints a page: bytes of
+# the uniform day (HOURS of it, default 24, a multiple of 4 when above: 50 sessions, 21
+# waits, 200 queries, every second, drawn independently for up to 4 hours, which are
+# then repeated); times of readers, warm, cold, and five at once beside the sampler and
+# a rotation; time and WAL of a tick with 50, 250 and 1,000 active sessions; and the
+# ticks that pg_cron takes at an interval of a second, if it is installed. ASH_SQL names
+# installation scripts of pg_ash (github.com/NikolayS/pg_ash). pg_ash is measured beside
+# it on ASH_HOURS (1) of the same rows, each version in its own database, with its sums
+# if it has them. Takes about 8 minutes.
 set -euo pipefail
 
 hours=${1:-24} ash_hours=${ASH_HOURS:-1}
@@ -120,7 +119,7 @@ Steady is the median of 51, without autovacuum. Budget: at most pg_ash's.
 | Tick beside | CPU | clock | WAL steady | WAL of the first behind a checkpoint |
 |---|---|---|---|---|
 END
-# what autovacuum writes is no part of a tick
+# writes of autovacuum are no part of a tick
 sql -c "alter system set autovacuum = off" -c "select pg_reload_conf()" -c "truncate tacho.hot" \
 	-c "update tacho.setting set enabled = true, sample_interval = '10 milliseconds'" >/dev/null
 connect

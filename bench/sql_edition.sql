@@ -40,7 +40,7 @@ begin
 end
 $$;
 
--- the hours drawn once more, as later ones
+-- repeats the drawn hours as later hours
 create procedure again(drawn integer, times integer)
 language plpgsql
 as $$
@@ -55,7 +55,7 @@ begin
 end
 $$;
 
--- the hour rows thirty times, as earlier ones
+-- repeats the hour rows thirty times as earlier hours
 create procedure month(hours integer)
 language plpgsql
 as $$

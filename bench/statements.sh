@@ -1,27 +1,27 @@
 #!/usr/bin/env bash
-# What counting statements costs, beside its peers, and whether the counts are
-# exact: pgbench with the workloads of bench/statements/scenarios.
+# Cost of counting statements, compared with peers, and exactness of the counts: pgbench
+# with the workloads of bench/statements/scenarios.
 #
 # usage: bench/statements.sh [-w WORKLOADS] [-v VARIANTS] [-c CLIENTS]
 #          [-k CORES] [-m MAX] [-r ROUNDS] [-t SECONDS] [-R RATE [-p SECONDS]]
 #
-#   -w  workloads, default "churn churn_20 select1"; all: those of the file
+#   -w  workloads, default "churn churn_20 select1"; all: every one in the file
 #   -v  variants, default "none pgss kcache wait tacho": nothing,
 #       pg_stat_statements, with pg_stat_kcache, with pg_wait_sampling as well,
 #       all of tacho
 #   -c  numbers of clients, default 32; "64 256" measures both
 #   -k  numbers of cores that server and clients share, default all of them
-#   -m  entries at most, instead of the workload's; "5000 100000" measures both
-#   -R  transactions a second instead of as many as possible: latencies. 55% is
-#       of what is possible without statistics, which is measured first
-#   -p  once more at that rate, with the whole view read every so many seconds
+#   -m  most entries, instead of the workload's; "5000 100000" measures both
+#   -R  measures latencies at this number of transactions a second; 55% means 55 %
+#       of the highest rate without statistics, which is measured first
+#   -p  repeats it at that rate while the whole view is read every SECONDS
 #
-# Variants run interleaved in rounds, in turning order, on clusters of their
-# own, each after a warm-up of as long, which fills the statistics. Printed are
-# medians of the ratios to the run without statistics of the same round, and
-# their range, or medians of latencies and the worst of all; then, of the last
-# round, what the statistics know of what was executed. Peers come from Debian's
-# packages, unpacked into the scratch directory. Markdown on standard output.
+# Variants run interleaved in rounds, in rotating order, each on a cluster of its own. A
+# warm-up of the same length fills the statistics before each run. Prints medians of the
+# ratios to the run without statistics of the same round, and their range; or medians of
+# latencies and the worst of all. Then, for the last round, compares the statistics with
+# the executions. Peers come from Debian's packages, unpacked into the scratch
+# directory. Markdown on standard output.
 set -euo pipefail
 # shellcheck source=bench/lib.sh
 source "$(dirname "$0")/lib.sh"
@@ -51,8 +51,8 @@ trap bench_cleanup EXIT
 bench_install
 keep_available
 
-# run VARIANT WORKLOAD CLIENTS: TPS, us of CPU a transaction; at a rate p99, p99.9
-# and worst latency in ms, and the same while the view is polled
+# run VARIANT WORKLOAD CLIENTS: TPS, us of CPU per transaction; with a rate also p99,
+# p99.9 and worst latency in ms, and the same while the view is polled
 run() {
   local reset warm n
   reset="$(view "$1" | sed 's/^tacho.*/tacho.statements/')_reset()"
@@ -89,7 +89,7 @@ section() { # WORKLOAD CLIENTS CORES MAX
   for v in "${all[@]}"; do rm -rf "${BENCH_DIR:?}/$v" "$BENCH_DIR/account.$v"; done
 }
 
-# column VARIANT N; ratios VARIANT BASE N: round by round; span: their range
+# column VARIANT N; ratios VARIANT BASE N: one per round; span: their range
 column() { cut -d' ' -f"$2" "$BENCH_DIR/result.$1"; }
 ratios() { paste -d' ' <(column "$1" "$3") <(column "$2" "$3") | awk '{ printf "%.3f\n", $1 / $2 }' | sort -n; }
 span() { sed -n '1p;$p' | paste -sd' ' | sed 's/ /–/'; }

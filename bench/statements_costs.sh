@@ -1,15 +1,15 @@
 #!/usr/bin/env bash
-# What looking at the statistics costs, the memory they take, and the system
-# calls of an execution; beside pg_stat_statements.
+# Cost of reading the statistics, their memory, and the system calls of an execution;
+# compared with pg_stat_statements.
 #
 # usage: bench/statements_costs.sh [-e ENTRIES] [-n READS]
 #
 #   -e  numbers of entries, default "5000 100000"
 #   -n  times each view is read, default 5; printed are medians
 #
-# Each statement of the load has its own entry and a text of 75 bytes. Memory is
-# what the server reserves in shared memory, of pg_stat_statements without the
-# file of its texts. Markdown on standard output.
+# Each statement of the load has its own entry and a text of 75 bytes. Memory is the
+# reserved shared memory; for pg_stat_statements without the file of its texts. Markdown
+# on standard output.
 set -euo pipefail
 # shellcheck source=bench/lib.sh
 source "$(dirname "$0")/lib.sh"
@@ -34,8 +34,8 @@ fill() { # VARIANT N: so many entries
     sql postgres >/dev/null
 }
 
-# Median times of reading it all, in ms: the backend's CPU time, and until the
-# client has it.
+# Median times of reading the whole view, in ms: CPU time of the backend, and time until
+# the client has all rows.
 read_ms() { # QUERY
   for _ in $(seq "$reads"); do
     sql postgres <<<"SELECT pg_backend_pid() AS pid \\gset
@@ -54,15 +54,15 @@ $1;
 # Shared memory of the names that match a pattern, in kB.
 shared_kb() { sql -c "SELECT (sum(allocated_size) / 1024)::bigint FROM pg_shmem_allocations WHERE name LIKE '$1'" postgres; }
 
-# Shared memory that the statistics and their texts take at most, in kB; that of
+# Most shared memory of the statistics and their texts, in kB. The memory of
 # pg_stat_statements has no name of its own.
 reserved_kb() { # VARIANT
   if [ "$1" = pgss ]; then echo "$(($(shared_kb %) - without_kb))"
   else shared_kb 'tacho statements%'; fi
 }
 
-# System calls of 1,000 executions of SELECT 1, those of talking to the client
-# left out: how often that has to wait is chance.
+# System calls of 1,000 executions of SELECT 1, without those that talk to the client:
+# their number depends on chance.
 calls_of() { # VARIANT SETTING
   local out=$BENCH_DIR/strace.$1 session
   coproc session_of { sql postgres; }

@@ -1,7 +1,7 @@
 # shellcheck shell=bash disable=SC2034,SC2154 # set by test.sh and for it
-# Running scenarios and looking at what they leave: functions of test.sh; sourced, not run.
+# Functions of test.sh that run scenarios and check their results; sourced, not run.
 
-# bench ARGUMENTS...: what it says goes to $dir/log
+# bench ARGUMENTS...: its messages go to $dir/log
 bench() { "$program" bench "$@" --pg-bin "$bin" --scratch "${scratch:-$dir}" >"$dir/log" 2>&1 </dev/null; }
 said() { grep -qF -- "$1" "$dir/log"; }
 refused() { # MESSAGE ARGUMENTS...
@@ -26,7 +26,7 @@ whole() { # DIRECTORY: every kind of result is there and the report is complete
 	! grep -q INCOMPLETE "$dir/$1/report.md" && grep -q '<svg' "$dir/$1/report.html"
 }
 
-# slow_servers: a copy of $bin in $slow whose servers take a second more to start
+# slow_servers: a copy of $bin in $slow whose servers take one second longer to start
 slow_servers() {
 	slow=$dir/slow
 	mkdir "$slow"

@@ -1,15 +1,15 @@
 #!/usr/bin/env bash
 # usage: bench/test.sh
 #
-# Runs every scenario of `tacho bench` once, tiny, on a private PostgreSQL, and
-# what can go wrong: Ctrl-C, going on, a missing extension, a foreign result, a full
-# disk, bad arguments; the same for a server that runs (--dsn). The last line counts: "15.20: N passed, N failed".
+# Runs every scenario of `tacho bench` once, tiny, on a private PostgreSQL, and its failures:
+# Ctrl-C, continuing, a missing extension, a foreign result, a full disk, bad arguments; the same
+# on a running server (--dsn). The last line counts: "15.20: N passed, N failed".
 set -euo pipefail
 
 repo=$(cd "$(dirname "$0")/.." && pwd -P)
 program=${TACHO_PROGRAM:-${CARGO_TARGET_DIR:-$repo/target}/release/tacho}
 dir=$(mktemp -d "${TMPDIR:-/tmp}/tacho-bench-test.XXXXXX")
-small='' given='' # a small disk; data directory of a server that runs already
+small='' given='' # a small disk; data directory of a running server
 cleanup() {
 	[ -z "$given" ] || as_server "$bin/pg_ctl" -D "$given" -m immediate stop >/dev/null || true
 	[ -z "$small" ] || umount "$small" || true
@@ -24,7 +24,7 @@ version=$("$config" --version | cut -d' ' -f2)
 [ "$(id -u)" != 0 ] || chown -R "$("$repo/tools/as-server.sh" --user)" "$dir/pg"
 passed=0 failed=0
 
-# check NAME COMMAND...: the command's exit code decides
+# check NAME COMMAND...: passes if the command exits with 0
 check() {
 	local name=$1
 	shift
@@ -50,7 +50,7 @@ check "churn runs" bench churn --variants none,tacho --workloads 100k --clients 
 check "churn counts every call" grep -Eq '\| tacho \|( [0-9.]+ \|)+ 1 \|$' "$dir/churn/report.md"
 check "analyze runs, io_method where there is one" bench analyze --rounds 1 --scale 1 --output "$dir/analyze"
 check "analyze is reported" whole analyze
-# one database, the first layout and the last
+# one database, the first and the last layout
 awk '/^databases/ {$3 = 1} /^\[\[codec.layout/ {n++} /^\[\[variant/ {n = 0} n < 2 || n == 9' \
 	"$repo/bench/scenarios/codec.toml" >"$dir/codec.toml"
 check "codec runs in every form and reads what it wrote" bench "$dir/codec.toml" --rounds 1 --output "$dir/codec"

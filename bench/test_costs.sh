@@ -1,7 +1,7 @@
 # shellcheck shell=bash disable=SC2034,SC2154 # variables and functions of test.sh
-# The parts of bench/test.sh about the cost of a statement and about peers that
-# an installer makes. Sourced, not run.
-scratch= # the full disk is behind us, as that of servers
+# The parts of bench/test.sh about the cost of a statement and about peers with an
+# installer. Sourced, not run.
+scratch= # the test with a full disk of servers is over
 
 if [ -n "$small" ]; then
 	head -c 16M /dev/zero >"$small/fill" 2>/dev/null || true
@@ -26,7 +26,7 @@ check "instructions are counted, or it is said why not" counted instructions val
 check "so are system calls" counted syscalls strace "system calls"
 check "its time is reported" grep -Eq '^\| SELECT 1 \| [0-9.a-z]+ \| tacho \|.* [0-9]+ \|' "$dir/cost/report.md"
 
-# as much of pg_ash 1 as the questions of the scenario need
+# the part of pg_ash 1 that the questions of the scenario need
 cat >"$dir/ash-small.sql" <<'END'
 create schema ash;
 create function ash.epoch() returns timestamptz immutable language sql as $$ select timestamptz '2026-01-01 00:00:00+00' $$;

@@ -1,6 +1,6 @@
 # shellcheck shell=bash disable=SC2034,SC2154 # variables and functions of test.sh
-# The part of bench/test.sh about a server that runs already, with a setting of
-# its own in postgresql.auto.conf. Sourced, not run.
+# The part of bench/test.sh about a running server, with a setting of its own in
+# postgresql.auto.conf. Sourced, not run.
 
 mkdir -m 777 "$dir/socket"
 as_server "$bin/initdb" -D "$dir/pg/given" -A trust -U postgres -N --locale=C >/dev/null
@@ -15,7 +15,7 @@ given=$dir/pg/given
 sql() { "$bin/psql" -XAtq -h "$dir/socket" -U postgres -d postgres "$@"; }
 sql -c "alter system set checkpoint_timeout = '7min'" -c "select pg_reload_conf()" -c "create role plain login" \
 	-c "create role locked login password 'right'" >/dev/null
-export PGPASSWORD=wrong # psql asks nobody
+export PGPASSWORD=wrong # psql must not ask for it
 dsn() { echo "host=$dir/socket user=${1:-postgres} dbname=postgres"; }
 untouched() {
 	[ "$(sql -c "select count(*) from pg_database where datname = 'tacho_bench'")" = 0 ] &&

@@ -1,6 +1,6 @@
 # shellcheck shell=bash disable=SC2154 # variables and functions of test.sh
-# The parts of bench/test.sh about one server that is switched by reload, about
-# a scenario of costs alone, and about bench/all.sh. Sourced, not run.
+# The parts of bench/test.sh about one server that a reload switches between variants,
+# about a scenario of costs alone, and about bench/all.sh. Sourced, not run.
 
 cat >"$dir/reload.toml" <<'END'
 name = "reload"
@@ -53,7 +53,7 @@ check "statements are costed without a load" bench instructions --workloads "SEL
 	--variants "query identifiers,tacho" --output "$dir/instructions"
 check "in a table of their own" grep -q '^| SELECT 1 | [0-9.a-z]* | tacho | ' "$dir/instructions/report.md"
 
-# bench/all.sh among stand-ins: one part fails
+# bench/all.sh with stand-ins for its parts: one part fails
 mkdir -p "$dir/all/results"
 cp "$repo/bench/all.sh" "$dir/all/"
 cat >"$dir/all/lib.sh" <<END

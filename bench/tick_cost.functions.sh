@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# Functions of tick_cost.sh and record_cost.sh; sourced behind lib.sh, not run. The
+# Functions of tick_cost.sh and record_cost.sh; sourced after lib.sh, not run. The
 # scripts set active, spin and ash.
 
 : "${active:=0}" "${spin:=}" "${ash:=}"
@@ -15,8 +15,8 @@ start_loads() {
   until [ "$(sql -c "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'pgbench'" postgres)" = 1000 ]; do sleep 0.5; done
 }
 
-# start_loop NAME SCRIPT MS [DATABASE]: a session that calls the NAME.take_sample()
-# that SCRIPT makes, as pg_cron would
+# start_loop NAME SCRIPT MS [DATABASE]: a session that calls NAME.take_sample(), made by
+# SCRIPT, as pg_cron would
 start_loop() {
   sql -f "$2" -c "CREATE SEQUENCE ticks_of_$1" "${4:-postgres}" >/dev/null 2>&1
   sql "${4:-postgres}" >/dev/null 2>&1 < <(printf '%s\n' "SET application_name = '$1';" \

@@ -1,18 +1,18 @@
 #!/usr/bin/env bash
-# What sampling costs: tacho, pg_wait_sampling and pg_ash side by side.
+# Cost of sampling: tacho, pg_wait_sampling and pg_ash side by side.
 #
 # usage: bench/tick_cost.sh [-t SECONDS] [-a ASH_SQL] [-i "INTERVAL..."] [-n "ACTIVE..."] [-s]
 #
-# 1,000 connections, of which 50 or 500 are active, in transactions of 0.2 to
-# 1.2 s, so that starts and waits move between ticks; they sleep, or with -s
-# are on a CPU or in its queue. All samplers watch the
-# same load at 1 s, then at 10 ms: each has a process of its own, whose time on
-# CPU is the difference in /proc/PID/schedstat. pg_wait_sampling is measured if
-# apt has it; pg_ash, if -a or ASH_SQL names its SQL, in a loop, as pg_cron
-# would call it. Bytes written are write_bytes of /proc/PID/io, stored is the
-# directory after a restart has sealed it; calls of fdatasync are counted by
-# strace afterwards, if there is strace. As called: 5 minutes. Markdown on
-# standard output.
+# 1,000 connections, 50 or 500 of them active, in transactions of 0.2 to 1.2
+# s, so that starts and waits change between ticks. Active sessions sleep, or
+# with -s are on a CPU or in its queue. All samplers watch the same load at 1
+# s, then at 10 ms. Each has a process of its own; its CPU time is the
+# difference in /proc/PID/schedstat. pg_wait_sampling is measured if apt has
+# it; pg_ash, if -a or ASH_SQL names its SQL, in a loop, as pg_cron would call
+# it. Bytes written are write_bytes of /proc/PID/io; bytes stored are the size
+# of the directory after a restart has sealed it. strace, if installed, then
+# counts calls of fdatasync. With defaults: 5 minutes. Markdown on standard
+# output.
 set -euo pipefail
 # shellcheck source=bench/lib.sh
 source "$(dirname "$0")/lib.sh"
@@ -20,7 +20,7 @@ source "$(dirname "$0")/lib.sh"
 source "$here/tick_cost.functions.sh"
 
 seconds=25 ash=${ASH_SQL:-} intervals='1s 10ms' actives='50 500' spin=
-ash=${ash##* } # of several the last, the newest
+ash=${ash##* } # if several are named, the last one, which is the newest
 while getopts t:a:i:n:s option; do
   case $option in
     t) seconds=$OPTARG ;;
@@ -37,14 +37,14 @@ written() { sed -n 's/^write_bytes: //p' "/proc/$1/io"; }
 status() { sql -c "SELECT value FROM tacho.status() WHERE metric = '$1'" postgres; }
 row() { printf '| %s | %s | %s | %s | %s | %s | %s |\n' "$@"; }
 
-# per NAME TICKS CPU_US: a row; a sampler that took no tick is not in the table
+# per NAME TICKS CPU_US: a row; a sampler that took no tick has none
 per() {
   [ "$2" -gt 0 ] || return 0
   row "$1" "$interval" "$active of 1,000" "$2" "$(awk "BEGIN { printf \"%.0f\", $3 / $2 }")" \
     "$(awk "BEGIN { printf \"%.1f\", $3 / 1e6 * 3600 / $elapsed * 1000 }")" "${4:-–}"
 }
 
-# fdatasyncs PID: of 4 flush intervals
+# fdatasyncs PID: number in 4 flush intervals
 fdatasyncs() {
   command -v strace >/dev/null || { echo "–"; return; }
   timeout 20 strace -f -qq -e trace=fdatasync,fsync -o "$BENCH_DIR/strace" -p "$1" 2>/dev/null || true

@@ -3,17 +3,17 @@
 #        (build first: make program, cargo build --release -p tacho-tape
 #        --features testing --examples, cargo build --release -p tacho-live --examples)
 #
-# How long the page of tacho web takes in Debian's Chromium: until it is there,
+# Times of the page of tacho web in Debian's Chromium: until the page is there,
 # from the end of a brush until all panels have answered, from a tick until it is
-# on the screen; how large the page, the tab and the process are. Makes the skewed
-# and the churn day and DAYS uniform days (default 365, which take 2.4 GB) and looks
-# at all of each, RUNS times (default 20). Live follows
-# 1,000 sessions, 500 of them active, for SECONDS (default 60; 900 for growth), in a
-# window of WINDOW (default 15m; 1m is full soon, so that what grows then grows on).
-# -t leaves the histories out: live alone. -x has SPEED seconds pass in each: ticks are
-# written so fast, and are of the time that tacho web takes it to be (bench/clock.c, which
-# takes a C compiler): -l 864 -x 100 is a day in a quarter of an hour. Markdown on standard
-# output.
+# on the screen. Sizes of the page, the tab and the process. Makes the skewed and
+# the churn day and DAYS uniform days (default 365, which take 2.4 GB) and shows
+# each of them whole, RUNS times (default 20). Live follows 1,000 sessions, 500 of
+# them active, for SECONDS (default 60; 900 to see growth), in a window of WINDOW
+# (default 15m; 1m is full soon, so growth after that is a leak). -t measures live
+# alone, without the histories. -x makes time run SPEED times as fast: ticks are
+# written at that rate, and tacho web gets the same clock (bench/clock.c, which
+# needs a C compiler). So -l 864 -x 100 is a day in a quarter of an hour. Markdown
+# on standard output.
 set -euo pipefail
 # shellcheck source=bench/lib.sh
 source "$(dirname "$0")/lib.sh"

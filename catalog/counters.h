@@ -6,14 +6,14 @@
  *     view tacho.statements, and column `id` of the table statement_stats of
  *     the tape (ids below 16 are the keys declared in samples.h).
  *     ctype: int64 or double. unit: one, ms, bytes, blocks, us.
- *     kind: SUM monotone counter; MIN, MAX extremes of one execution, not
- *     stored in the history because a difference of extremes means nothing;
- *     SQUARE sum of squares, from which the view computes mean and deviation;
+ *     kind: SUM a counter that only grows; MIN, MAX extremes of one execution,
+ *     not stored in the history because a difference of extremes means nothing;
+ *     SQUARE a sum of squares, from which the view computes mean and deviation;
  *     HISTOGRAM the first of 24 logarithmic buckets; LONG the first of 12 more,
  *     which divide the last one of these.
- *     group: counters that an execution changes together. A group that an
- *     execution did not touch costs it nothing.
- *     since: PostgreSQL major that can fill it, 15 = all.
+ *     group: the counters that one execution changes together. A group that an
+ *     execution does not change costs it nothing.
+ *     since: the first PostgreSQL major that has it, 15 = all.
  *
  * Times are stored in the history in units of 10 us, squares in hundredths of
  * a square millisecond. No include guard.

@@ -1,5 +1,5 @@
-//! Reads `samples.h` and `counters.h` for who generates code from them: the build
-//! of `tape/`. No program reads them when it runs.
+//! Reads `samples.h` and `counters.h` for the build of `tape/`, which generates code from them. No
+//! program reads them when it runs.
 
 /// A table.
 pub struct Table<'a> {
@@ -12,14 +12,14 @@ pub struct Column<'a> {
     pub table: &'a str,
     pub id: u8,
     pub name: String,
-    /// Words of the list: `UINT`, `REF` …; an enumeration, table or unit;
-    /// `DIM`, `COUNTER` …
+    /// Words of the list. `ty` is `UINT`, `REF` …; `target` an enumeration, table or unit; `role`
+    /// is `DIM`, `COUNTER` …
     pub ty: &'a str,
     pub target: &'a str,
     pub role: &'a str,
     /// One line of documentation.
     pub about: &'a str,
-    /// It is made from a counter of `counters.h`.
+    /// Made from a counter of `counters.h`.
     pub is_counter: bool,
 }
 
@@ -30,7 +30,7 @@ pub struct Label<'a> {
     pub label: &'a str,
 }
 
-/// What the lists declare, in their order.
+/// The declarations of the lists, in order.
 #[derive(Default)]
 pub struct Lists<'a> {
     pub tables: Vec<Table<'a>>,
@@ -38,20 +38,20 @@ pub struct Lists<'a> {
     pub labels: Vec<Label<'a>>,
 }
 
-/// The table whose columns the counters are.
+/// The table that has the counters as columns.
 const STATS: &str = "statement_stats";
-/// Buckets of a histogram, each a column.
+/// Buckets of a histogram; each is a column.
 const HISTOGRAM_BUCKETS: u8 = 24;
-/// Those of its last bucket.
+/// Buckets that divide its last bucket.
 const LONG_BUCKETS: u8 = 12;
 
 impl<'a> Lists<'a> {
-    /// Reads the text of `samples.h`, and behind it that of `counters.h`.
+    /// Reads the text of `samples.h`, followed by the text of `counters.h`.
     ///
     /// # Errors
-    /// A line that is not understood, or whose id is not greater than the one
-    /// before it in its list: the order of lines is the order of ids, in which
-    /// schemas of several ages are merged.
+    /// A line that cannot be parsed, or whose id is not greater than the id before it
+    /// in its list. Schemas of several versions are merged in the order of ids, so
+    /// this must be the order of lines.
     pub fn read(text: &'a str) -> Result<Self, String> {
         let mut lists = Lists::default();
         for line in text.lines() {
@@ -93,7 +93,7 @@ impl<'a> Lists<'a> {
         })
     }
 
-    /// Extremes are not stored: a difference of extremes means nothing.
+    /// MIN and MAX are not stored: a difference of extremes means nothing.
     fn counter(&mut self, rest: &'a str) -> Option<()> {
         let ([id, name, _, unit, kind, _, _], about) = fields(rest)?;
         let first: u8 = id.parse().ok()?;
@@ -136,7 +136,7 @@ impl<'a> Lists<'a> {
         Some(())
     }
 
-    /// Adds a column to a table that is there, behind the others of it.
+    /// Adds a column after the other columns of an existing table.
     fn append(&mut self, column: Column<'a>) -> Option<()> {
         self.tables
             .iter()
@@ -149,7 +149,7 @@ impl<'a> Lists<'a> {
     }
 }
 
-/// So many words, and the text in quotes at the end of the line.
+/// Splits a line into `N` words and the text in quotes at its end.
 fn fields<const N: usize>(rest: &str) -> Option<([&str; N], &str)> {
     let (words, text) = rest.split_once('"')?;
     let words: Vec<&str> = words.trim_end().strip_suffix(',')?.split(',').collect();

@@ -55,7 +55,7 @@ COLUMN(session, 10, application, NAME, none, DIM, "application_name")
 COLUMN(session, 11, client_addr, NAME, none, DIM, "client address, [local] for a Unix socket")
 COLUMN(session, 12, leader, UINT, none, DIM, "process id of the parallel group leader, 0 = not a parallel worker")
 
-/* One row per sampling slot, also when nobody is active. */
+/* One row per sampling slot, even if no session is active. */
 TABLE(20, tick, "ticks: the heartbeat of the sampler")
 COLUMN(tick, 1, tick, UINT, none, NONE, "tick number within the writer's log; the log header holds the base that makes it continue across restarts; a missed slot leaves a hole")
 COLUMN(tick, 2, slot_time, TIME, none, NONE, "begin of the slot")
@@ -84,9 +84,9 @@ COLUMN(count, 3, state, ENUM, state, NONE, "state, null for processes without on
 COLUMN(count, 4, backends, UINT, none, NONE, "number of backends")
 
 /*
- * One row per session that is not idle, or blocks somebody. In a frame of
- * several ticks only what changed since the session's last row of the frame;
- * `gone` ends it.
+ * One row per session that is not idle or blocks another. In a frame of
+ * several ticks, a session has a further row only if something has changed
+ * since its last row in the frame. A row with `gone` ends it.
  */
 TABLE(22, sample, "session samples")
 COLUMN(sample, 1, at, UINT, none, NONE, "index of the tick within the frame")
@@ -133,10 +133,10 @@ COLUMN(text, 7, length, UINT, none, NONE, "length of the whole text in bytes whe
 COLUMN(text, 8, user_oid, UINT, none, NONE, "OID of that role, 0 = not known")
 
 /*
- * Measurements of the server as a whole, every tacho.server_interval. What is
- * measured is marked COUNTER (stored: the increase since the reading before)
- * or GAUGE, with its unit as target. It is stored plus one; 0 = not known.
- * Names are unique among these tables: readers call them metrics.
+ * Measurements of the server as a whole, every tacho.server_interval. Each is
+ * marked COUNTER (stored: the increase since the last reading) or GAUGE, with
+ * its unit as target. The stored number is the value plus one; 0 = not known.
+ * Readers call these columns metrics, so names are unique among these tables.
  */
 TABLE(40, server, "measurements of the server and its host")
 COLUMN(server, 1, time, TIME, none, NONE, "when it was read")

@@ -10,7 +10,7 @@
  *
  * name: without the prefix "tacho.". unit: one of MS, S, MB, KB, NONE.
  * context: POSTMASTER (set at server start), SIGHUP (reload), SUSET (superuser).
- * The default stands here and nowhere else. No include guard.
+ * Defaults are declared only here. No include guard.
  */
 STRING_SETTING(directory, tacho_directory, "tacho", POSTMASTER, "Directory of the history files.", "A relative path is taken from the data directory. The directory is created if it is missing. base, global and the pg_ directories of the server are refused.")
 STRING_SETTING(program, tacho_program, "", POSTMASTER, "Path of the tacho program that writes and reads the history.", "Empty means the tacho program beside the postgres program. When it is missing, history is off and statistics go on.")

@@ -1,11 +1,11 @@
-# shellcheck shell=bash
+# shellcheck shell=bash disable=SC2154 # set by lib.sh and the scripts
 # Functions of the benchmarks of statements: variants and their accounts.
 # Sourced after bench/lib.sh, not run. $scenarios names the file of workloads.
 
-# field WORKLOAD N: of the file of scenarios
+# field WORKLOAD N: a field of the file of workloads
 field() { awk -v name="$1" -v n="$2" '$1 == name { print $n }' "$scenarios"; }
 
-# workload NAME: its script, a file here or one of the scenario churn
+# workload NAME: its script, from a file here or from the scenario churn
 workload() {
   local file=$here/statements/$1.sql
   if [ ! -e "$file" ]; then
@@ -46,8 +46,9 @@ prepare() { # VARIANT MAX: a cluster with the statistics' objects
   stop "$1"
 }
 
-# What the statistics hold of EXECUTED statements since their reset, which is
-# one of them: all, entries, hot statements, share of executions in these.
+# Compares the statistics with EXECUTED statements since their reset, which is one of
+# them: unaccounted and skipped executions, hot statements kept, share of executions in
+# these.
 account() { # VARIANT EXECUTED HOT
   local other='0' v
   v=$(view "$1")
@@ -60,8 +61,8 @@ account() { # VARIANT EXECUTED HOT
     awk -v v="$1" -v executed="$2" -v hot="$3" '{ printf "| %s | %d | %d | %d | %d of %d | %s %% |\n", v, executed, $1, $2, $3, hot, $4 }'
 }
 
-# CPU time of the server's ended backends in us, when all but one that reads the
-# view have ended
+# CPU time in us of the server's ended backends; waits until only the backend that reads
+# the view is left
 backends_us() { # VARIANT
   local alone="SELECT count(*) FROM pg_stat_activity
                 WHERE backend_type = 'client backend' AND application_name <> 'poller'"
@@ -70,8 +71,8 @@ backends_us() { # VARIANT
   awk -v hz="$(getconf CLK_TCK)" '{ printf "%d", ($16 + $17) * 1e6 / hz }' "/proc/$(head -n 1 "$BENCH_DIR/$1/postmaster.pid")/stat"
 }
 
-# measure VARIANT: runs $pgbench, at $tps if that is set. Transactions, TPS, us of
-# CPU a transaction; at a rate p99, p99.9 and worst latency in ms
+# measure VARIANT: runs $pgbench, at $tps if that is set. Prints transactions, TPS, us
+# of CPU per transaction; with a rate also p99, p99.9 and worst latency in ms
 measure() {
   local log="$BENCH_DIR/log.$1" out n before options=()
   rm -f "$log".*
@@ -85,11 +86,11 @@ measure() {
   echo
 }
 
-# The same while a session reads all of the view every $poll seconds.
+# The same while a session reads the whole view every $poll seconds.
 measure_polled() { # VARIANT
   local poller
   if [ "$1" = none ]; then measure "$1"; return; fi
-  # psql itself is what is ended; then nobody reads what the loop writes
+  # kill ends psql itself; the loop then writes to a closed pipe and ends, too
   PGAPPNAME=poller "$bin/psql" -XAtq -v ON_ERROR_STOP=1 -h "$BENCH_DIR/run" -p "$port" -U postgres postgres \
     < <(while sleep "$poll"; do echo "COPY (TABLE $(view "$1")) TO STDOUT;"; done) \
     >/dev/null 2>"$BENCH_DIR/poller" &
@@ -102,7 +103,7 @@ measure_polled() { # VARIANT
   wait "$poller" 2>/dev/null || true
 }
 
-# Transactions a second that are PERCENT of what is possible without statistics.
+# PERCENT of the highest TPS without statistics.
 share_of_possible() { # WORKLOAD CLIENTS PERCENT
   local tps='' pgbench=(bench_pgbench -n -M simple -f "$(workload "$1")" -c "$2" -j "$jobs" -T "$seconds")
   [ -d "$BENCH_DIR/none" ] || prepare none 0
@@ -125,8 +126,7 @@ latencies() { # VARIANT...: columns of results from 3 on: p99, p99.9, worst, twi
   done
 }
 
-# Unpacks the peers that $variants asks for, and leaves out those there are no
-# packages of.
+# Unpacks the peers of $variants, and removes variants without packages.
 keep_available() {
   local v kept=()
   for v in $variants; do
