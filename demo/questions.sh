@@ -1,6 +1,6 @@
-# questions.sh - what the demos ask tacho through SQL, the extension and the SQL
-# edition alike. Who sources it sets psql and dsn (the program and where),
-# load and storm (windows as arguments), recording (metrics of status), color,
+# questions.sh - questions of the demos to tacho through SQL, for both the extension and
+# the SQL edition. The script that sources it sets psql and dsn (the program and the
+# server), load and storm (windows as arguments), recording (metrics of status), color,
 # bold and plain. Fits 80 columns.
 # shellcheck shell=bash disable=SC2154
 

@@ -17,7 +17,7 @@ repo=$(cd "$(dirname "$0")/.." && pwd -P)
 source "$repo/demo/say.sh"
 link=$repo/.demo
 as_server=$repo/tools/as-server.sh
-cd / # the server's user may not see where we are
+cd / # the server's user may not be allowed into this directory
 
 dsn() { printf "host='%s' port=%s user=postgres dbname=shop" "$demo/run" "$(<"$demo/port")"; }
 
@@ -69,8 +69,8 @@ create() {
 	[ "$(id -u)" != 0 ] || chown "$("$as_server" --user)" "$demo/data" "$demo/run"
 	"$as_server" "$bin/initdb" -D "$demo/data" -U postgres -A trust -N -E UTF8 \
 		--locale=C >"$demo/initdb.log" 2>&1 || { cat "$demo/initdb.log" >&2; die "initdb failed"; }
-	# Only the socket, and its directory belongs to the server's user alone: a
-	# superuser without a password is nobody else's.
+	# Only the socket, in a directory that belongs to the server's user: no one else can
+	# use the superuser without a password.
 	"$as_server" tee -a "$demo/data/postgresql.conf" >/dev/null <<-END
 		port = $port
 		listen_addresses = ''

@@ -9,7 +9,7 @@ share=$("${PG_CONFIG:-pg_config}" --sharedir)/extension
 
 dsn() { printf "host='%s' port=5432 user=postgres dbname=shop" "$demo/run"; }
 sql() { "$bin/psql" -Xq -v ON_ERROR_STOP=1 "$(dsn)" "$@"; }
-# whether the server has an extension that it need not be given
+# whether an extension is already installed
 has() { [ -e "$share/$1.control" ]; }
 
 # stock_stop FILE…: ends processes whose ids are in files of the place, and the
@@ -17,7 +17,7 @@ has() { [ -e "$share/$1.control" ]; }
 stock_stop() {
 	[ -L "$link" ] || return 0
 	local name
-	# what it points to may be gone
+	# its target may be gone
 	demo=$(readlink "$link")
 	for name; do
 		if [ -f "$demo/$name" ]; then kill "$(<"$demo/$name")" 2>/dev/null || true; fi
@@ -36,7 +36,7 @@ stock_place() { # NAME
 	[ "$(id -u)" != 0 ] || chown "$("$as_server" --user)" "$demo/data" "$demo/run"
 }
 
-# stock_server EXTENSIONS [SETTING…]: those of the extensions that there are.
+# stock_server EXTENSIONS [SETTING…]: preloads the extensions that are installed
 stock_server() {
 	local name preload=''
 	for name in $1; do ! has "$name" || preload+=${preload:+,}$name; done

@@ -1,5 +1,5 @@
-# What the long runs with random faults share: lines with their time, checks that
-# are counted, children that are ended, faults by weight.
+# Shared by the long runs with random faults: lines with their time, counted checks,
+# child processes, random faults by weight.
 package Torture;
 
 use strict;
@@ -21,7 +21,7 @@ sub say_at { printf "%s  %s\n", strftime('%H:%M:%S', gmtime), "@_"; return }
 sub passed { return $passed }
 sub failed { return $failed }
 
-# A line for what holds or does not, and why.
+# Prints the result of a check, and why it failed.
 sub check
 {
 	my ($good, $name, $why) = @_;
@@ -58,9 +58,9 @@ sub client
 	while (1) { $body->(); sleep 0.2; }
 }
 
-# Calls the server again and again, with a pause behind each call and one when
-# there is no connection. Writes a line for each call to a file: when it was sent,
-# when answered ("-": never).
+# Calls the server in a loop, with a pause after each call and one while there is no
+# connection. Writes a line per call to a file: the time when it was sent, and when it
+# was answered ("-": never).
 sub counter
 {
 	my ($psql, $dsn, $file, $pause, $refused) = @_;
@@ -68,7 +68,7 @@ sub counter
 	my $pid = open2(my $from, my $to, 'exec "$TORTURE_PSQL" -XAtq -v ON_ERROR_STOP=1 -d "$TORTURE_DSN" 2>/dev/null') or return;
 	open my $out, '>>', $file or die "error: $file: $!\n";
 	$_->autoflush(1) for $out, $to;
-	# a connection that is not made counts nothing
+	# a connection that fails is no call
 	print $to "select 'there';\n";
 	if (defined(my $line = <$from>))
 	{
@@ -106,7 +106,7 @@ sub large_message
 	return;
 }
 
-# Ends the clients; $meanwhile ends what they wait for.
+# Ends the clients; $meanwhile ends the work that they wait for.
 sub end_children
 {
 	my ($meanwhile) = @_;
@@ -116,14 +116,14 @@ sub end_children
 	return;
 }
 
-# No PANIC in the log of a server, and no more processes ended by a signal than we
-# have killed.
+# The log of a server has no PANIC, and no more processes ended by a signal than this
+# run has killed.
 sub check_log
 {
 	my ($log, $ours) = @_;
 	open my $f, '<', $log or die "error: $log: $!\n";
 	my @lines = <$f>;
-	# one of ours takes the others with it only by quickdie(), not by a signal
+	# a process that we kill ends the others by quickdie(), not by a signal
 	my @signals = grep { /was terminated by signal/ } @lines;
 	check(@signals <= $ours, "no process ended by a signal but $ours of ours", join '', @signals);
 	my @panic = grep { /PANIC:/ } @lines;
@@ -131,9 +131,9 @@ sub check_log
 	return;
 }
 
-# What counter() wrote to a file: each call was answered, but in outages (faults
-# that are "down"); and the history has those that were answered, less at most
-# those at times that $lost is true of, and no more than were sent.
+# Checks the file of counter(). Each call was answered, except in outages (faults that
+# are "down"). The history has the answered calls, except at most those at times for
+# which $lost is true, and no more than were sent.
 sub check_calls
 {
 	my ($file, $faults, $lost, $recorded, $why) = @_;
@@ -158,7 +158,7 @@ sub check_calls
 	return;
 }
 
-# One of those with a weight, at random.
+# Chooses one element at random, by weight.
 sub choose
 {
 	my @kinds = @_;

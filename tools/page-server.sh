@@ -2,14 +2,14 @@
 # usage: tools/page-server.sh DIR INPUT
 #
 # Starts a server for the tests of the page: DIR/pg is its installation with the
-# extension, DIR/data its data directory, DIR its socket. DIR/files is the history of
-# the CSV files of INPUT (sessions, locks, statements, server, server_database,
-# markers), which the database "edition" has in the SQL edition. The role "nobody" may ask
-# nothing. TACHO_PROGRAM is the program, PG_CONFIG the installation to start from.
+# extension, DIR/data its data directory, DIR its socket. DIR/files is the history of the
+# CSV files of INPUT (sessions, locks, statements, server, server_database, markers). The
+# database "edition" has the same history in the SQL edition. The role "nobody" has no
+# rights. TACHO_PROGRAM is the program, PG_CONFIG the installation to start from.
 #
-# Prints where the programs are. Then each line of standard input is arguments of
-# pg_ctl, such as "stop -m immediate", and "done" its answer; at the end of it the
-# server ends.
+# Prints the directory of the programs. Then it reads lines with arguments of pg_ctl,
+# such as "stop -m immediate", and answers each with "done". At the end of standard
+# input the server ends.
 set -euo pipefail
 
 [ $# -eq 2 ] || { sed -n '2,/^set /{/^set /d;s/^# \{0,1\}//p}' "$0" >&2; exit 2; }

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # usage: tools/page.sh
 #
-# Builds the page of tacho web into page/dist, from where the program takes it.
-# Where that cannot be done it says why and is content: everything else builds.
+# Builds the page of tacho web into page/dist, where the program takes it from. If that
+# is impossible it says why and succeeds: everything else builds without it.
 set -euo pipefail
 
 cd "$(dirname "$0")/../page"

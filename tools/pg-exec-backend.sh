@@ -1,15 +1,15 @@
 #!/usr/bin/env bash
 # usage: tools/pg-exec-backend.sh [SOURCE]
 #
-# Builds PostgreSQL 15 with -DEXEC_BACKEND, the way Windows starts processes:
-# every one attaches to shared memory anew and loads the libraries itself.
-# Prints its pg_config:
+# Builds PostgreSQL 15 with -DEXEC_BACKEND, the way Windows starts processes: every
+# process attaches to shared memory and loads the libraries itself. Prints its
+# pg_config:
 #
 #   PG_CONFIG=$(tools/pg-exec-backend.sh) tools/test-pg.sh
 #
-# SOURCE is a source tree (of any major); without it that of 15 is downloaded
-# (tools/pg-source.sh). About five minutes of two CPUs, once: the result is kept
-# in $TACHO_PG_CACHE (default /var/cache/tacho/pg) as exec-backend.
+# SOURCE is a source tree (of any major); without it the source of 15 is downloaded
+# (tools/pg-source.sh). About five minutes of two CPUs, once: the result is kept in
+# $TACHO_PG_CACHE (default /var/cache/tacho/pg) as exec-backend.
 set -euo pipefail
 
 die() { echo "error: $*" >&2; exit 1; }

@@ -12,9 +12,9 @@
 #   else a Debian root made by debootstrap: 15 bookworm, 17 trixie, 18 forky,
 #       19 forky and experimental
 #
-# What is made is kept under $TACHO_PG_CACHE and used again; remove a directory
-# there to have it made anew. Making a root needs root, and so does using it
-# (tools/in-pg.sh). The mirror: tools/debian-mirror.sh.
+# Installations are kept under $TACHO_PG_CACHE and used again; remove a directory there
+# to make it again. Making and using a Debian root (tools/in-pg.sh) needs root. The
+# mirror: tools/debian-mirror.sh.
 set -euo pipefail
 
 die() { echo "error: $*" >&2; exit 1; }
@@ -51,14 +51,14 @@ make_wheel() { # DIR
 	unzip -q "$1"/pgserver-*.whl -d "$1"
 	rm "$1"/pgserver-*.whl
 
-	# its programs look for libpq beside the package: same length, other place
+	# its programs search libpq beside the package: same length, other directory
 	grep -rlZF ORIGIN/../../../pgserver.libs "$pg" | xargs -0 \
 		sed -i 's#ORIGIN/../../../pgserver.libs#ORIGIN/../lib/./././././././.#g'
 	cp "$1"/pgserver.libs/* "$pg/lib/"
 	chmod -R a+rX "$1"
 	find "$pg/bin" "$pg/lib" -type f -path '*/[bpr]*/*' -exec chmod a+x {} +
 
-	# the Perl modules of the TAP tests are not in it
+	# it lacks the Perl modules of the TAP tests
 	for modules in /usr/lib/postgresql/{16,17,15,18}/lib/pgxs/src/test/perl \
 		"$cache"/1[578]/root/usr/lib/postgresql/1?/lib/pgxs/src/test/perl; do
 		[ ! -d "$modules" ] || break

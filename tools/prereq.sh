@@ -112,7 +112,7 @@ as_root() { if [ "$(id -u)" = 0 ]; then "$@"; else sudo "$@"; fi; }
 apt() { as_root env DEBIAN_FRONTEND=noninteractive apt-get -qq -y \
 	-o DPkg::Lock::Timeout=300 --no-install-recommends "$@"; }
 
-# A server package starts a cluster when it is installed. Nobody asked for one.
+# A server package starts a cluster when it is installed; we need none.
 no_cluster=/etc/postgresql-common/createcluster.d/tacho-build.conf
 install_packages() {
 	echo "prereq: installing ${packages[*]}"
@@ -120,7 +120,7 @@ install_packages() {
 	as_root mkdir -p "${no_cluster%/*}"
 	echo 'create_main_cluster = false' | as_root tee "$no_cluster" >/dev/null
 	trap 'as_root rm -f "$no_cluster"' EXIT
-	# lists that are out of date name packages that are gone
+	# outdated lists name packages that no longer exist
 	apt install "${packages[@]}" >/dev/null ||
 		{ apt update && apt install "${packages[@]}" >/dev/null; }
 }
@@ -134,7 +134,7 @@ install_rust() {
 	rustup default stable >&2
 }
 
-cd "$repo" # a toolchain file counts
+cd "$repo" # a toolchain file there counts
 wanted=$(sed -n 's/^rust-version *= *"\(.*\)"/\1/p' "$repo/Cargo.toml")
 look
 [ ${#packages[@]} -gt 0 ] || [ -n "$rust" ] || exit 0

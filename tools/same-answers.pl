@@ -1,13 +1,13 @@
 #!/usr/bin/env perl
 # usage: tools/same-answers.pl OLD NEW [-n QUESTIONS] [-s SEED] [-j JOBS] [-m MINUTES] [-f FUNCTION] [TAPE]...
 #
-# Asks two programs "tacho" the same random questions (default 13,500) and says
-# where one byte of rows, messages or exit code differs: a program from before a
-# change is the oracle for one after it. The histories are the inputs of
-# conformance/ and made-up sessions, imported by OLD, the golden files, and TAPEs;
-# and of each a copy with damage. Prints how many questions were answered with
-# rows, refused, and warned of damage, by function; after MINUTES of those that were
-# asked by then. With FUNCTION it asks this one alone. Exit 1 when answers differ.
+# Asks two programs "tacho" the same random questions (default 13,500) and reports every
+# difference of a byte in rows, messages or exit code: a program from before a change is
+# the oracle for one after it. The histories are the inputs of conformance/ and made-up
+# sessions, imported by OLD, the golden files, and TAPEs; and a damaged copy of each.
+# Prints the number of questions that got rows, an error, or a warning of damage, by
+# function. Stops after MINUTES. With FUNCTION it asks only this one. Exit 1 if answers
+# differ.
 use strict;
 use warnings;
 use File::Copy qw(copy);
@@ -26,10 +26,10 @@ my $scratch = tempdir('tacho-same-XXXXXX', TMPDIR => 1, CLEANUP => 1);
 
 my @dimensions = qw(wait_event_type wait_event cpu query_id plan_id pid database username application
   client_addr backend_type category state leader blocked_by root_blocker);
-# columns of statements and of measurements hold what their filters take
+# functions about statements and measurements take only these filters
 my %filters = (samples => \@dimensions, statements_history => [qw(query_id database username)],
 	server_history => [qw(metric object)]);
-# arguments of each function; since, until, tz and node are every one's but where they are left out
+# arguments of each function; all have since, until, tz and node, except those left out below
 my %functions = (
 	status => [], periods => [qw(until FILTERS)], markers => [qw(WINDOW)],
 	aas => [qw(WINDOW bucket FILTERS)], summary => [qw(WINDOW FILTERS)],
@@ -50,7 +50,7 @@ sub one_of { return $_[int rand @_]; }
 sub often { return rand() < $_[0]; }
 sub utc { my ($us) = @_; return strftime('%Y-%m-%dT%H:%M:%S', gmtime int($us / 1e6)) . sprintf '.%06dZ', $us % 1e6; }
 
-# What a program says: exit code, standard output and error.
+# Runs a program: exit code, standard output and error.
 sub answer
 {
 	my @command = @_;
@@ -86,7 +86,7 @@ sub conformance
 	return;
 }
 
-# Ticks a second with some sessions, whose attributes stay for a while.
+# Ticks a second with some sessions, whose attributes stay the same for a while.
 sub made_up
 {
 	my ($tape, $seconds, $sessions, $change) = @_;
@@ -115,7 +115,7 @@ sub made_up
 	return;
 }
 
-# What eight statements have counted in each minute.
+# Counters of eight statements in each minute.
 sub statements
 {
 	my ($seconds) = @_;
@@ -136,7 +136,7 @@ sub statements
 	return $csv;
 }
 
-# What is measured of a server every ten seconds.
+# Measurements of a server every ten seconds.
 sub server
 {
 	my ($seconds) = @_;
@@ -159,7 +159,7 @@ sub copied
 	return;
 }
 
-# Some bytes of some files are others, or the end is gone.
+# Changes some bytes of some files, or cuts their end.
 sub damaged
 {
 	my ($tape) = @_;
@@ -178,8 +178,7 @@ sub damaged
 	return;
 }
 
-# Moments and values of each node of a history, as the rows of some functions
-# have them.
+# Times and values of each node of a history, taken from the rows of some functions.
 sub learn
 {
 	my ($tape) = @_;
@@ -220,7 +219,7 @@ sub moment
 {
 	my ($known) = @_;
 	my $time = one_of(@{ $known->{times} });
-	# a minute that is whole lets totals answer
+	# totals can answer for whole minutes
 	return often(0.4) ? $time =~ s/:\d\d(\.\d+)?Z/:00Z/r : $time;
 }
 
@@ -276,7 +275,7 @@ sub question
 	my ($known) = @_;
 	my $function = $option{f} // one_of(@functions, qw(top top top timeline aas compare));
 	my @arguments = map { argument($known, $function, $_) } @{ $functions{$function} };
-	# one moment or a window
+	# --at excludes a window
 	@arguments = grep { !/^--(since|until)=/ } @arguments if grep { /^--at=/ } @arguments;
 	push @arguments, "--node=$known->{node}" if often(0.9);
 	push @arguments, '--tz=' . one_of(qw(UTC Europe/Berlin America/St_Johns)) if often(0.3);
@@ -284,8 +283,8 @@ sub question
 	return ($function, '--tape', $known->{tape}, @arguments);
 }
 
-# What both say, once more where it differs: who waits for a second tells how far
-# it is. An age is of the moment.
+# Both answers; if they differ, both programs get the question again. A question that runs for
+# a second reports its progress, and an age depends on the time of the answer.
 sub asked_both
 {
 	my @question = @_;
@@ -307,8 +306,8 @@ sub difference
 	return map { '    ' . ($_->[ $line // 0 ] // '(nothing)') . "\n" } $before, $after;
 }
 
-# Asks a share of the questions; prints what differs, and lines of
-# "FUNCTION WHAT COUNT" when it is through.
+# Asks a share of the questions. Prints differences, and at the end lines of "FUNCTION
+# WHAT COUNT".
 sub ask
 {
 	my ($job, @known) = @_;
@@ -343,7 +342,7 @@ for my $tape (@tapes)
 	damaged($copy);
 	push @all, $copy;
 }
-# in a process of its own: one that is small forks quickly
+# in a process of its own, because a small process forks quickly
 my @known = do {
 	my $child = open(my $from, '-|') // die "error: fork: $!\n";
 	if (!$child) { $| = 1; print encode_json([ map { learn($_) } @all ]); POSIX::_exit(0); }

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # usage: tools/screenshots.sh
 #
-# Takes the pictures of docs/pictures from the storm of the demo, which must run
-# (make demo): the page, light and dark; and, of incidents that demo/incidents.sh
-# has played, those of the guide, after the clicks that lead to the cause. Needs the programs of "make program" and
-# installs the rest; TACHO_PROGRAMS is where else the programs are.
+# Takes the pictures of docs/pictures from the storm of the demo, which must run (make demo): the
+# page, light and dark. If demo/incidents.sh has played the incidents, it also takes the pictures
+# of the guide, after the clicks that lead to the cause. Needs the programs of "make program" and
+# installs the rest; TACHO_PROGRAMS is another directory of the programs.
 set -euo pipefail
 
 repo=$(cd "$(dirname "$0")/.." && pwd)
@@ -20,6 +20,6 @@ cd "$repo/page"
 npm install --no-save --loglevel=error
 node_modules/.bin/playwright test --config e2e/pictures.config.ts
 cd "$repo/docs/pictures"
-# fewer colours: a third of the bytes, and nobody sees it
+# fewer colours: a third of the bytes without a visible difference
 pngquant --force --skip-if-larger --strip --ext .png 128 -- *.png
 du -b -- *.png

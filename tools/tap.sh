@@ -22,15 +22,15 @@ tap() { # FILE: passed and failed assertions, and the script's own exit
 	rm -rf "../out/$name"
 }
 
-tap_once() { # FILE DIR: if it fails, what was expected and what the servers said, too
+tap_once() { # FILE DIR: if it fails, also prints the expected values and the servers' logs
 	rm -rf "$2"
 	mkdir -p "$2"
 	(
 		cd "$2" || exit
 		export TESTDATADIR=$PWD/tmp_check TESTLOGDIR=$PWD/tmp_check/log TESTDIR=$PWD
 		export PG_REGRESS=$test/regress/pg_regress PATH=$TACHO_SCRATCH/first:$bin:$PATH PGPORT=65432
-		# One that hangs ends, and is run again: a psql that has ended before it was
-		# asked has left IPC::Run (20220807) writing to it for good.
+		# A test that hangs is ended and run again: if psql ends before it gets its
+		# query, IPC::Run (20220807) writes to it forever.
 		timeout -k 60 900 prove -v -I "$test/perl" -I "$TACHO_SCRATCH/src/extension/test/perl" "$1"
 	) && return
 	find "$2" -name 'regress_log_*' -exec cat {} + |
@@ -39,8 +39,8 @@ tap_once() { # FILE DIR: if it fails, what was expected and what the servers sai
 	return 1
 }
 
-# template: a cluster that those of the TAP tests are copies of. They have its
-# system identifier; a test that needs another one says so (init => {extra => []}).
+# template: makes a cluster that the TAP tests copy. The copies have its system
+# identifier; a test that needs another one says so (init => {extra => []}).
 template() {
 	export INITDB=$bin/initdb INITDB_TEMPLATE=$TACHO_SCRATCH/template
 	"$INITDB" -D "$INITDB_TEMPLATE" -A trust -N >"$TACHO_SCRATCH/out/initdb.log"
@@ -48,7 +48,7 @@ template() {
 	ln -s "$PWD/tools/initdb" "$TACHO_SCRATCH/first/"
 }
 
-tap_files() { # the longest first; not those whose names begin with TACHO_LEFT_OUT
+tap_files() { # the longest first, without names that begin with TACHO_LEFT_OUT
 	local each
 	for each in $longest ''; do
 		printf '%s\n' "$PWD/extension/test/t/$each"*.pl

@@ -8,9 +8,9 @@
 # files and, as lib/pg_stat_statements.so, a link to tacho.so. No test is left
 # out. The run fails unless tacho has counted the suite's own statements.
 #
-# Where the source of a major cannot be had, PGSRC may be that of another one:
-# then the server's own pg_stat_statements answers the suite first, and tacho
-# must give the same answers to the letter.
+# If the source of a major is not available, PGSRC may have another major: then the
+# server's own pg_stat_statements runs the suite first, and tacho must give exactly the
+# same answers.
 #
 # Environment
 #   PG_CONFIG  installation to test (default: pg_config in PATH)
@@ -58,11 +58,11 @@ version=$("$PG_CONFIG" --version)
 {
 	cat suite/pg_stat_statements.conf
 	echo "tacho.pg_stat_statements = on"
-	echo "tacho.query_text = raw" # else a query inside of a command is without its neighbours
+	echo "tacho.query_text = raw" # else a query inside of a command has no neighbours in its text
 	echo "tacho.statements_max = 5000"
 } >suite.conf
 
-# the list of tests as the suite's own Makefile has it
+# the list of tests, from the suite's own Makefile
 mapfile -t names < <(make -s -f - 2>/dev/null <<-END | tr ' ' '\n' | sed '/^$/d'
 	$(sed -n '/^REGRESS *=/,/[^\\]$/p' suite/Makefile)
 	all: ; @echo \$(REGRESS)
@@ -70,7 +70,7 @@ END
 )
 [ ${#names[@]} -gt 0 ] || die "found no test in \"$1\""
 
-# the proof that it was tacho: asked by the suite's server when all is done
+# the proof that tacho has counted: the last query on the suite's server
 cat >suite/sql/tacho_counted.sql <<'END'
 CREATE EXTENSION tacho;
 SELECT count(*) > 0 AS counted FROM tacho.statements_info WHERE normalizations > 0;

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # usage: tools/test-packaging.sh
 #
-# What packagers and installers ask of the Makefiles (pg_buildext, dh --with
-# pgxs, pgxn): "all", "install" into DESTDIR, "installcheck", "clean" without
-# cargo, and a build in another directory that leaves the sources alone. On a
-# copy, with stand-ins for cargo and npm. The last line counts: "15.20: N passed, N failed".
+# Runs the Makefiles as packagers and installers do (pg_buildext, dh --with pgxs, pgxn):
+# "all", "install" into DESTDIR, "installcheck", "clean" without cargo, and a build in
+# another directory that leaves the sources unchanged. Works on a copy, with stand-ins for
+# cargo and npm. The last line counts: "15.20: N passed, N failed".
 set -euo pipefail
 
 cd "$(dirname "$0")/.."
@@ -33,7 +33,7 @@ installed() { (cd "$1" && find . -type f | sort); }
 mkdir "$scratch/source" "$scratch/bin" "$scratch/elsewhere"
 git ls-files --cached --others --exclude-standard Makefile Cargo.toml Cargo.lock extension catalog page tools |
 	tar -cf - -T - | tar -C "$scratch/source" -xf -
-# cargo build: a program that notes what it is asked; cargo clean: none
+# cargo build: makes a program that notes its arguments; cargo clean: removes it
 cat >"$scratch/bin/cargo" <<-'END'
 	#!/bin/sh
 	case $1 in
@@ -71,7 +71,7 @@ holds "... of people" diff <(cd "$scratch/programs" && find . -type f | sort) \
 	<(printf './opt/bin/tacho%s\n' '' -doctor -live -record -ship -web; echo ./opt/share/generate)
 holds "... with completions of programs beside" grep -q 'tacho-doctor .*tacho-live .*tacho-record .*tacho-ship .*tacho-web$' \
 	"$scratch/programs/opt/share/generate"
-# a warning: an error to who works here, none to who packages
+# a warning is an error for developers, but not for packagers
 echo 'static int unused_here;' >>"$scratch/source/extension/src/readers/child.c"
 # shellcheck disable=SC2016 # expanded inside
 holds "a warning ends a plain build" bash -c '

@@ -8,12 +8,12 @@
 # ended, the pooler paused, stopped and killed, bytes are held, delayed and cut,
 # connections refused, rights revoked, settings of server and role changed,
 # messages of 20 MB and statements in other encodings run, and the volume filled.
-# This shows that
-#   - each time recording goes on, and a marker has the reason that fits;
-#   - the recorder never ends by itself, and at once when it is told to;
+# The run shows that
+#   - recording continues each time, and a marker has a fitting reason;
+#   - the recorder ends only on request, and then at once;
 #   - no second has two ticks, and every hole of more than 3 s in the whole history
 #     has a marker;
-#   - calls in the history are those that a client counted, less at most those
+#   - the history has the calls that a client counted, less at most the calls
 #     around crashes of the server and ends of the recorder;
 #   - the server was not harmed: no PANIC, no process ended by a signal, no
 #     statement of a client failed or took 10 s while the server should have been
@@ -22,7 +22,7 @@
 # The same SEED makes the same faults. The last line is "N passed, N failed".
 #
 # Environment: PG_CONFIG; TACHO_PROGRAM (target/release/tacho, tacho-record beside
-# it), which are copied, so that they can be built anew meanwhile.
+# it). The programs are copied, so that they can be built again during the run.
 use strict;
 use warnings;
 use Cwd qw(abs_path);
@@ -52,7 +52,7 @@ my ($place, $bin, $dsn, $tape, $log, $tacho, $proxy, $recorder, $query_id, @faul
 
 # --- the server, its pooler, the recorder
 
-# The rows of a question, each as a string, or undef and what was said.
+# The rows of a query, each as a string; or undef and the error.
 sub ask
 {
 	my ($sql, $seconds, $where) = @_;
@@ -120,7 +120,7 @@ sub build
 
 sub start_server
 {
-	# the last process of a server that was killed may still be going
+	# the last process of a killed server may still be ending
 	for (1 .. 60)
 	{
 		return if as_server("$bin/pg_ctl", qw(-s -w -D), "$place/data", '-l', $log, 'start') == 0;
@@ -163,7 +163,7 @@ sub start_recorder
 	  or POSIX::_exit(1);
 }
 
-# Ends it and starts another one; the exit status.
+# Ends the recorder and starts another one; returns the exit status.
 sub end_recorder
 {
 	my ($signal) = @_;
@@ -176,7 +176,7 @@ sub end_recorder
 	return $status;
 }
 
-# --- clients, which go on when the server comes back
+# --- clients, which continue when the server comes back
 
 sub quietly { my ($name, $command) = @_; system("PGAPPNAME=torture-$name exec $command >/dev/null 2>&1"); return; }
 
@@ -197,7 +197,7 @@ sub load
 	return;
 }
 
-# --- what was recorded
+# --- the history
 
 sub rows
 {
@@ -211,7 +211,7 @@ sub rows
 
 sub stamp { my ($at) = @_; return strftime('%Y-%m-%dT%H:%M:%S', gmtime $at) . sprintf '.%03dZ', 1000 * ($at - int $at); }
 
-# Seconds since 1970 of a time of an answer.
+# Time from an answer, in seconds since 1970.
 sub moment
 {
 	my ($text) = @_;
@@ -245,7 +245,7 @@ sub holes
 
 sub markers { return rows('markers', '--since', stamp($begin - 60), '--until', stamp(time + 60)); }
 
-# Markers that tell of a hole: a gap that spans it, or a begin at its end.
+# Markers that explain a hole: a gap that spans it, or a begin at its end.
 sub reasons
 {
 	my ($hole, @markers) = @_;
@@ -259,8 +259,8 @@ sub reasons
 
 sub observed { my ($since) = @_; return sum0(map { $_->[1] } seconds($since, time + 1)); }
 
-# --- faults. "down": clients may be refused; "lost": counters may be lost;
-# "gap": what the marker says if there is a hole.
+# --- faults. "down": clients may be refused; "lost": counters may be lost; "gap":
+# pattern of the marker if there is a hole.
 
 my $silence = qr/did not answer|did not connect|timeout|timed out/;
 my $broken = qr/$silence|could not connect|connection|server conn|closed|answered after|held up/;
@@ -315,7 +315,7 @@ sub by_role
 	return;
 }
 
-# Settings that change how values are shown, for the recorder's next sessions.
+# Settings that change the form of values, for the recorder's next sessions.
 my %shown = (TimeZone => [qw(Asia/Kathmandu America/St_Johns UTC)], DateStyle => [ 'SQL, DMY', 'German', 'Postgres, MDY' ],
 	IntervalStyle => [qw(sql_standard iso_8601 postgres_verbose)], extra_float_digits => [ -15, 0, 3 ], bytea_output => [qw(escape hex)]);
 
@@ -352,7 +352,7 @@ sub fill
 {
 	my $full = "$place/volume/full";
 	my ($free) = qx(df --output=avail -k '$place/volume' | tail -n 1) =~ /(\d+)/;
-	# now and then less than the writer's limit is free, else nothing
+	# sometimes leaves less space than the writer's limit, else none
 	my $leave = rand() < 0.5 ? 0 : int rand 1_000_000;
 	system("fallocate -l " . max(1, $free - $leave) . "K '$full' 2>/dev/null");
 	system("dd if=/dev/zero of='$full.2' bs=4k 2>/dev/null") if !$leave;
@@ -383,16 +383,17 @@ sub one_fault
 			sprintf('%d s without a tick: %s', $hole->[1] - $hole->[0], substr $found, 0, 120),
 			$found || 'no marker from ' . stamp($hole->[0]));
 	}
-	# The pooler keeps one that a client left for ten minutes; nobody uses it.
+	# The pooler keeps, for ten minutes, an unused session that a client has left.
 	my ($sessions) = ask("select count(*) from pg_stat_activity where application_name = 'tacho record' "
 		  . "and (state <> 'idle' or state_change > now() - interval '3 s')");
 	check(($sessions // 0) <= 2, 'at most two sessions', $sessions);
 	return;
 }
 
-# --- what must hold at the end
+# --- checks at the end
 
-# What was counted since the record before the fault, up to the first record after it.
+# Whether calls of this time may be missing: from the last record before a fault to the
+# first record after it.
 sub may_lack
 {
 	my ($at) = @_;

@@ -6,14 +6,15 @@
 # killed, stopped, and slow to die; the volume is filled or mounted again; the
 # server is restarted or crashed; settings change; messages of 20 MB and texts in
 # other encodings come in. With -c the postmaster is process 1, as in a
-# container: then it adopts each process whose parent has ended. This shows that
+# container: then it adopts each process whose parent has ended. The run shows that
 #   - the server was not harmed: no process ended by a signal that is not ours,
 #     no PANIC, no statement of a client failed or took 10 s while the server
 #     should have been up;
-#   - what was once observed is still there at the end, tick for tick, and in
-#     every tick the two sessions that sleep all the time are seen;
-#   - between faults every second is covered, but for ticks that status() tells as missed;
-#   - calls in the history are those that a client counted, less at most those
+#   - ticks that were observed once are all there at the end, and every tick has
+#     the two sessions that sleep all the time;
+#   - between faults every second is covered, except ticks that status() counts as
+#     missed;
+#   - the history has the calls that a client counted, less at most the calls
 #     of one tacho.statements_interval before each crash;
 #   - every file can be read.
 # The same SEED makes the same faults. The last line is "N passed, N failed".
@@ -44,9 +45,9 @@ my ($demo, $bin, $dsn, $volume, $tape, $postgres);
 my ($log, $query_id, @faults, @calms);
 my %contained;    # with -c: process ids of the name space's own process and of the postmaster
 
-# --- small things
+# --- helpers
 
-# The rows of a question, each as a string, or undef and what was said.
+# The rows of a query, each as a string; or undef and the error.
 sub ask
 {
 	my ($sql, $seconds) = @_;
@@ -63,7 +64,7 @@ sub ask
 sub status { my ($v) = ask("select value from tacho.status() where metric = '$_[0]'"); return $v // ''; }
 sub moment { return sprintf 'to_timestamp(%.3f)', $_[0]; }
 
-# --- clients, which go on when the server comes back
+# --- clients, which continue when the server comes back
 
 sub sleeper
 {
@@ -77,7 +78,7 @@ sub play    # the demo's load, over and over
 	return;
 }
 
-# --- the place
+# --- the cluster
 
 sub mount_volume
 {
@@ -117,7 +118,7 @@ sub build
 
 sub start_server
 {
-	# the last process of a server that was killed may still be going
+	# the last process of a killed server may still be ending
 	for (1 .. 60)
 	{
 		return if $opt{c} ? start_as_first() : pg_ctl(qw(-w -l), $log, 'start') == 0;
@@ -128,7 +129,7 @@ sub start_server
 
 sub pg_ctl { return as_server("$bin/pg_ctl", '-s', '-D', "$demo/data", @_); }
 
-# Starts the postmaster as process 1 of a name space. Whether it accepts connections.
+# Starts the postmaster as process 1 of a name space. True if it accepts connections.
 sub start_as_first
 {
 	my $pid = fork // die "error: fork: $!\n";
@@ -282,7 +283,7 @@ sub slow_reader
 	my $held;
 	my $end = time + 30;
 	($held) = grep { defined } map { hold($_) } processes(qr/^tacho query samples/) while !$held && time < $end;
-	# on a busy machine each one has ended before it is held
+	# on a busy machine each one may have ended before it could be held
 	say_at($held ? 'the program is held' : 'no program was held within 30 s');
 	ask(q{select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'torture-reader'});
 	waitpid $pid, 0;
@@ -294,8 +295,8 @@ sub slow_reader
 	return;
 }
 
-# The writer is held, its sampler is terminated, then it ends by a signal. Counters of
-# frames that are in its pipe then are lost: no process has them any more.
+# The writer is held, its sampler is terminated, then the writer ends by a signal.
+# Counters of frames in its pipe are lost, because no other process has them.
 sub slow_writer
 {
 	my ($held) = grep { defined } map { hold($_) } processes(qr/^tacho tape-writer/);
@@ -315,7 +316,7 @@ sub ends_by_signal
 	return;
 }
 
-# Texts that this database cannot show do not keep it from showing the others.
+# Texts that this database cannot show must not stop it from showing the others.
 sub other_encodings
 {
 	for my $database (qw(latin1 bytes))
@@ -346,7 +347,8 @@ sub fill
 {
 	my $full = "$volume/full";
 	my ($free) = qx(df --output=avail -k '$volume' | tail -n 1) =~ /(\d+)/;
-	# now and then less than the limit stays, which pauses before the disk is full
+	# sometimes leaves less space than the limit, which pauses recording before the disk
+	# is full
 	my $leave = rand() < 0.5 ? 0 : int rand 4000;
 	system("fallocate -l " . max(1, $free - $leave) . "K '$full' 2>/dev/null");
 	system("dd if=/dev/zero of='$full.2' bs=4k 2>/dev/null") if !$leave;
@@ -359,7 +361,7 @@ sub remount
 {
 	check(stop_server('fast') == 0, 'a stop (fast) ends') or kill_postmaster();
 	wait_until('the volume is let go', 30, sub { system("umount '$volume' 2>/dev/null") == 0 });
-	# another device has the number that this one had
+	# another device gets the number that this one had
 	chomp(my $other = qx(losetup -f --show '$demo/other.img'));
 	mount_volume();
 	run("losetup -d '$other'");
@@ -374,7 +376,7 @@ sub kill_backend
 	return;
 }
 
-# Recording again: there are ticks since a moment.
+# Whether recording continues: there are ticks since a time.
 sub recovered
 {
 	my $since = moment($_[0]);
@@ -384,7 +386,7 @@ sub recovered
 	});
 }
 
-# Observed ticks of a window, of all sessions and seconds of the sleepers.
+# Observed ticks of a window, of all sessions, and seconds of the sleepers.
 sub observed
 {
 	my ($since, $until) = @_;
@@ -400,13 +402,13 @@ sub seconds_of_calm
 	my ($since) = @_;
 	my $missed = status('ticks_missed');
 	sleep $calm + rand 5;
-	# the window ends where all its frames have come
+	# the window ends before frames that may still be on their way
 	my ($from, $to) = (int($since) + 2, int(time) - 3);
 	return if $to - $from < 4;
 	my $seen = observed($from, $to);
 	push @calms, { since => $from, until => $to, seen => $seen };
 	my ($ticks, undef, $seconds) = split /\|/, $seen;
-	# a machine that is too busy for a tick is no fault, and is told
+	# a machine too busy for a tick is no fault; status() counts the tick as missed
 	$missed = status('ticks_missed') - $missed;
 	check($to - $from - $ticks <= $missed, sprintf('%d s of calm are covered, %d ticks missed', $to - $from, $missed), $seen);
 	check($seconds == 2 * $ticks, 'both sleepers are in every tick', $seen);
@@ -431,9 +433,9 @@ sub one_fault
 	return;
 }
 
-# --- what must hold at the end
+# --- checks at the end
 
-# What was counted since the last record before a crash.
+# Whether calls of this time may be missing: since the last record before a crash.
 sub may_lack
 {
 	my ($at) = @_;

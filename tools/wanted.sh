@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # usage: source tools/wanted.sh
 #
-# Which tests a command line asks for.
+# Selects tests by the names on the command line.
 
 # wanted NAME FILTER...: true when NAME contains one of the filters, or there is none
 wanted() {

@@ -1,5 +1,5 @@
--- The shop the demo plays: a table of items that everybody reads, one row of
--- which everybody wants, and a table of orders larger than shared_buffers.
+-- The shop of the demo: a table of items that every client reads, with one row that
+-- they all update, and a table of orders larger than shared_buffers.
 create table item (
     id   int primary key,
     name text not null,
