@@ -9,15 +9,15 @@ export default defineConfig({
   fullyParallel: true,
   forbidOnly: true,
   workers: 2,
-  // as tools/pool.sh
+  // As in tools/pool.sh.
   retries: Number(process.env.TACHO_TRIES ?? 1) - 1,
   timeout: 240_000,
   expect: {
     timeout: 15_000,
-    // a few edges of letters are no difference, a word is one
+    // Allows a few edges of letters to differ, but no word.
     toHaveScreenshot: { threshold: 0.2, maxDiffPixels: 100, animations: 'disabled' },
   },
-  // one set for all machines
+  // One set of pictures for all machines.
   snapshotPathTemplate: '{testDir}/looks/{arg}{ext}',
   updateSnapshots: 'none',
   reporter: [['./e2e/count.ts']],
@@ -25,7 +25,7 @@ export default defineConfig({
     launchOptions: {
       executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium',
       args: ['--no-sandbox'],
-      // the same letters on every machine
+      // The same fonts on every machine.
       env: { ...process.env, FONTCONFIG_FILE: join(import.meta.dirname, 'e2e/looks/fonts.conf') },
     },
     timezoneId: 'America/New_York',

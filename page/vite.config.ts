@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
 import { type Plugin, defineConfig } from 'vite'
 
-/** Each file once more, compressed: the program sends it as it is. */
+/** Writes a compressed copy of each file, which the program sends as it is. */
 function compressed(): Plugin {
   let directory = ''
   return {
@@ -21,8 +21,8 @@ function compressed(): Plugin {
   }
 }
 
-// Addresses are relative, so that the page works below any path of a proxy.
-// Nothing is put into the page itself: its policy allows files of its server only.
+// Addresses are relative, so that the page works below any path of a proxy. The page contains no
+// inline scripts or styles: its policy allows only files of its server.
 export default defineConfig({
   base: './',
   plugins: [svelte(), compressed()],

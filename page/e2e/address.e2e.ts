@@ -1,4 +1,4 @@
-// Everything that is shown is in the address; back and forward undo.
+// The address contains everything that is shown; back and forward undo.
 
 import type { Page } from '@playwright/test'
 import { at } from './tape'
@@ -6,7 +6,7 @@ import { TABS, TOKEN, WHOLE, expect, open, settled, start, test, view } from './
 
 const shown = async (page: Page) => {
   await settled(page)
-  // what lies under the pointer is no part of the address
+  // The address does not contain the pointer's position.
   return (await page.locator('main').innerText()).replaceAll(/\s+/g, ' ')
 }
 const given = (page: Page) => new URL(page.url()).searchParams

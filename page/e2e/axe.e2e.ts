@@ -1,12 +1,12 @@
-// What axe finds: nothing, in either theme, in any view, with all that opens.
+// axe finds nothing, in either theme, in any view, with everything open that can be opened.
 
 import type { Page } from '@playwright/test'
 import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { TABS, expect, open, test } from './web'
 
-// Not @axe-core/playwright: that wants a newer Node than Debian has, and does
-// for one frame no more than this.
+// Without @axe-core/playwright: it wants a newer Node than Debian has, and for one frame it does
+// nothing more.
 const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core'), 'utf8')
 
 async function findings(page: Page, within = 'html'): Promise<string[]> {

@@ -1,7 +1,7 @@
 import { defineConfig } from '@playwright/test'
 import tests from '../playwright.config'
 
-// Measures, for bench/web.sh: no tests.
+// Measurements for bench/web.sh, not tests.
 export default defineConfig({
   ...tests,
   testDir: '.',

@@ -1,4 +1,4 @@
-// Prints what budget.ts says, as it is; what goes wrong goes to the other output.
+// Prints the output of budget.ts unchanged, and failures to the other output.
 
 import type { Reporter, TestCase, TestResult } from '@playwright/test/reporter'
 

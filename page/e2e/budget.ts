@@ -1,5 +1,5 @@
-// How long the page takes, in Debian's browser: bench/web.sh, which starts the
-// server and says where it is. Lines of a table go to standard output.
+// Measures the times of the page in Debian's browser. bench/web.sh starts the server and passes its
+// address. The lines of a table go to standard output.
 
 import { type Browser, type CDPSession, type Page, test } from '@playwright/test'
 import { spawn } from 'node:child_process'
@@ -11,12 +11,12 @@ import { TABS } from './web'
 const { TACHO_WEB: address = '', TACHO_TOKEN: token = '', TACHO_WEB_PID: server = '' } = process.env
 const runs = Number(process.env.TACHO_RUNS ?? 20)
 const seconds = Number(process.env.TACHO_SECONDS ?? 60)
-/** Name, begin and end of each history that is looked at. */
+/** Name, begin and end of each history to open. */
 const histories = (process.env.TACHO_HISTORIES ?? '').split(' ').filter(Boolean).map((one) => one.split(',') as [string, string, string])
 const feed = process.env.TACHO_FEED
-/** Ticks that come in a second. */
+/** Ticks per second. */
 const speed = Number(process.env.TACHO_SPEED ?? 1)
-/** Length of the window that follows it. */
+/** Length of the live window that follows the feed. */
 const live = process.env.TACHO_LIVE ?? '15m'
 
 const say = (...cells: (string | number)[]) => process.stdout.write(`| ${cells.join(' | ')} |\n`)
@@ -27,17 +27,17 @@ const resident = (pid: string) => 1024 * Number(/^VmRSS:\s+(\d+)/m.exec(readFile
 
 declare global {
   interface Window {
-    /** Since navigation, when the story and the load were there first. */
+    /** Time from navigation until the story and the load were first painted, ms. */
     shown?: number
-    /** From the arrival of a tick until the load has it. */
+    /** For each tick: its arrival, and when the load shows it. */
     ticks: { told: number; shown: number }[]
-    /** Ticks that came, and answers that the load was drawn of. */
+    /** Numbers of ticks, and of answers from which the load was drawn. */
     came: { ticks: number; loads: number }
     whole: () => Promise<number>
   }
 }
 
-/** In the page, before its own scripts; of a stream of many ticks a second, they are counted. */
+/** Runs in the page before its own scripts. In a stream of many ticks per second, ticks are only counted. */
 function watching(isFast: boolean) {
   const painted = () => new Promise<number>((resolve) => requestAnimationFrame(() => setTimeout(() => resolve(performance.now()))))
   const isSeen = (element: Element) => {
@@ -49,7 +49,7 @@ function watching(isFast: boolean) {
   window.came = { ticks: 0, loads: 0 }
   const isLoad = (one: PerformanceEntry) => /\/timeline\?.*by=/.test(one.name) && (one as PerformanceResourceTiming).responseStatus === 200
   new PerformanceObserver((list) => (window.came.loads += list.getEntries().filter(isLoad).length)).observe({ type: 'resource' })
-  // two frames without a question: what follows an answer is asked in the first
+  // Waits for two frames without a question: the first of them asks what follows an answer.
   window.whole = async () => {
     let last = await painted()
     for (let quiet = 0; quiet < 2; ) {
@@ -101,7 +101,7 @@ test('paint and bytes', async ({ browser }) => {
       await page.goto(view(name, since, until))
       await page.waitForFunction(() => window.shown !== undefined)
       const all = await page.evaluate(() => window.whole())
-      // the first one fills the caches of the server
+      // The first run fills the server's caches and does not count.
       if (run > 0) (first!.push((await page.evaluate(() => window.shown))!), whole!.push(all))
       bytes = await page.evaluate(() => {
         const own = performance.getEntries().filter((one): one is PerformanceResourceTiming => 'encodedBodySize' in one)
@@ -116,7 +116,7 @@ test('paint and bytes', async ({ browser }) => {
   say('requests to others', 1, foreign.size, '', 0)
 })
 
-/** Drags over the load: from where, how far, as shares of its width. */
+/** Drags over the load: begin and length, as shares of its width. */
 async function brushed(page: Page, from: number, share: number): Promise<number> {
   const box = (await page.getByRole('img', { name: /^Load by/ }).locator('.u-over').boundingBox())!
   const y = box.y + box.height / 2
@@ -137,7 +137,7 @@ test('brush', async ({ browser }) => {
   if (histories.length === 0) return
   for (const [name, since, until] of histories) {
     const all: number[] = []
-    // a year is shown anew for each run, and takes its time
+    // A year takes long in each run.
     const count = Date.parse(until) - Date.parse(since) > 31 * 86_400_000 ? Math.min(runs, 2) : runs
     for (const tab of TABS) {
       const page = await opened(browser)
@@ -145,9 +145,9 @@ test('brush', async ({ browser }) => {
       for (let run = 0; run <= count; run += 1) {
         await page.goto(view(name, since, until, `&tab=${tab}`))
         await page.waitForFunction(() => window.shown !== undefined)
-        // however long that takes
+        // However long that takes.
         await page.evaluate(() => window.whole())
-        // never the same window twice: what was answered is kept
+        // Never the same window twice, because answers are kept.
         const value = await brushed(page, 0.05 + (0.6 * run) / count, 0.2 + (0.1 * (run % 3)) / 3)
         if (run > 0) took.push(value)
       }
@@ -160,7 +160,8 @@ test('brush', async ({ browser }) => {
   say('server, resident after these', 1, `${mb(resident(server))} MB`, '', '')
 })
 
-/** Questions over the longest history whose clients leave, until the engine has ended them. */
+/** Asks about the longest history and lets the clients leave. Measures until the engine has ended
+ *  the questions. */
 test('cancel', async () => {
   const longest = histories.at(-1)
   if (!longest) return
@@ -193,8 +194,8 @@ interface Size {
   server: number
 }
 
-/** The page in a browser that nobody inspects, and the size of its tab: an inspector
- *  keeps 200 MB of answers in it. */
+/** Opens the page in a browser without an inspector, and measures the size of its tab: an inspector
+ *  keeps 200 MB of answers there. */
 function alone(url: string): { tab: () => number; stop: () => Promise<void> } {
   const profile = mkdtempSync(join(tmpdir(), 'tacho-tab-'))
   const args = ['--headless=new', '--no-sandbox', `--user-data-dir=${profile}`, '--window-size=1440,1000', url]

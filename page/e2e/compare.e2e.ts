@@ -1,4 +1,4 @@
-// The window beside an earlier one: figures of both are those of the command line.
+// A window beside an earlier one: the figures of both equal those of the command line.
 
 import { type Page, type Route } from '@playwright/test'
 import { asTable, cells, said, same } from './shown'
@@ -11,7 +11,7 @@ const line = (words: string, { since, until }: typeof NOW) => said(`${words} --s
 const load = (page: Page) => page.getByRole('region', { name: /^Load/ })
 const panel = (page: Page) => page.getByRole('tabpanel')
 
-/** Each row of the page has the load of both windows, and what lies between. */
+/** Each row of the page has the load of both windows, and the difference. */
 async function sameChanges(page: Page, dimension: string, column: number) {
   const [now, before] = [NOW, BEFORE].map((window) => line(`tacho top ${dimension} --n all`, window))
   const own = now!.filter((row) => Number(row.avg_aas) > 0)

@@ -1,4 +1,4 @@
-// Says what failed and, in the last line, how many: "N passed, N failed".
+// Prints the failures and, on the last line, the counts: "N passed, N failed".
 
 import type { FullResult, Reporter, Suite, TestCase, TestResult } from '@playwright/test/reporter'
 

@@ -1,5 +1,4 @@
-// Each figure on the page is the one that the command line prints for the
-// question that the panel says it asked.
+// Each figure on the page equals the command line's figure for the question that the panel shows.
 
 import { type Locator, type Page } from '@playwright/test'
 import { readFileSync } from 'node:fs'
@@ -12,7 +11,7 @@ interface Answer {
   rows: Row[]
 }
 
-/** What the questions of a panel answer on the command line, by function. */
+/** Answers of the command line to the questions of a panel, by function. */
 async function answers(panel: Locator): Promise<Answer[]> {
   const details = panel.locator('details', { hasText: 'Which question was this?' })
   const lines = (await details.locator('dd code').allTextContents()).filter((line) => line.startsWith('tacho '))

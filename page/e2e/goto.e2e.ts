@@ -1,4 +1,4 @@
-// The box for times.
+// The input box for times.
 
 import type { Page } from '@playwright/test'
 import { test as live } from './shop'

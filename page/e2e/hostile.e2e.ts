@@ -1,4 +1,4 @@
-// Names and texts are the input of others: they stay text, whatever they hold.
+// Names and texts come from others: they stay text, whatever they contain.
 
 import type { Page } from '@playwright/test'
 import { readFileSync } from 'node:fs'
@@ -11,7 +11,7 @@ for (const tab of TABS) {
   test(`hostile names and texts stay text in ${tab}`, async ({ page }) => {
     await open(page, 'hostile', { tab, by: tab === 'waits' ? 'application' : 'username' })
     for (const summary of await page.locator('summary').all()) await summary.click()
-    // The server is measured in numbers: only the load has names there.
+    // The view of the server has figures only; there, only the load has names.
     await expect(page.locator('main')).toContainText(MARKUP)
     await expect(page.locator(LIVE)).toHaveCount(0)
     expect(await page.evaluate(() => (globalThis as { owned?: number }).owned)).toBeUndefined()
@@ -48,7 +48,7 @@ test('each name is isolated, so that it turns no writing around it', async ({ pa
   }
 })
 
-/** Bytes of the longest text of each answer, by address. */
+/** Bytes of the longest text in each answer, by address. */
 function longest(page: Page): Map<string, number> {
   const found = new Map<string, number>()
   const of = (value: unknown): number =>
@@ -65,7 +65,7 @@ test('no view is told more of a text than it shows', async ({ page }) => {
   const found = longest(page)
   for (const tab of TABS) await open(page, 'hostile', { tab, by: 'application', compare: 'previous', ...(tab === 'queries' ? { query_id: '99' } : {}) })
   expect(found.size).toBeGreaterThan(20)
-  // what is asked for, and the mark
+  // The requested bytes, and the mark.
   for (const [url, bytes] of found) expect(bytes, url).toBeLessThan(2_050)
   const [most] = [...found.values()].sort((a, b) => b - a)
   expect(most).toBeGreaterThan(1_990)

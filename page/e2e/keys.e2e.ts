@@ -1,4 +1,4 @@
-// All of it without a pointer.
+// Everything without a pointer.
 
 import { at } from './tape'
 import { TABS, expect, open, settled, test } from './web'

@@ -1,4 +1,4 @@
-// Live: ticks come to the screen by themselves.
+// Live: ticks appear on the screen without any action.
 
 import type { Page, Request } from '@playwright/test'
 import { test } from './shop'
@@ -32,7 +32,7 @@ test('a zoom leaves live, one key returns to it', async ({ page, shop }) => {
   await page.keyboard.press('l')
   await expect(isLive(page)).toHaveAttribute('aria-pressed', 'true')
   await expect(page).toHaveURL(/live=5m/)
-  // A tick that comes while the page connects is in its load, without a figure of now.
+  // A tick that arrives while the page connects is in the load, without a figure for now.
   await expect(async () => {
     shop.tick(8)
     await expect(now(page)).toHaveText('8.00', { timeout: 3000 })
@@ -52,7 +52,7 @@ test('what was recorded while the server was away is told when it is back', asyn
   })
   await expect(now(page)).toHaveText('5.00')
   await expect(page.getByRole('alert')).toHaveCount(0)
-  // The browser says it by itself, or the page where it began anew.
+  // The browser sends the last event itself, or the page does after it began again.
   const last = asked.at(-1)!
   const since = new URL(last.url()).searchParams.get('since') ?? (await last.allHeaders())['last-event-id']
   expect(Date.parse(since!)).toBe(told + 1000)
@@ -77,7 +77,7 @@ test('ticks that are told at once, as after a while away, move the window once',
   await expect(now(page)).toHaveText('3.00')
   await settled(page)
   expect(windows).toContain(new Date(last + 1000).toISOString().replace('.000Z', 'Z'))
-  // That of the clock, of the ticks, and of health where it says that none has come since.
+  // The windows of the clock, of the ticks, and of health if it reports that no tick has come since.
   expect(windows.size).toBeLessThan(10)
 })
 

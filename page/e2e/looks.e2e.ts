@@ -1,6 +1,5 @@
-// What each view looks like, compared with the pictures in looks/. A change that is
-// meant is accepted with `tools/test-page.sh looks --update-snapshots changed`;
-// then look at the pictures.
+// Compares each view with the pictures in looks/. To accept an intended change, run
+// `tools/test-page.sh looks --update-snapshots changed`; then look at the pictures.
 
 import type { Page } from '@playwright/test'
 import { TABS, expect, open, test } from './web'
@@ -8,7 +7,7 @@ import { LENGTH, STORM, at } from './tape'
 
 test.use({ viewport: { width: 1280, height: 1000 } })
 
-// days of other years have the year
+// Days of other years are shown with the year.
 test.beforeEach(({ page }) => page.clock.setFixedTime(at(LENGTH)))
 
 async function looks(page: Page, name: string) {

@@ -1,4 +1,4 @@
-// A mark of this moment: what a source cannot take is said where it is written.
+// Marks of this moment: a refusal of the source is shown at the input.
 
 import { expect, open, test } from './web'
 

@@ -1,5 +1,5 @@
-// Pictures of the demo's storm for the documentation, and of the incidents of the
-// guide after the clicks that lead to their causes: tools/screenshots.sh.
+// Pictures for the documentation (tools/screenshots.sh): the demo's storm, and the guide's
+// incidents after the clicks that lead to their causes.
 
 import type { Locator, Page } from '@playwright/test'
 import { existsSync, readFileSync } from 'node:fs'
@@ -44,7 +44,7 @@ for (const colorScheme of ['light', 'dark'] as const) {
 type Click = (target: Locator) => Promise<void>
 const panel = (page: Page) => page.getByRole('tabpanel')
 
-/** From the page as the pager leaves one there, to the cause; as many clicks as the guide says. */
+/** From the page that a pager opens to the cause; the number of clicks is the guide's. */
 const INCIDENTS: Record<string, { clicks: number; height: number; solve: (page: Page, click: Click, shoot: () => Promise<unknown>) => Promise<void> }> = {
   'lock-storm': {
     clicks: 1,

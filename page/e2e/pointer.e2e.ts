@@ -1,4 +1,4 @@
-// What a pointer does in the pictures of a window.
+// Effects of the pointer in the pictures of a window.
 
 import type { Locator, Page } from '@playwright/test'
 import { at } from './tape'
@@ -8,7 +8,7 @@ const SPAN = { since: at(100), until: at(300) }
 const load = (page: Page) => page.getByRole('img', { name: /^Load by/ }).locator('.u-over')
 const shown = (page: Page) => page.locator('.window')
 
-/** Where a field has its crosshair, as a share of its width; null without one. */
+/** Position of a field's crosshair, as a share of its width; null without a crosshair. */
 async function cross(field: Locator, line: string): Promise<number | null> {
   const [box, own] = [(await field.boundingBox())!, await field.locator(line).boundingBox()]
   const share = own ? (own.x - box.x) / box.width : -1
@@ -50,7 +50,7 @@ test('the wheel moves the window with Shift, and zooms with Ctrl where the point
   await page.keyboard.up('Control')
   const time = (name: string) => Date.parse(new URL(page.url()).searchParams.get(name)!)
   await expect.poll(() => time('until') - time('since')).toBe(160_000)
-  // around the pointer, within a pixel
+  // Around the pointer, within a pixel.
   expect(Math.abs(time('since') - Date.parse(at(120)))).toBeLessThan(2_000)
   expect(await page.evaluate(() => scrollY)).toBe(0)
 })

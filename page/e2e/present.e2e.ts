@@ -1,4 +1,4 @@
-// Live says what is true now, and of what is over since when.
+// Live shows the present, and for ended things since when.
 
 import type { Page } from '@playwright/test'
 import { test } from './shop'
@@ -9,7 +9,7 @@ const story = (page: Page) => page.locator('.story')
 const panel = (page: Page) => page.getByRole('tabpanel')
 const clock = (time: number) => new Date(time).toISOString().slice(11, 19)
 
-/** Seconds that follow each other as they do on a server. */
+/** Ticks of consecutive seconds, as on a server. */
 async function seconds(tick: () => number, count: number): Promise<number[]> {
   const times: number[] = []
   for (let i = 0; i < count; i += 1) {

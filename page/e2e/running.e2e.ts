@@ -1,4 +1,4 @@
-// The table of sessions at one second, and the age of their work.
+// The table of sessions at one second, and the ages of their work.
 
 import type { Page } from '@playwright/test'
 import { test as live } from './shop'

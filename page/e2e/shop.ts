@@ -1,4 +1,4 @@
-// A history that goes on, and the page of it.
+// A growing history, and its page.
 
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -8,15 +8,15 @@ import { TOKEN, type Web, settled, start, test as base } from './web'
 
 export interface Shop {
   web: Web
-  /** Records the second that is over, with so many sessions at work. */
+  /** Records the last finished second, with `load` sessions at work. */
   tick: (load: number, head?: number) => number
-  /** The writer waits for space from the last tick on. */
+  /** The writer waits for space since the last tick. */
   pause: () => void
-  /** The server ends, and comes back on the same port. */
+  /** Stops the server, and starts it again on the same port. */
   away: (meanwhile: () => Promise<void>) => Promise<void>
 }
 
-/** The page follows it live, five minutes of it. */
+/** The page follows the history live, with a window of five minutes. */
 export const test = base.extend<{ shop: Shop }>({
   shop: async ({ page, context }, use) => {
     const directory = mkdtempSync(join(tmpdir(), 'tacho-page-live-'))

@@ -1,4 +1,4 @@
-// Figures as the page shows them, and what `tacho` says of the same history.
+// Figures as the page shows them, and the answers of `tacho` about the same history.
 
 import { type Locator } from '@playwright/test'
 import { execFileSync } from 'node:child_process'
@@ -8,7 +8,7 @@ import { expect } from './web'
 
 export type Row = Record<string, string | number | boolean | null>
 
-/** What a command line prints of the history of a server. */
+/** The output of a command line about the history of a server. */
 export function printed(line: string, server = 'shop'): string {
   const environment = { ...process.env, TZ: 'UTC', PATH: `${dirname(program('tacho'))}:${process.env.PATH}` }
   return execFileSync('bash', ['-c', `${line} --tape "$1"`, 'bash', `${process.env.TACHO_TAPES}/${server}`], {
@@ -18,7 +18,7 @@ export function printed(line: string, server = 'shop'): string {
   })
 }
 
-/** The rows of its answer. */
+/** The rows of the answer in JSON. */
 export const said = (line: string, server = 'shop') => JSON.parse(printed(`${line} --json`, server)) as Row[]
 
 export const UNITS: Record<string, number> = {
@@ -26,7 +26,7 @@ export const UNITS: Record<string, number> = {
   ...{ B: 1, kB: 1024, MB: 1024 ** 2, GB: 1024 ** 3, k: 1e3, M: 1e6, '%': 1, '/s': 1, '': 1 },
 }
 
-/** A figure as it is shown is a value, in seconds and bytes, rounded. */
+/** Checks that a shown figure is a value, in seconds or bytes, rounded. */
 export function same(shown: string | null, value: unknown, what: string) {
   const text = (shown ?? '').trim()
   if (value === null) return expect(text, what).toMatch(/^(–|)$/)
@@ -40,7 +40,7 @@ export function same(shown: string | null, value: unknown, what: string) {
   expect(Math.abs(number - own), `${what}: ${text} is ${own}`).toBeLessThanOrEqual(0.5000001 * 10 ** -decimals.length)
 }
 
-/** Opens the table behind a picture; its rows come a moment after the click. */
+/** Opens the table behind a picture. Its rows appear a moment after the click. */
 export const asTable = async (picture: Locator): Promise<void> => {
   await picture.getByText('As a table').click()
   await picture.getByRole('region', { name: /as a table$/ }).locator('tbody tr').first().waitFor()

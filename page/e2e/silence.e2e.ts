@@ -1,4 +1,4 @@
-// A source that says nothing looks like one that says nothing, and is heard when it is back.
+// A silent source is shown as silent, and heard when it is back.
 
 import type { Page } from '@playwright/test'
 import { type AddressInfo, type Socket, connect, createServer } from 'node:net'
@@ -26,7 +26,7 @@ test('a program that is stopped is an alarm after 15 s, whose age is counted up'
 test('a connection that hangs is made anew, and what was asked on it is asked again', async ({ page, shop }) => {
   const { host, hostname, port } = new URL(shop.web.address)
   const open = new Set<Socket>()
-  /** As a tunnel: what is open when it breaks is neither closed nor answered. */
+  /** A broken tunnel: open connections are neither closed nor answered. */
   const tunnel = createServer((near) => {
     const far = connect(Number(port), hostname)
     open.add(near.on('error', () => far.destroy()))

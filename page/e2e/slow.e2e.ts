@@ -1,4 +1,4 @@
-// A slow link: what the page shows lags behind, and is readable and moves all the same.
+// A slow link: the page lags behind, but stays readable and keeps moving.
 
 import type { Page } from '@playwright/test'
 import { test } from './shop'
@@ -8,16 +8,16 @@ import { expect } from './web'
 const LATENCY_MS = 1200
 const isAnswer = (url: URL) => url.pathname.includes('/api/v1/') && !url.pathname.endsWith('/live')
 
-/** Answers arrive later. */
+/** Delays answers. */
 async function slow(page: Page) {
   await page.route(isAnswer, async (route) => {
     await new Promise((resolve) => setTimeout(resolve, LATENCY_MS))
-    // A page that is closed takes no answer.
+    // A closed page takes no answer.
     await route.continue().catch(() => undefined)
   })
 }
 
-/** Seconds come, one after the other, until the function that it returns is called. */
+/** Adds a second per second, until the returned function is called. */
 function ticking(tick: () => void): () => void {
   const ticks = setInterval(tick, 1000)
   return () => clearInterval(ticks)

@@ -1,4 +1,4 @@
-// From the sentence above the load to who it was: what one clicks on at night.
+// From the sentence above the load to the culprit: the clicks of somebody on call at night.
 
 import { type Page } from '@playwright/test'
 import { cells } from './shown'

@@ -1,6 +1,6 @@
-// The page of servers that are asked through connections, with the extension and with
-// the SQL edition, beside that of the same history in files; a server of its own,
-// which tools/page-server.sh makes: of MAJOR where that is set (tools/in-pg.sh).
+// The page of servers behind connections, with the extension and with the SQL edition, beside the
+// same history in files. tools/page-server.sh makes a server of its own: of MAJOR, if that is set
+// (tools/in-pg.sh).
 
 import type { Page } from '@playwright/test'
 import { execFileSync, spawn } from 'node:child_process'
@@ -16,9 +16,9 @@ const TOOLS = join(process.cwd(), '../tools')
 
 interface Site {
   address: string
-  /** What pg_ctl is told. */
+  /** Runs pg_ctl with these arguments. */
   pg: (args: string) => Promise<void>
-  /** What the program prints of the server's own files. */
+  /** Output of the program about the server's own files. */
   tacho: (...args: string[]) => string
 }
 
@@ -72,15 +72,15 @@ const load = async (page: Page) => {
   return cells(region.getByRole('region', { name: 'Load as a table' }))
 }
 
-/** What each is compared with, and which window: of the edition what it was given, of
- *  the extension what the server has recorded of itself. */
+/** The files to compare with, and the window: for the edition the imported files, for the extension
+ *  the history that the server has recorded itself. */
 const recorded = () => ({ since: new Date(Date.now() - 40_000).toISOString(), until: new Date(Date.now() - 10_000).toISOString() })
 const SOURCES = { extension: { files: 'recorded', window: recorded }, edition: { files: 'files', window: () => ({}) } } as const
 
 for (const server of ['extension', 'edition'] as const) {
   const { files, window } = SOURCES[server]
   test(`${server}: the load is that of the files`, async ({ page, site }) => {
-    // So that there is a window to look at.
+    // So that the window has history.
     await expect.poll(() => JSON.parse(site.tacho('aas', '--since', '40s', '--until', '10s', '--json'))[0]?.coverage_pct, { timeout: 120_000 }).toBeGreaterThan(50)
     const shown = window()
     await open(page, files, shown)

@@ -1,27 +1,26 @@
-// Histories that the tests look at, made by `tacho import`. The same rows come
-// from the same call, so figures are the same in every run.
+// Histories for the tests, made by `tacho import`. The same call makes the same rows, so the
+// figures are the same in every run.
 
 import { execFileSync } from 'node:child_process'
 import { existsSync, mkdirSync, readFileSync, readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 
-/** The first tick of every history: files have a group for each hour, so there
- *  are two of five minutes each. */
+/** The first tick of every history. Files have a group for each hour, so there are two of five minutes each. */
 export const BEGIN = Date.parse('2026-03-01T10:55:00Z')
-/** Seconds of it: of the gap nothing was recorded, in the storm all wait. */
+/** Length in seconds. In the gap nothing was recorded; in the storm all sessions wait. */
 export const LENGTH = 600
 export const GAP = { since: 420, until: 480 }
 export const STORM = { since: 200, until: 320 }
-/** The process that keeps the others waiting. */
+/** PID of the session that the others wait for. */
 export const HEAD = 200
 
 export const at = (second: number) => new Date(BEGIN + second * 1000).toISOString().replace('.000Z', 'Z')
 
-/** A text as an attacker would choose it: markup, escapes, the direction of
- *  writing, zero bytes of other systems, and many of them. */
+/** A text of an attacker: markup, escape sequences, changes of the writing direction, zero bytes of
+ *  other systems, and many of them. */
 export const MARKUP = '<script>window.owned=1</script><img src=x onerror="window.owned=2">'
 export const HOSTILE = `${MARKUP}\u202eevil\u2066\x1b]0;owned\x07\x1b[31m'"\`&amp;{{7*7}}\${7*7}javascript:owned`
-/** A text and a name that are longer than anybody reads. */
+/** A text and a name longer than anyone reads. */
 export const LONG = `${MARKUP}${'€'.repeat(333_000)}`
 const NAME = '€'.repeat(2_000)
 
@@ -35,7 +34,7 @@ const csv = (rows: Record<string, Cell>[]) => {
   return [names.join(','), ...rows.map((row) => names.map((name) => cell(row[name] ?? '')).join(','))].join('\n') + '\n'
 }
 
-/** Names and texts of a history: usual ones, or hostile ones. */
+/** Names and texts of a history, usual or hostile. */
 interface Words {
   text: (text: string) => string
 }
@@ -48,7 +47,7 @@ const QUERIES = [
   'insert into event (kind, body) values ($1, $2)',
   'select * from customer where lower(email) = $1',
 ]
-/** What a deployment did, and the plans of the last query before and after it. */
+/** A deployment's statement, and the plans of the last query before and after it. */
 export const DEPLOYED = { second: 130, id: 5, text: 'drop index customer_email' }
 export const PLANS = ['41', '42'] as const
 const START = at(-3600)
@@ -59,7 +58,7 @@ interface Session {
   row: Record<string, Cell>
 }
 
-/** What was at work in a second. */
+/** The active sessions in a second. */
 function active(second: number, words: Words): Session[] {
   const storm = second >= STORM.since && second < STORM.until
   const found: Session[] = []
@@ -142,7 +141,7 @@ function statements(words: Words): Record<string, Cell>[] {
       const by = { time: at(second), elapsed_ms: 60_000, username: words.text('app'), database: words.text('shop'), toplevel: 1 }
       rows.push({ ...by, query_id: DEPLOYED.id, calls: 1, total_exec_time_ms: 12.5, n_sampled: 1, histogram_14: 1 })
     }
-    // The row without a statement says that they were counted at all.
+    // The row without a statement means that statements were counted.
     rows.push({ time: at(second), elapsed_ms: 60_000 })
   }
   return rows
@@ -176,8 +175,8 @@ const markers = (words: Words): Record<string, Cell>[] => [
   { time: at(GAP.until), kind: 'gap', since: at(GAP.since), until: at(GAP.until), detail: words.text('writer was slow') },
 ]
 
-/** Ticks that end at a moment, with as many sessions at work, after what a tape has. With a
- *  head they wait for that process, which is idle in a transaction. */
+/** Appends ticks that end at a moment, with `load` sessions at work. With `head` they wait for that
+ *  process, which is idle in a transaction. */
 export function record(directory: string, tape: string, until: number, ticks: number, load: number, head?: number) {
   const rows: Record<string, Cell>[] = []
   const waits: Record<string, Cell>[] = []
@@ -218,8 +217,8 @@ function made(directory: string, name: string, words: Words, rows = sessions(wor
   return tape
 }
 
-/** Flips a bit of the sessions of the samples of the second hour: a chunk as
- *  docs/format.md has it, of kind 3, table 22, column 2, group 2. */
+/** Flips a bit in the column with the sessions of the second hour's samples. By docs/format.md it
+ *  is a chunk of kind 3, table 22, column 2, group 2. */
 const CHUNK = Buffer.from([0xf1, 0x54, 0x43, 0x4b, 3])
 const COLUMN = Buffer.from([22, 2, 2])
 function damage(tape: string) {
@@ -232,7 +231,7 @@ function damage(tape: string) {
   }
 }
 
-/** All histories, by the names that the page shows. */
+/** All histories, by the names on the page. */
 export function tapes(directory: string): Record<string, string> {
   mkdirSync(directory, { recursive: true })
   const usual = sessions(USUAL)

@@ -1,4 +1,4 @@
-// Every view opens, and looks at nothing but its own server.
+// Every view opens, and asks no other server.
 
 import { TABS, expect, open, test } from './web'
 

@@ -1,5 +1,4 @@
-// A `tacho web`, and what tests share: who they are, where they look, and what
-// no page may do.
+// A `tacho web`, and the common parts of tests: the token, the window, and checks that hold for every page.
 
 import { type Page, test as base, expect } from '@playwright/test'
 import { type ChildProcess, spawn } from 'node:child_process'
@@ -8,7 +7,7 @@ import { LENGTH, at, program } from './tape'
 
 export { expect }
 
-/** The token of the file that setup.ts writes. */
+/** The token in the file that setup.ts writes. */
 export const TOKEN = 'of-all-tests-of-the-page'
 
 export interface Web {
@@ -17,7 +16,7 @@ export interface Web {
   stop: () => Promise<void>
 }
 
-/** Starts one, on a port that is free unless it is named, by a command. */
+/** Starts one by a command, on a free port unless `listen` names one. */
 export async function start(args: string[], listen = '127.0.0.1:0', command = [program('tacho-web')]): Promise<Web> {
   const child = spawn(command[0]!, [...command.slice(1), ...args, '--listen', listen], { stdio: ['ignore', 'pipe', 'inherit'] })
   const ended = new Promise<void>((resolve) => child.once('exit', () => resolve()))
@@ -30,11 +29,11 @@ export async function start(args: string[], listen = '127.0.0.1:0', command = [p
   return { address: line, process: child, stop }
 }
 
-/** Of a server of the tests: they listen on this host alone. */
+/** Addresses of the tests' servers, which listen on this host only. */
 const OWN = /^(http:\/\/127\.0\.0\.1:\d+\/|blob:)/
 
 interface Seen {
-  /** What the page asked of others, and what went wrong in it. */
+  /** Requests of the page to others, and errors in the page. */
   trouble: string[]
 }
 
@@ -70,12 +69,12 @@ export { TABS } from '../src/lib/view'
 /** The whole history. */
 export const WHOLE = { since: at(0), until: at(LENGTH) }
 
-/** The address of a view of a server: all of its history, unless it says else. */
+/** The address of a view of a server, with its whole history unless `more` says otherwise. */
 export function view(server: string, more: Record<string, string> = {}): string {
   return `?${new URLSearchParams({ server, ...WHOLE, ...more })}`.replaceAll('%3A', ':')
 }
 
-/** Everything that is asked for is there. */
+/** Waits until every answer is there. */
 export async function settled(page: Page) {
   await expect(page.locator('main .story')).toBeVisible()
   await expect(page.locator('.waiting, [aria-busy="true"]')).toHaveCount(0)

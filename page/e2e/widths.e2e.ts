@@ -1,4 +1,4 @@
-// From a telephone to a wall: nothing is wider than the window.
+// From a telephone to a wall display: nothing is wider than the window.
 
 import { TABS, expect, open, test } from './web'
 
