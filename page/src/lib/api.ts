@@ -1,5 +1,5 @@
-// The client of /api/v1: few questions at once, stale ones given up, answers of
-// windows that are over kept for a while.
+// The client of /api/v1. It asks few questions at once, gives up outdated ones, and keeps answers
+// about past windows for a while.
 
 import { textsOf } from './texts'
 
@@ -16,23 +16,23 @@ export interface Answer {
   columns: { name: string; type: string }[]
   rows: Row[]
   notices: Notice[]
-  /** Where texts are not told to their end, and how long they are. */
+  /** Texts that are not complete, and the length of the whole text in bytes. */
   shortened?: { row: number; column: string; bytes: number }[]
 }
-/** Sessions as a picture shows them: `lanes`. */
+/** Sessions for a picture: the answer of `lanes`. */
 export interface Picture {
   rows: (Row & { spans: [number, number, number, number][] })[]
-  /** What they do, by number. */
+  /** The doings of the sessions, by number. */
   doings: Row[]
-  /** Width of a column, 0 for spans as they are. */
+  /** Width of a column, ms; 0 if the spans are not merged. */
   step_ms: number
-  /** Lanes that there would be. */
+  /** Number of lanes without the limit. */
   sessions: number
 }
 export interface Server {
   name: string
   state: 'recorded' | 'empty' | 'missing' | 'refused' | 'unreachable'
-  /** Marks can be written into its history. */
+  /** The server accepts marks for its history. */
   marks: boolean
 }
 /** A question: a function and its arguments. */
@@ -41,7 +41,7 @@ export interface Asked {
   args: Record<string, string>
 }
 
-/** What went wrong, as the server says it; status 0 is no answer at all. */
+/** An error in the server's words; status 0 means that no answer came. */
 export class Problem extends Error {
   constructor(
     readonly status: number,
@@ -54,15 +54,16 @@ export class Problem extends Error {
   }
 }
 
-/** With the stream of a live window as many as browsers connect with, and fewer than the server answers at once. */
+/** With the stream of a live window this is the browsers' limit of connections, and less than the
+ *  server answers at once. */
 const AT_ONCE = 5
-/** The longest that questions wait until the first ones are drawn. */
+/** Longest wait of questions for the first ones to be drawn. */
 const DRAWN_MS = 500
 const KEPT = 60
 const PATIENCE_MS = 200
 const TRIES = 8
 
-/** The address of a question, relative to that of the page, with all of each text. */
+/** The address of a question, relative to the page, with whole texts. */
 export function address({ function: name, args }: Asked): string {
   const query = new URLSearchParams(Object.entries(args).filter(([, value]) => value !== ''))
   return `api/v1/${name}?${query}`
@@ -74,9 +75,9 @@ class Api {
   #running = 0
   #waiting: (() => void)[] = []
   #kept = new Map<string, Answer>()
-  /** How far the clock of the server is ahead. */
+  /** Time in ms by which the server's clock is ahead. */
   #ahead = 0
-  /** How many of the questions that the page begins with were asked. */
+  /** Number of first questions asked so far. */
   #begun = 0
   #drawn: Promise<void>
   #draw!: () => void
@@ -85,7 +86,7 @@ class Api {
     this.#drawn = new Promise((resolve) => (this.#draw = resolve))
   }
 
-  /** The time on the clock of the server. */
+  /** Time on the server's clock. */
   now(): number {
     return Date.now() + this.#ahead
   }
@@ -104,7 +105,7 @@ class Api {
     if (!response.ok) throw await problem(response)
   }
 
-  /** Asks for as much of each text as panels show, or for all of it. */
+  /** Asks with texts as long as panels show, or with whole texts. */
   async ask(asked: Asked, signal: AbortSignal, { whole = false, seen = () => true }: { whole?: boolean; seen?: () => boolean } = {}): Promise<Answer> {
     const url = whole ? address(asked) : shownAddress(asked)
     const kept = this.#kept.get(url)
@@ -118,14 +119,14 @@ class Api {
       return answer
     } finally {
       this.#running -= 1
-      // everybody who waits looks again whether it is its turn
+      // Every waiting question checks again whether it is its turn.
       for (const look of this.#waiting.splice(0)) look()
       if (this.#running === 0) requestAnimationFrame(() => setTimeout(this.#draw))
     }
   }
 
-  /** The first questions are those of the story and the load. What comes after
-   *  them waits until these are on the screen: drawing needs the cores, too. */
+  /** The first questions are those of the story and the load. Later ones wait until these are on
+   *  the screen, because drawing needs the cores as well. */
   async #beginning() {
     if (this.#begun === AT_ONCE) return this.#drawn
     if (this.#begun === 0) setTimeout(this.#draw, DRAWN_MS)
@@ -136,7 +137,7 @@ class Api {
     return this.#kept.get(shownAddress(asked))
   }
 
-  /** Few questions run at once, and nothing beside one whose answer is not seen. */
+  /** Few questions run at once. A question whose answer is not visible runs alone. */
   async #turn(signal: AbortSignal, seen: () => boolean) {
     while (this.#running >= AT_ONCE || (this.#running > 0 && !seen())) {
       await new Promise<void>((resolve) => this.#waiting.push(resolve))
@@ -162,7 +163,7 @@ class Api {
       throw gone()
     }
     const date = Date.parse(response.headers.get('Date') ?? '')
-    // The header counts whole seconds: half of one is the mean error.
+    // The header has whole seconds, so the mean error is half a second.
     const ahead = date + 500 - Date.now()
     if (!Number.isNaN(ahead)) this.#ahead = Math.abs(ahead) > 1500 ? ahead : 0
     if (response.status === 429 && tries > 1) {

@@ -1,9 +1,9 @@
-// Arguments that all questions of a view share.
+// Arguments shared by all questions of a view.
 
 import { type Span, rfc3339, zoneName } from './time'
 import type { View } from './view'
 
-/** Server and window, in the zone of the page. */
+/** Server and window, in the page's time zone. */
 export function windowArgs(view: View, window: Span): Record<string, string> {
   const zone = zoneName(view.zone)
   return {
@@ -14,7 +14,7 @@ export function windowArgs(view: View, window: Span): Record<string, string> {
   }
 }
 
-/** And the filters. */
+/** Server, window and filters. */
 export function filteredArgs(view: View, window: Span): Record<string, string> {
   const filters = Object.entries(view.filters).filter(([, text]) => text !== undefined)
   return { ...windowArgs(view, window), ...(Object.fromEntries(filters) as Record<string, string>) }

@@ -1,4 +1,4 @@
-// Statements that change how others run, such as those of a deployment.
+// Statements that change how others run, such as in a deployment.
 
 import type { Row } from './api'
 
@@ -6,7 +6,7 @@ const CHANGES = /^(?:\s|--[^\n]*\n|\/\*[^]*?\*\/)*(create|alter|drop|reindex|clu
 
 export const changes = (text: unknown): boolean => typeof text === 'string' && CHANGES.test(text)
 
-/** Their ids, as a filter. */
+/** Ids of such statements, as a filter. */
 export function changing(rows: Row[]): string {
   return [...new Set(rows.filter((row) => changes(row.query_text)).map((row) => String(row.query_id)))].join(',')
 }

@@ -1,5 +1,5 @@
-// Colours that lie on each other are told apart, by colour or by pattern, with
-// full sight and with each kind of colour blindness.
+// Neighbouring colours can be distinguished, by colour or by pattern, with full sight and with each
+// kind of colour blindness.
 
 import { readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
@@ -33,7 +33,7 @@ function seen(hex: string, sight: number[][]): Rgb {
 }
 const distance = (a: Rgb, b: Rgb) => Math.hypot(...a.map((value, i) => value - b[i]!))
 
-/** Custom properties of app.css: those of the light theme stand first. */
+/** Custom properties of app.css; the light theme comes first. */
 function colours(theme: 'light' | 'dark'): Record<string, string> {
   const css = readFileSync(new URL('../app.css', import.meta.url), 'utf8')
   const [light, dark] = css.split('prefers-color-scheme: dark')

@@ -1,7 +1,7 @@
-// Colours by name, never by rank: a key has the same one in every panel, window
-// and theme. Keys are told apart by a pattern, too.
+// Colours depend on names, never on ranks: a key has the same colour in every panel, window and
+// theme. Patterns distinguish keys as well.
 
-/** A colour is a custom property of app.css, which knows the themes. */
+/** A colour is a custom property of app.css, which has a value for each theme. */
 export interface Paint {
   /** Name of the custom property. */
   colour: string
@@ -34,7 +34,7 @@ function hash(text: string): number {
   return (value ^ (value >>> 15)) >>> 0
 }
 
-/** The colour of a key. A wait event has that of its class. */
+/** The colour of a key. A wait event has the colour of its class. */
 export function paint(dimension: string, key: string | null): Paint {
   if (key === null || key === '(other)') return OTHER
   if (dimension === 'wait_event_type') return CLASSES[key] ?? OTHER
@@ -48,10 +48,10 @@ export function paint(dimension: string, key: string | null): Paint {
   return { colour: `--hue-${value % HUES}`, pattern }
 }
 
-/** The order in which classes lie on each other, the ground first. */
+/** The order of stacking, bottom first. */
 export const CLASSES_IN_ORDER = ['CPU', 'IO', 'LWLock', 'Lock', 'BufferPin', 'Buffer', 'IPC', 'Client', 'Timeout', 'Extension']
 
-/** Sorts keys: classes as people know them, all else as the answer has them; (other) is last. */
+/** Sorts keys: wait classes in the usual order, other keys as in the answer; (other) is last. */
 export function inOrder(dimension: string, keys: string[]): string[] {
   const rank = (key: string) => {
     if (key === '(other)') return 1000

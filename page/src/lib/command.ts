@@ -1,4 +1,4 @@
-// The question of a panel, as a command line, as SQL, and as an address.
+// The question of a panel as a command line, as SQL, and as an address.
 
 import { type Asked, address } from './api'
 
@@ -6,7 +6,7 @@ const shellWord = (text: string) =>
   /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`
 const sqlText = (text: string) => `'${text.replaceAll("'", "''")}'`
 
-/** These are the first, unnamed argument of their command. */
+/** Arguments that stand first in their command, without a name. */
 const FIRST = ['dimension']
 
 export function commandLine({ function: name, args }: Asked): string {

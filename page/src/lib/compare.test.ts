@@ -71,7 +71,7 @@ test('a step has the load of the earlier step that covers its middle', () => {
     ...{ bucket_start: new Date(span.since + minute * MINUTES).toISOString(), avg_aas: load },
     ...{ ticks_observed: load === null ? 0 : 60, coverage_pct: load === null ? 0 : 100 },
   })
-  // the earlier window begins within a step, 10.5 minutes before
+  // The earlier window begins within a step, 10.5 minutes before.
   const before = series([row(-11, 1), row(-10, 2), row(-9, null)], null, { since: span.since - 10.5 * MINUTES, until: span.since }, MINUTES)
   const times = [0, 1, 2, 3].map((minute) => span.since + minute * MINUTES)
   expect(valuesBefore(times, before, 10.5 * MINUTES)).toEqual([2, null, null])

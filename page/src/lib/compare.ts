@@ -1,4 +1,4 @@
-// The window that another one is compared with.
+// The earlier window of a comparison.
 
 import type { Asked, Row } from './api'
 import { filteredArgs } from './args'
@@ -10,30 +10,30 @@ import type { Dimension, View } from './view'
 export const COMPARED = ['previous', 'day', 'week'] as const
 export type Compared = (typeof COMPARED)[number]
 
-/** How people call it. */
+/** Names for people. */
 export const EARLIER: Record<Compared, string> = {
   previous: 'previous window',
   day: 'the day before',
   week: 'a week before',
 }
 
-/** How much earlier it is. */
+/** How much earlier it is, in ms. */
 export function shiftOf({ since, until }: Span, compared: Compared): number {
   return { previous: until - since, day: DAY, week: 7 * DAY }[compared]
 }
 
-/** As long, and earlier. */
+/** A window of the same length, and earlier. */
 export function earlier(span: Span, compared: Compared): Span {
   const shift = shiftOf(span, compared)
   return { since: span.since - shift, until: span.until - shift }
 }
 
-/** The view of the earlier window, or null when nothing is compared. */
+/** The earlier window of a view; null without a comparison. */
 export function earlierOf(view: View, window: Span | null): Span | null {
   return window && view.compare && earlier(window, view.compare)
 }
 
-/** Asks what keys of a dimension were before, and are. Null where none is known. */
+/** Asks for the load of keys of a dimension in both windows. Null without keys. */
 export function comparison(view: View, window: Span | null, dimension: Dimension, keys: string[]): Asked | null {
   const before = earlierOf(view, window)
   if (!window || !before || keys.length === 0) return null
@@ -45,13 +45,12 @@ export function comparison(view: View, window: Span | null, dimension: Dimension
   }
 }
 
-/** What questions of two windows may differ in; the keys of a dimension, too. */
+/** Arguments in which questions about two windows may differ, besides the dimension's own. */
 const OWN = ['since', 'until', 'since_1', 'until_1', 'since_2', 'until_2', 'dimension', 'by', 'n', 'bucket']
-/** Share of a live window by which it has gone on between two answers. */
+/** Share of a live window by which it may move between two answers. */
 const LAG = 0.1
 
-/** An answer is of the earlier window of what is on the screen, of the same server
- *  and with the same filters. */
+/** Whether an answer is about the earlier window of the one on the screen, with the same server and filters. */
 export function isEarlier({ args }: Asked, now: Asked | null, { compare, live }: View): boolean {
   if (!now || !compare) return false
   const window = { since: Date.parse(now.args.since!), until: Date.parse(now.args.until!) }
@@ -62,20 +61,20 @@ export function isEarlier({ args }: Asked, now: Asked | null, { compare, live }:
   return apart <= (live === null ? 0 : LAG * (window.until - window.since)) && others.every((name) => args[name] === now.args[name])
 }
 
-/** Load before, by key. */
+/** Earlier load, by key. */
 export function loadsBefore(rows: Row[]): Map<string, number> {
   const known = rows.filter((row) => row.avg_aas_1 !== null)
   return new Map(known.map((row) => [(row.key as string | null) ?? '(null)', Number(row.avg_aas_1)]))
 }
 
-/** Why the two cannot be compared without care, in the words of the page. */
+/** Why the two windows cannot simply be compared, in the page's words. */
 export function noteOf(rows: Row[], compared: Compared | null): string | null {
   const note = rows[0]?.note
   if (typeof note !== 'string' || !compared) return null
   return note.replace('window 1', EARLIER[compared]).replace('window 2', 'this window')
 }
 
-/** The values of an earlier series at the middle of steps: null where it has none. */
+/** Values of an earlier series at the middle of steps; null where it has none. */
 export function valuesBefore(times: number[], before: Series, shift: number): (number | null)[] {
   return times.slice(0, -1).map((time, i) => {
     const found = bucketAt(before.times, (time + times[i + 1]!) / 2 - shift)
@@ -83,14 +82,14 @@ export function valuesBefore(times: number[], before: Series, shift: number): (n
   })
 }
 
-/** +1.20, −0.35 or 0.00: load that there is more than before. */
+/** +1.20, −0.35 or 0.00: the difference to the earlier load. */
 export function difference(now: number, before: number): string {
   const text = Math.abs(now - before).toLocaleString('en-US', { minimumFractionDigits: 2, maximumFractionDigits: 2 })
   if (Number(text.replaceAll(',', '')) === 0) return text
   return (now > before ? '+' : '−') + text
 }
 
-/** × 3.6, or why there is no such number. */
+/** × 3.6, or why there is no such factor. */
 export function factor(now: number, before: number): string {
   if (now === before) return 'same'
   if (before === 0) return 'new'

@@ -1,9 +1,9 @@
-// An answer as comma-separated values (RFC 4180); null is empty.
+// An answer as comma-separated values (RFC 4180); null becomes empty.
 
 import type { Answer, Value } from './api'
 
-/** What a spreadsheet would take for a formula. Names are input of others; a
- *  number, such as a query id, is none. */
+/** Texts that a spreadsheet would take for a formula. Names come from others. A number, such as a
+ *  query id, is not a formula. */
 const FORMULA = /^(?!-?\d+$)[=+\-@\t\r]/
 
 function cell(value: Value | undefined): string {

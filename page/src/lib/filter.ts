@@ -1,14 +1,14 @@
-// Filters as text: "a,b" is a or b, "!a,!b" is neither; the readers say more.
+// Filters as text: "a,b" means a or b, "!a,!b" means neither. The readers describe the full syntax.
 
 export interface Filter {
   values: string[]
-  /** The values are those left out. */
+  /** The values are excluded. */
   not: boolean
 }
 
 const needsQuotes = (value: string) => /[",]/.test(value) || /^[!(]/.test(value) || value === ''
 
-/** A value as a filter writes it. (null) and its like stand for themselves. */
+/** A value in the syntax of a filter. A literal, such as (null), keeps its special meaning. */
 function written(value: string, literal: boolean): string {
   return !literal && needsQuotes(value) ? `"${value.replaceAll('"', '""')}"` : value
 }
@@ -32,7 +32,7 @@ export function filterText({ values, not }: Filter): string {
   return values.map((value) => (not ? '!' : '') + written(value, value === NULL)).join(',')
 }
 
-/** The filter with a value more; of the other sense, it begins anew. */
+/** Adds a value to the filter. A filter of the opposite sense is replaced. */
 export function withValue(text: string | undefined, value: string, not: boolean): string {
   const before = text ? parseFilter(text) : { values: [], not }
   const kept = before.not === not && not ? before.values.filter((v) => v !== value) : []

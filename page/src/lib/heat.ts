@@ -1,5 +1,5 @@
-// Rows of `latency_history` as a map: steps of time, classes of times that
-// executions took, and how many there are of each.
+// Rows of `latency_history` as a map: steps of time, classes of execution times, and the number of
+// executions in each.
 
 import type { Row } from './api'
 import { ms } from './units'
@@ -7,22 +7,22 @@ import { ms } from './units'
 export interface Heat {
   /** Begins of steps, and the end of the last. */
   times: number[]
-  /** Classes that executions fell into and those between, the shortest first, in ms. */
+  /** Classes with executions and all classes between them, shortest first, in ms. */
   classes: { from: number; to: number | null }[]
-  /** Executions by class and step; null where nothing was recorded. */
+  /** Number of executions by class and step; null where nothing was recorded. */
   calls: (number | null)[][]
-  /** The largest of them. */
+  /** The largest number. */
   most: number
-  /** Executions whose time was not counted. */
+  /** Number of executions whose time was not counted. */
   untimed: number
 }
 
-/** Custom properties of app.css, few executions first. */
+/** Custom properties of app.css, for few executions first. */
 export const LEVELS = ['--heat-1', '--heat-2', '--heat-3', '--heat-4', '--heat-5'] as const
-/** Each level has so many times the executions of the one before. */
+/** Each level has up to three times the executions of the previous one. */
 const STEP = 3
 
-/** The number of a class: 2^n µs to twice as much, 0 begins at 0. */
+/** The number of a class: 2^n µs to twice as much; class 0 begins at 0. */
 const classOf = (from: number) => (from === 0 ? 0 : Math.round(Math.log2(from * 1000)))
 const bound = (n: number) => (n === 0 ? 0 : 2 ** n / 1000)
 
@@ -59,12 +59,12 @@ export function heat(rows: Row[]): Heat {
   }
 }
 
-/** Most executions of each level; a level may have none. */
+/** Upper bounds of the levels; a level may be empty. */
 export function bounds(most: number): number[] {
   return LEVELS.map((_, level) => Math.floor(most / STEP ** (LEVELS.length - 1 - level)))
 }
 
-/** The level of so many executions, -1 for none. */
+/** The level of a number of executions; -1 for none. */
 export function levelOf(calls: number, most: number): number {
   return calls > 0 ? bounds(most).findIndex((bound) => calls <= bound) : -1
 }

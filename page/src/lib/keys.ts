@@ -1,4 +1,4 @@
-// What keys do. In a field they write.
+// Effects of keys. In an input field they write.
 
 import { api } from './api'
 import { COMPARED } from './compare'
@@ -13,10 +13,10 @@ export interface Doors {
   mark: () => void
 }
 
-/** Share of the window that arrows move or widen it by. */
+/** Share of the window by which arrows move or widen it. */
 const STEP = 0.25
 
-/** The begin stays where the end would be in the future. */
+/** Widens at the end; the begin stays even if the end would be in the future. */
 const widenedLater = (span: Span) => ({ ...span, until: Math.min(widened(span, STEP, 'end').until, Math.max(span.until, api.now())) })
 
 const isField = (target: EventTarget | null) =>
@@ -42,7 +42,7 @@ export function press(event: KeyboardEvent, doors: Doors) {
     does['+'] = does['='] = () => place.show(scaled(span, 0.5))
     does['-'] = () => place.show(scaled(span, 2))
   }
-  // On a button, the space bar presses it.
+  // On a button the space bar presses it.
   if (!(event.target instanceof HTMLButtonElement)) does[' '] = does.l!
   TABS.forEach((tab, i) => (does[String(i + 1)] = () => place.go({ tab })))
   const found = does[event.key]

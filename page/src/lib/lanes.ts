@@ -1,14 +1,14 @@
-// Sessions as lanes: one for each, what it did as spans.
+// Sessions as lanes, one each, with pieces of time.
 
 import type { Asked, Picture, Row } from './api'
 import type { Span } from './time'
 
 export interface Piece extends Span {
-  /** Wait class, CPU, or what else it was: idle in transaction. */
+  /** Wait class, CPU, or idle in transaction. */
   kind: string
-  /** Share of it at work or waiting. */
+  /** Share of the piece at work or waiting. */
   share: number
-  /** What it did, most of it. */
+  /** The session's main activity in it. */
   doing: Row
 }
 export interface Lane {
@@ -16,17 +16,17 @@ export interface Lane {
   pid: number
   who: string
   pieces: Piece[]
-  /** How long others waited for it, in ms, each for itself; 0 when it waited, too. */
+  /** Sum of the times that others waited for it, in ms; 0 if it waited itself. */
   held: number
 }
 
-/** What a session is drawn as. */
+/** The kind of a doing, which decides its colour. */
 export function kindOf(doing: Row): string {
   if ((doing.state as string | null)?.startsWith('idle in transaction')) return 'idle in transaction'
   return (doing.wait_event_type as string | null) ?? 'CPU'
 }
 
-/** Lanes of a window that begins then, in the order of the answer. */
+/** Lanes of a window that begins at `begin`, in the order of the answer. */
 export function lanes({ rows, doings }: Picture, begin: number): Lane[] {
   const kinds = doings.map(kindOf)
   return rows.map((row) => ({
@@ -49,12 +49,12 @@ function whoOf(row: Row): string {
   return application || (row.username as string | null) || String(row.backend_type ?? '')
 }
 
-/** What a session did at a moment. */
+/** The piece of a lane at a moment. */
 export function pieceAt(lane: Lane, time: number): Piece | null {
   return lane.pieces.find((piece) => piece.since <= time && time < piece.until) ?? null
 }
 
-/** The question of the figures behind lanes, which can be asked elsewhere too. */
+/** The question for the figures behind the lanes, which the command line knows as well. */
 export function figures(asked: Asked): Asked {
   const { width: _, ...args } = asked.args
   return { function: 'sessions', args: { ...args, n: String(2 * Number(args.n)) } }

@@ -1,12 +1,11 @@
-// What is recorded at this moment, as the server tells it. A connection that
-// breaks is made again and goes on behind the last tick.
+// Live events of the server. A broken connection is opened again, and continues after the last tick.
 
 import { api } from './api'
 import { place } from './place.svelte'
 import { servers } from './servers.svelte'
 import { type Zone, MINUTE, SECOND, clock, duration } from './time'
 
-/** A second of a history. */
+/** The newest second of a history. */
 export interface Tick {
   end: number
   load: number
@@ -19,26 +18,26 @@ interface Health {
   hint?: string
 }
 
-/** A stream that says nothing for this time is silent: health comes every ten seconds. */
+/** A stream without an event for this time is silent: health comes every ten seconds. */
 export const SILENCE = 15 * SECOND
-/** Between two streams after that: the browser may use another connection that hangs. */
+/** Time for a new stream after that: the browser may use another connection that hangs. */
 const HANGS = 5 * SECOND
 const UNKNOWN = 5 * SECOND
-/** Until a server that refused is asked again; one that is gone, the browser asks. */
+/** Pause before a server that refused is asked again. If the server is gone, the browser repeats by itself. */
 const AGAIN = 2 * SECOND
 
 class Live {
   tick: Tick | null = $state.raw(null)
   health: Health | null = $state.raw(null)
-  /** Time between the last two ticks. Before the second one it is a guess on the long side. */
+  /** Time between the last two ticks. Before the second tick it is a long estimate. */
   step = $state(UNKNOWN)
-  /** Nobody tells anything at this moment. */
+  /** The connection is broken at this moment. */
   lost = $state(false)
-  /** When something was heard last, and the time now: both move while a server is followed. */
+  /** Time of the last event, and the current time; both are updated while a server is followed. */
   #heard = $state(0)
   #now = $state(0)
-  /** The newest that came, which is shown once no more of the same moment is told: after a
-   *  while away, ten minutes come at once. */
+  /** The newest tick. It is shown after all events that arrived together: after an absence, ten
+   *  minutes arrive at once. */
   #newest: Tick | null = null
   #soon: ReturnType<typeof setTimeout> | undefined
 
@@ -46,7 +45,7 @@ class Live {
     document.addEventListener('visibilitychange', () => this.#move())
   }
 
-  /** Listens to a server until the function that it returns is called. */
+  /** Follows a server until the returned function is called. */
   follow(server: string): () => void {
     let source: EventSource
     let again: ReturnType<typeof setTimeout> | undefined
@@ -97,19 +96,19 @@ class Live {
     if (opened - before >= SILENCE) place.askAgain()
   }
 
-  /** The end of what is recorded of a live window. */
+  /** End of the recorded part of a live window. */
   recordedBy(until: number): number {
     const newest = servers.history?.newest
     return Math.min(until, this.tick?.end ?? (newest === undefined ? until : newest + SECOND))
   }
 
-  /** For how long nothing has been heard, null where that is no silence. */
+  /** Time without any event; null if that is not long. */
   get silent(): number | null {
     const silent = this.#now - this.#heard
     return silent < SILENCE ? null : Math.floor(silent / SECOND) * SECOND
   }
 
-  /** Why what is shown is not the present. */
+  /** Why the page does not show the present. */
   trouble(zone: Zone): string | null {
     const { health, lost, silent } = this
     const age = silent === null ? '' : ` for ${duration(silent)}`
@@ -121,7 +120,7 @@ class Live {
     return [health.message ?? 'The history cannot be read.', health.hint].filter(Boolean).join('. ')
   }
 
-  /** Health is told now and then; the age of the last tick goes on between. */
+  /** Health comes now and then; in between, the age of the last tick is counted on. */
   #lateness(): string {
     const age = this.health?.last_tick_age_s ?? null
     return age === null ? '' : ` for ${duration(age * SECOND + Math.max(0, Math.floor((this.#now - this.#heard) / SECOND) * SECOND))}`
@@ -140,11 +139,11 @@ class Live {
 
   #told(health: Health) {
     this.health = health
-    // Without ticks time goes on all the same, and is a gap.
+    // Without ticks the window moves with the clock, and shows a gap.
     if (health.state !== 'recording') this.#move(api.now())
   }
 
-  /** The window ends with the newest tick; nobody looks at one that is hidden. */
+  /** The window ends with the newest tick. A hidden page does not move. */
   #move(to = this.tick?.end) {
     if (document.hidden || to === undefined) return
     if (this.tick) servers.recorded(this.tick.end)

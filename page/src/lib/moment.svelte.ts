@@ -1,4 +1,4 @@
-// The moment that a view shows: under the pointer, else chosen by a click.
+// The moment that a view shows: under the pointer, otherwise chosen by a click.
 
 import { place } from './place.svelte'
 import { pointer } from './pointer.svelte'
@@ -6,10 +6,10 @@ import { pointer } from './pointer.svelte'
 const REST_MS = 100
 
 export class Moment {
-  /** Where the pointer rests in a picture; null beyond the window. */
+  /** The moment at which the pointer rests in a picture; null without one. */
   #pointed: number | null = $state(null)
 
-  /** Call it where components begin. */
+  /** Must be called at the begin of a component. */
   constructor() {
     $effect(() => {
       const time = pointer.time
@@ -18,7 +18,7 @@ export class Moment {
     })
   }
 
-  /** In the window; null where neither is. */
+  /** The moment if it is inside the window; null without one. */
   get chosen(): number | null {
     const span = place.window
     const found = [this.#pointed, place.view.at].find((time) => time !== null && span !== null && time >= span.since && time < span.until)

@@ -1,11 +1,11 @@
-// The moment under the pointer, which all pictures of a window show.
+// The moment under the pointer, shown by all pictures of a window.
 
 class Pointer {
   time: number | null = $state(null)
-  /** The same where the picture is no chart: charts tell each other. */
+  /** The moment if the picture is not a chart: charts tell each other. */
   outside: number | null = $state(null)
 
-  /** It is there, in a picture that is no chart, or nowhere any more. */
+  /** Sets the moment in a picture that is not a chart; null if the pointer has left. */
   rest(time: number | null) {
     this.time = this.outside = time
   }

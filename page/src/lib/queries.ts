@@ -1,5 +1,4 @@
-// Rows of `top` by query and wait class, and of `statements_history`, as one
-// row for each query.
+// Joins rows of `top` by query and wait class, and rows of `statements_history`, to one row per query.
 
 import type { Row } from './api'
 import type { Part } from '../parts/Bar.svelte'
@@ -7,7 +6,7 @@ import type { Part } from '../parts/Bar.svelte'
 export interface Cost {
   callsPerSecond: number
   meanMs: number | null
-  /** The largest of its users and databases. */
+  /** The largest p95 among its users and databases. */
   p95Ms: number | null
   errors: number
 }
@@ -22,7 +21,7 @@ export interface Query {
 
 const number = (value: unknown) => (typeof value === 'number' ? value : 0)
 
-/** Adds up rows of one query: of several users, databases, nested or not. */
+/** Adds up the rows of a query: of several users, databases, nested or not. */
 export function costs(rows: Row[]): Map<string, Cost> {
   const sums = new Map<string, { calls: number; time: number; rate: number; p95: number | null; errors: number }>()
   for (const row of rows) {
@@ -44,7 +43,7 @@ export function costs(rows: Row[]): Map<string, Cost> {
   return new Map([...sums].map(([id, sum]) => [id, cost(sum)]))
 }
 
-/** One row a query, in the order of the answer. */
+/** One row per query, in the order of the answer. */
 export function queries(rows: Row[], statements: Row[]): Query[] {
   const cost = costs(statements)
   const found = new Map<string, Query>()
@@ -55,7 +54,7 @@ export function queries(rows: Row[], statements: Row[]): Query[] {
     const query = found.get(id) ?? { id, text, load: 0, pct: 0, parts: [], cost: cost.get(id) ?? null }
     query.load += number(row.avg_aas)
     query.pct += number(row.pct)
-    // Without "by" there is one row a query, of all that it did.
+    // Without "by" each query has one row for all its activity.
     const part = row.by_key === undefined ? 'all waits' : ((row.by_key as string | null) ?? '(null)')
     query.parts.push({ key: part, value: number(row.avg_aas) })
     found.set(id, query)

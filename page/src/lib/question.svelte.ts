@@ -1,18 +1,18 @@
-// A question that follows what it depends on. One runs at a time. When it is finished,
-// the newest one follows. An answer stays on the screen until the next one is there.
+// A question that follows its arguments. One runs at a time. When it is finished, the newest one
+// follows. An answer stays on the screen until the next one is there.
 
 import { untrack } from 'svelte'
 import { type Answer, type Asked, Problem, address, api } from './api'
 import { place } from './place.svelte'
 import { SECOND } from './time'
 
-/** An answer to another question than the newest is dimmed after this time. */
+/** An answer to an outdated question is dimmed after this time. */
 const PATIENCE = SECOND
-/** A live answer that is only some ticks old is dimmed later: it is not wrong. */
+/** An answer of a live window is only some ticks old and not wrong, so it is dimmed later. */
 const LIVE_PATIENCE = 5 * SECOND
 
-/** Questions with one picture. The next ones begin when all of them are finished: their
- *  answers are of one window, although each takes its own time. */
+/** Questions of one picture. The next ones begin when all of them are finished: their answers are
+ *  about one window, although each takes its own time. */
 export class Together {
   #running = 0
   #waiting: (() => void)[] = []
@@ -21,7 +21,7 @@ export class Together {
     this.#running += 1
   }
 
-  /** One is answered; resolves when all are. */
+  /** One question is answered; resolves when all are. */
   async end(): Promise<void> {
     this.#running -= 1
     if (this.#running > 0) return new Promise((resolve) => this.#waiting.push(resolve))
@@ -30,9 +30,9 @@ export class Together {
 }
 
 interface Options {
-  /** An answer that no longer fits the rest of the screen is hidden until the next one. */
+  /** Whether an answer fits the rest of the screen. Otherwise it is hidden until the next one. */
   fits?: (answered: Asked) => boolean
-  /** A question whose panel is not seen waits until no other runs. */
+  /** Whether the panel is visible. If not, the question waits until no other one runs. */
   seen?: () => boolean
   together?: Together
 }
@@ -42,13 +42,13 @@ export class Question {
   #answered: Asked | null = $state.raw(null)
   problem: Problem | null = $state.raw(null)
   loading = $state(false)
-  /** The answer on the screen has been waiting for the next one for long. */
+  /** The answer on the screen is outdated, and the next one takes long. */
   stale = $state(false)
   #again = $state(0)
   #fits: (answered: Asked) => boolean
   #seen: () => boolean
   #together: Together
-  /** The address of the question that runs, and the one to ask after it. */
+  /** The address of the running question, and the next question. */
   #runs: string | null = null
   #next: Asked | null = null
   #stop: AbortController | null = null
@@ -57,7 +57,7 @@ export class Question {
   #answeredAbout = ''
   #dims: ReturnType<typeof setTimeout> | undefined
 
-  /** Null asks nothing. Call it where components begin. */
+  /** Null asks nothing. Must be called at the begin of a component. */
   constructor(asked: () => Asked | null, { fits = () => true, seen = () => true, together = new Together() }: Options = {}) {
     this.#fits = fits
     this.#seen = seen
@@ -66,14 +66,14 @@ export class Question {
     const url = $derived(now ? address(now) : null)
     $effect(() => {
       void [this.#again, place.turn]
-      // The text, not the object, says whether it is another question.
+      // Questions are compared by their addresses, not as objects.
       const question = url === null ? null : untrack(() => now)
       untrack(() => this.#want(question))
     })
     $effect(() => () => this.#end())
   }
 
-  /** What the answer on the screen is of. */
+  /** The question of the answer on the screen. */
   get answered(): Asked | null {
     const answered = this.#answered
     return answered && this.#fits(answered) ? answered : null
@@ -85,7 +85,7 @@ export class Question {
 
   retry = () => (this.#again += 1)
 
-  /** Only a page about something else gives up the question that runs. */
+  /** Gives up the running question only if the subject of the page has changed. */
   #want(asked: Asked | null) {
     if (!asked) return this.#clear()
     if (this.#stop && this.#about === place.about && !api.kept(asked)) {

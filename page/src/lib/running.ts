@@ -13,7 +13,7 @@ export interface Running {
   runs: number | null
   /** Age of the transaction in ms. */
   transaction: number | null
-  /** Wait, and the state where it is not active. */
+  /** The wait, and the state if it is not active. */
   wait: string
   blockedBy: string | null
 }
@@ -26,7 +26,7 @@ function wait(row: Row): string {
   return row.state === 'active' || row.state == null ? event : [row.state, event].filter(Boolean).join(', ')
 }
 
-/** The sessions of the newest tick, whoever is at it longest first. */
+/** The sessions of the newest tick, longest at work first. */
 export function running(rows: Row[]): { time: number; sessions: Running[] } | null {
   const newest = rows[0]?.sample_time
   if (typeof newest !== 'string') return null

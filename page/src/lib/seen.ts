@@ -1,12 +1,12 @@
-// Whether something is on the screen: what nobody sees yet can wait.
+// Whether an element is on the screen: answers that are not visible can wait.
 
 export class Seen {
   #is = true
 
-  /** Until it is known, it is. */
+  /** True until it is known. */
   now = () => this.#is
 
-  /** Watches an element for as long as it is there. */
+  /** Watches an element as long as it exists. */
   watch = (element: Element) => {
     const observer = new IntersectionObserver((entries) => (this.#is = entries.at(-1)!.isIntersecting))
     observer.observe(element)

@@ -1,25 +1,25 @@
-// Rows of `timeline` as what a chart draws.
+// Turns rows of `timeline` into the data of a chart.
 
 import type { Row } from './api'
 import { inOrder } from './colour'
 import type { Span } from './time'
 
 export interface Series {
-  /** Begin of each bucket, in ms; the end of the last one stands last. */
+  /** Begin of each bucket, in ms, followed by the end of the last one. */
   times: number[]
   keys: string[]
   /** Load by key and bucket; null where nothing was observed. */
   loads: (number | null)[][]
-  /** Share of each bucket that was observed, 0 to 1. */
+  /** Observed share of each bucket, 0 to 1. */
   coverage: number[]
-  /** Most sessions of each bucket at one instant. */
+  /** Most sessions at one instant, by bucket. */
   peaks: (number | null)[]
   vcpus: number | null
 }
 
 const number = (value: unknown) => (typeof value === 'number' ? value : null)
 
-/** A timeline by a dimension, or without one, when its only key is "". */
+/** A timeline by a dimension, or without one; then its only key is "". */
 export function series(rows: Row[], dimension: string | null, span: Span, width: number): Series {
   const buckets = new Map<number, Map<string, number | null>>()
   const heads = new Map<number, Row>()
@@ -51,11 +51,11 @@ export function series(rows: Row[], dimension: string | null, span: Span, width:
   }
 }
 
-/** Steps that may be low, or without a tick, within something that goes on. */
+/** Number of consecutive steps that may be low, or without a tick, while something goes on. */
 const LULL = 2
 
-/** When the load of the last steps began: since then it has been at least half as high, but
- *  for lulls. It may be earlier than the series. Null where there is none. */
+/** Begin of the present load: since then it has been at least half as high, except for lulls. It
+ *  may lie before the series. Null without load. */
 export function began({ times, loads }: Series): { time: number; isEarlier: boolean } | null {
   const load = loads[0] ?? []
   const last = load.findLastIndex((value) => value !== null)
@@ -67,7 +67,7 @@ export function began({ times, loads }: Series): { time: number; isEarlier: bool
   return { time: times[first]!, isEarlier: first === 0 }
 }
 
-/** Each series on those before it, for areas that are drawn from the last to the first. */
+/** Adds each series to the previous ones, for areas that are drawn from the last to the first. */
 export function stacked(loads: (number | null)[][]): (number | null)[][] {
   const sums: (number | null)[][] = []
   for (const load of loads) {
@@ -77,11 +77,11 @@ export function stacked(loads: (number | null)[][]): (number | null)[][] {
   return sums
 }
 
-/** CPUs that are shown above any load. */
+/** This number of CPUs is always shown, however low the load is. */
 const FEW_CPUS = 8
 
-/** The top of a picture: its areas, peaks where these are not far above, and
- *  the CPUs where they do not press the load to the ground. */
+/** The top of a picture. It includes the areas; peaks if they are not far above; and the CPUs if
+ *  they do not press the load to the ground. */
 export function ceiling(ground: number, peaks: number, cpus: number | null): number {
   const high = Math.max(ground, Math.min(peaks, ground * 2.5))
   const near = cpus !== null && (high === 0 || cpus <= Math.max(4 * high, FEW_CPUS))
@@ -102,7 +102,7 @@ export function gaps({ times, coverage }: Series, least = 0.5): Span[] {
   return found
 }
 
-/** The bucket at a time, or -1. */
+/** The index of the bucket at a time, or -1. */
 export function bucketAt(times: number[], time: number): number {
   if (times.length < 2 || time < times[0]! || time >= times.at(-1)!) return -1
   return times.findLastIndex((start) => start <= time)

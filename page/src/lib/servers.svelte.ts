@@ -1,4 +1,4 @@
-// The servers that can be asked, and what the history of the chosen one holds.
+// The available servers, and the extent of the chosen one's history.
 
 import { type Server, Problem, api } from './api'
 import { place } from './place.svelte'
@@ -6,11 +6,11 @@ import { place } from './place.svelte'
 export interface History {
   oldest: number
   newest: number
-  /** Share of the last hour that was observed, in percent. */
+  /** Observed share of the last hour, in percent. */
   coverage: number | null
 }
 
-/** How `status` writes times, in UTC. */
+/** Parses a time of `status`, in UTC. */
 function statusTime(text: unknown): number {
   return Date.parse(String(text).replace(' ', 'T').replace(/\+00$/, 'Z'))
 }
@@ -19,9 +19,9 @@ class Servers {
   all: Server[] = $state.raw([])
   problem: Problem | null = $state.raw(null)
   history: History | null = $state.raw(null)
-  /** It was told which servers there are. */
+  /** The list of servers has been received. */
   known = $state(false)
-  /** It was told what the history of one holds. */
+  /** The extent of a history has been received. */
   looked = $state(false)
 
   chosen = $derived(this.all.find((server) => server.name === place.view.server) ?? null)
@@ -43,7 +43,7 @@ class Servers {
     if (this.history && end > this.history.newest) this.history = { ...this.history, newest: end }
   }
 
-  /** Asks what the history holds. */
+  /** Asks for the extent of the history. */
   async look(server: string, signal: AbortSignal) {
     try {
       const { rows } = await api.ask({ function: 'status', args: { server } }, signal)

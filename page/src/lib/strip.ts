@@ -3,13 +3,13 @@
 export interface Strip {
   /** Path of the area. */
   area: string
-  /** Where nothing was observed. */
+  /** Parts without observation. */
   gaps: { left: number; width: number }[]
-  /** Height of the CPUs, where they are in the picture. */
+  /** Height of the CPUs, if they are in the picture. */
   level: number | null
 }
 
-/** CPUs far above the load would press it to the ground: they are left out. */
+/** CPUs that are farther above the load are left out: they would press it to the ground. */
 const FAR = 4
 
 export function points(loads: (number | null)[], cpus: number | null, width: number, height: number): Strip {

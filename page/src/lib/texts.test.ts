@@ -19,7 +19,7 @@ test('so many bytes of each text are asked for, where it takes that', () => {
 test('a text that has more bytes than are asked for was shortened', () => {
   expect(isShortened('x'.repeat(TEXT_BYTES))).toBe(false)
   expect(isShortened('x'.repeat(TEXT_BYTES) + '…')).toBe(true)
-  // three bytes a character, and four of two of its units
+  // Three bytes per character, and four bytes in two UTF-16 units.
   expect(['€'.repeat(666), '€'.repeat(667), '🦀'.repeat(500), '🦀'.repeat(501)].map(isShortened)).toEqual([false, true, false, true])
 })
 

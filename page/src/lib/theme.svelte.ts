@@ -1,12 +1,12 @@
-// Colours for canvases, which know nothing of style sheets.
+// Colours for canvases, which style sheets do not reach.
 
 import type { Paint, Pattern } from './colour'
 
 class Theme {
-  /** Counts changes: what draws reads it, and draws again. */
+  /** Number of theme changes. Drawings read it, and so are drawn again. */
   version = $state(0)
 
-  /** Fills are drawn once in a theme: pictures of a live window are drawn each second. */
+  /** Fills are made once per theme, because pictures of a live window are drawn each second. */
   #made = new Map<string, string | CanvasPattern>()
 
   constructor() {
@@ -27,7 +27,7 @@ class Theme {
     return getComputedStyle(document.documentElement).getPropertyValue(name).trim()
   }
 
-  /** A fill for a canvas: the colour, and lines of the paper over it. */
+  /** A fill for a canvas: the colour, with lines of the paper's colour over it. */
   fill(context: CanvasRenderingContext2D, paint: Paint): string | CanvasPattern {
     return this.#once(`${paint.colour} ${paint.pattern}`, () => this.#filled(context, paint))
   }
@@ -49,7 +49,7 @@ class Theme {
     return context.createPattern(tile, 'repeat') ?? ink
   }
 
-  /** What was not observed. */
+  /** The fill for periods that were not observed. */
   hatch(context: CanvasRenderingContext2D): string | CanvasPattern {
     return this.#once('hatch', () => this.#hatched(context))
   }

@@ -1,4 +1,4 @@
-// Times are milliseconds since 1970; the zone of the page is UTC or the browser's.
+// Times are milliseconds since 1970. The page's time zone is UTC or the browser's.
 
 export type Zone = 'UTC' | 'local'
 export interface Span {
@@ -10,13 +10,13 @@ export const SECOND = 1000
 export const MINUTE = 60 * SECOND
 export const HOUR = 60 * MINUTE
 export const DAY = 24 * HOUR
-/** Of longer windows sums are kept by one dimension, not by it and by wait. */
+/** For longer windows, sums are kept by one dimension, but not by a dimension and wait. */
 export const SPLIT = 7 * DAY
 
-/** The narrowest window that the page shows. */
+/** The narrowest window of the page. */
 export const NARROWEST = 2 * SECOND
 
-/** Widths of buckets that people read without thinking. */
+/** Widths of buckets that people understand at once. */
 const WIDTHS = [
   ...[1, 2, 5, 10, 15, 30].map((n) => n * SECOND),
   ...[1, 2, 5, 10, 15, 30].map((n) => n * MINUTE),
@@ -24,23 +24,23 @@ const WIDTHS = [
   ...[1, 2, 7].map((n) => n * DAY),
 ]
 
-/** The narrowest width of buckets that makes at most `most` of a window. */
+/** The narrowest width of buckets with which a window has at most `most`. */
 export function bucketOf(span: Span, most: number): number {
   const least = (span.until - span.since) / most
   return WIDTHS.find((width) => width >= least) ?? Math.ceil(least / (7 * DAY)) * 7 * DAY
 }
 
-/** As arguments and the address write it: RFC 3339 in UTC, as short as it is exact. */
+/** RFC 3339 in UTC, as in arguments and the address; as short as possible without loss. */
 export function rfc3339(time: number): string {
   return new Date(Math.round(time)).toISOString().replace(/\.000Z$/, 'Z')
 }
 
-/** As arguments write a width. */
+/** A width in an argument's form. */
 export function interval(width: number): string {
   return width % SECOND === 0 ? `${width / SECOND}s` : `${width}ms`
 }
 
-/** The name of a zone as servers know it. */
+/** The server's name of a zone. */
 export function zoneName(zone: Zone): string {
   return zone === 'UTC' ? 'UTC' : Intl.DateTimeFormat().resolvedOptions().timeZone
 }
@@ -67,13 +67,13 @@ function parts(time: number, zone: Zone): Record<string, string> {
   return Object.fromEntries(format.formatToParts(time).map(({ type, value }) => [type, value]))
 }
 
-/** 05:30, or 05:30:07 where seconds matter. */
+/** 05:30, or 05:30:07 with seconds. */
 export function clock(time: number, zone: Zone, seconds = true): string {
   const p = parts(time, zone)
   return `${p.hour}:${p.minute}` + (seconds ? `:${p.second}` : '')
 }
 
-/** Sun 1 Nov, with the year when it is another one than now. */
+/** Sun 1 Nov; with the year if it is not the current one. */
 export function day(time: number, zone: Zone, now = Date.now()): string {
   const p = parts(time, zone)
   const year = p.year === parts(now, zone).year ? '' : ` ${p.year}`
@@ -85,7 +85,7 @@ export function moment(time: number, zone: Zone): string {
   return `${day(time, zone)} ${clock(time, zone)}`
 }
 
-/** Mon 23 Nov, 05:30 – 05:50, or both days where they differ. */
+/** Mon 23 Nov, 05:30 – 05:50; both days if they differ. */
 export function windowText({ since, until }: Span, zone: Zone): string {
   const seconds = since % MINUTE !== 0 || until % MINUTE !== 0
   const [from, to] = [day(since, zone), day(until, zone)]
@@ -100,7 +100,7 @@ const UNITS: [number, string][] = [
   [SECOND, 's'],
 ]
 
-/** 90 s as "1 min 30 s": the two largest units that count. */
+/** 90 s as "1 min 30 s": the two largest units that are not zero. */
 export function duration(length: number): string {
   if (length < SECOND) return `${Math.round(length)} ms`
   let rest = length < MINUTE ? length : Math.round(length / SECOND) * SECOND
@@ -116,7 +116,7 @@ export function duration(length: number): string {
   return said.join(' ')
 }
 
-/** Round times of a window and how they are written, at most so many. */
+/** At most `most` round times of a window, and their texts. */
 export function ticks(span: Span, most: number, zone: Zone): { time: number; text: string }[] {
   const step = bucketOf(span, most)
   const ahead = zone === 'UTC' ? 0 : -new Date(span.since).getTimezoneOffset() * MINUTE
@@ -128,25 +128,25 @@ export function ticks(span: Span, most: number, zone: Zone): { time: number; tex
   }))
 }
 
-/** A window that is moved by a share of its length. */
+/** A window, moved by a share of its length. */
 export function moved({ since, until }: Span, share: number): Span {
   const by = Math.round((until - since) * share)
   return { since: since + by, until: until + by }
 }
 
-/** A window as long that ends at most then. */
+/** A window of the same length that ends at `end` at the latest. */
 export function endingBy(span: Span, end: number): Span {
   const by = Math.max(0, span.until - end)
   return { since: span.since - by, until: span.until - by }
 }
 
-/** A window that is longer by a share of its length, at its begin or its end. */
+/** A window, extended by a share of its length at its begin or its end. */
 export function widened({ since, until }: Span, share: number, at: 'begin' | 'end'): Span {
   const by = Math.round((until - since) * share)
   return at === 'begin' ? { since: since - by, until } : { since, until: until + by }
 }
 
-/** A window that is wider or narrower around a moment of it. */
+/** A window, scaled around one of its moments. */
 export function scaled({ since, until }: Span, factor: number, around = (since + until) / 2): Span {
   const length = Math.max((until - since) * factor, NARROWEST)
   const share = until > since ? (around - since) / (until - since) : 0.5
@@ -156,7 +156,7 @@ export function scaled({ since, until }: Span, factor: number, around = (since +
 
 const STEPS: Record<string, number> = { s: SECOND, m: MINUTE, h: HOUR, d: DAY }
 
-/** 15m, 2h and the like; null for anything else. */
+/** Parses 15m, 2h and the like; null for other texts. */
 export function parseLength(text: string): number | null {
   const found = /^(\d{1,6})([smhd])$/.exec(text)
   const length = found ? Number(found[1]) * (STEPS[found[2] ?? ''] ?? 0) : 0

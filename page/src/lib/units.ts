@@ -1,5 +1,4 @@
-// Figures as people read them. The same kind has as many decimals everywhere,
-// so that columns stand in line.
+// Figures for people. The same kind has the same number of decimals everywhere, so that columns align.
 
 export const DASH = '–'
 
@@ -19,7 +18,7 @@ export function percent(value: number | null | undefined): string {
   return `${value.toFixed(value < 99.95 && value !== 0 ? 1 : 0)} %`
 }
 
-/** Three digits that count, with the unit that fits. */
+/** Three significant digits, with the unit that fits. */
 export function scaled(value: number | null | undefined, units: [number, string][]): string {
   if (value === null || value === undefined) return DASH
   if (value === 0) return `0 ${units[0]![1]}`

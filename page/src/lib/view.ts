@@ -1,11 +1,11 @@
-// What the page shows, as its address says it. A copied address shows the same.
+// The view of the page, as its address has it. A copied address shows the same view.
 
 import { COMPARED, type Compared } from './compare'
 import { type Zone, lengthText, parseLength, rfc3339 } from './time'
 
 export const TABS = ['queries', 'waits', 'sessions', 'locks', 'dimensions', 'server', 'events'] as const
 export type Tab = (typeof TABS)[number]
-/** As they are written. */
+/** Titles of the tabs. */
 export const TITLES: Record<Tab, string> = {
   queries: 'Queries',
   waits: 'Waits',
@@ -16,7 +16,7 @@ export const TITLES: Record<Tab, string> = {
   events: 'Events',
 }
 
-/** Dimensions that a load can be filtered and cut by; names are the arguments' names. */
+/** Dimensions for filters and for cuts of the load; they have the names of the arguments. */
 export const DIMENSIONS = [
   'wait_event_type',
   'wait_event',
@@ -37,7 +37,7 @@ export const DIMENSIONS = [
 ] as const
 export type Dimension = (typeof DIMENSIONS)[number]
 
-/** How people call them. */
+/** Names for people. */
 export const LABELS: Record<Dimension, string> = {
   wait_event_type: 'wait class',
   wait_event: 'wait event',
@@ -59,19 +59,19 @@ export const LABELS: Record<Dimension, string> = {
 
 export interface View {
   server: string | null
-  /** A window that ends now and moves with it: its length. */
+  /** Length of a window that ends now and moves on; null if the window is fixed. */
   live: number | null
   since: number | null
   until: number | null
   zone: Zone
   by: Dimension
   tab: Tab
-  /** All servers are shown above the one. */
+  /** The page shows all servers above the chosen one. */
   fleet: boolean
-  /** The earlier window that it is compared with. */
+  /** The earlier window for a comparison. */
   compare: Compared | null
   filters: Partial<Record<Dimension, string>>
-  /** The moment that the lock tree is of. */
+  /** The moment of the lock tree. */
   at: number | null
 }
 
@@ -83,7 +83,7 @@ function time(text: string | null): number | null {
   return Number.isNaN(parsed) ? null : parsed
 }
 
-/** Reads an address; what it does not say or understand is as at the start. */
+/** Parses an address. Missing and unknown parts get their defaults. */
 export function parseView(search: string): View {
   const given = new URLSearchParams(search)
   const [since, until] = [time(given.get('since')), time(given.get('until'))]
@@ -109,7 +109,7 @@ export function parseView(search: string): View {
   }
 }
 
-/** The address of a view: what is as at the start is left out. */
+/** The address of a view, without defaults. */
 export function viewSearch(view: View): string {
   const given = new URLSearchParams()
   const put = (name: string, value: string | null | undefined) => value && given.set(name, value)

@@ -1,4 +1,4 @@
-// What a wait event means, and what to look at next.
+// Meanings of wait events, and the next thing to look at.
 
 import { TABS, TITLES, type Tab } from './view'
 
@@ -56,13 +56,13 @@ const EVENTS: Record<string, Meaning> = {
   'Timeout:SpinDelay': { is: 'waiting for a spinlock', next: 'more busy sessions than CPUs' },
 }
 
-/** The view that the words begin with, and the rest of them. */
+/** The view with which the text begins, and the rest of the text. */
 export function named(next: string): { tab: Tab | null; rest: string } {
   const tab = TABS.find((tab) => next.startsWith(TITLES[tab])) ?? null
   return { tab, rest: tab ? next.slice(TITLES[tab].length) : next }
 }
 
-/** What the event, else its class, means; null for what nobody described. */
+/** The meaning of the event, or else of its class; null if neither is described. */
 export function meaning(event: string): Meaning | null {
   return EVENTS[event] ?? CLASSES[event.split(':', 1)[0] ?? ''] ?? null
 }
