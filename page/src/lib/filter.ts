@@ -8,7 +8,7 @@ export interface Filter {
 
 const needsQuotes = (value: string) => /[",]/.test(value) || /^[!(]/.test(value) || value === ''
 
-/** A value in the syntax of a filter. A literal, such as (null), keeps its special meaning. */
+/** A value as a filter writes it. (null) and its like stand for themselves. */
 function written(value: string, literal: boolean): string {
   return !literal && needsQuotes(value) ? `"${value.replaceAll('"', '""')}"` : value
 }
