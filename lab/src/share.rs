@@ -1,10 +1,10 @@
 //! The share of the sessions' CPU time that a variant's libraries take. `perf` samples
-//! the CPU clock of all processes that the postmaster starts meanwhile. A library's
-//! own instructions are distinguished from the work that it makes the server and the
-//! kernel do, because each sample has its stack up to the library. Work that the
-//! server would do without the library (`standard_ExecutorRun` and the like) counts as
-//! neither. Work of the server at a library's request is not seen if the library is
-//! not on the stack (the executor's clock for pg_stat_statements).
+//! the CPU clock of all processes that the postmaster starts meanwhile. Each sample
+//! has its stack up to the library. The stack distinguishes a library's own
+//! instructions from work that the library makes the server and the kernel do. Work
+//! that the server would do without the library (`standard_ExecutorRun` and the like)
+//! counts as neither. Work of the server at a library's request is not seen if the
+//! library is not on the stack (the executor's clock for pg_stat_statements).
 
 use super::process::{Running, Stop, in_path, run};
 use anyhow::{Context, Result, ensure};

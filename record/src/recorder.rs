@@ -35,7 +35,7 @@ const CONNECT: Duration = Duration::from_secs(60);
 /// Shortest and longest pause between two attempts; up to the same time is added at
 /// random.
 const BACK_OFF: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(15));
-/// A hole of at least 3 slots gets a marker even if nothing went wrong.
+/// A hole of at least this many slots gets a marker even if nothing went wrong.
 const LONG: i64 = 3;
 /// How often a pause checks the writer and signals.
 const TURN: Duration = Duration::from_millis(100);
@@ -222,8 +222,8 @@ impl<'a> Recorder<'a> {
         Ok(connection)
     }
 
-    /// The server must not end the session between two ticks. Not behind a pooler:
-    /// there the setting would apply to other clients.
+    /// Keeps the server from ending the session between two ticks. Behind a pooler the setting
+    /// would apply to other clients, so it is not made there.
     fn stay(&mut self, connection: &mut Connection) -> tacho_dsn::Result<()> {
         if self.identity.as_ref().is_some_and(|i| i.is_pooled) {
             return Ok(());

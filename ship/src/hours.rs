@@ -149,7 +149,7 @@ impl Closed {
     }
 }
 
-/// The error stays until somebody repairs the file.
+/// The error stays until the file is repaired.
 pub fn is_lasting(error: &Error) -> bool {
     error.is_damage() || error.kind == Kind::Version
 }

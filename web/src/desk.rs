@@ -83,9 +83,8 @@ impl Desk {
         lock(&self.running).len()
     }
 
-    /// Gives freed memory back to the system whenever no question runs. If much memory was
-    /// in use for a minute, also forgets what is kept for later questions. Does not
-    /// return.
+    /// Gives freed memory back to the system whenever no question runs. If much memory was in use
+    /// for a minute, also frees the memory kept for later questions. Does not return.
     pub async fn tidy(&self) {
         let (mut tidied, mut rounds) = (0, 0);
         loop {
