@@ -24,8 +24,9 @@ end
 $$;
 comment on function tacho._is_valid is 'true for a text in the encoding of this database';
 
--- Character by character: the shortest bytes that are valid are one. One that
--- this database lacks, and a byte that is no character, are shown as unknown.
+-- Decodes character by character: the shortest valid bytes are one character. A
+-- character that this database lacks, and a byte that is not part of a character, are
+-- shown as unknown.
 create function tacho._decoded(bytes bytea, encoding name)
 returns text
 language plpgsql stable
@@ -67,7 +68,8 @@ end
 $$;
 comment on function tacho._decoded is 'bytes as text, with replacement characters for those that cannot be shown';
 
--- Without an encoding, as names of databases and roles are, that of this database.
+-- Without an encoding, as for names of databases and roles, this database's encoding is
+-- assumed.
 create function tacho._shown(body text, encoding name default null)
 returns text
 language plpgsql stable
@@ -95,7 +97,8 @@ set search_path = pg_catalog, pg_temp
 begin atomic
 	select array_agg(m[1])
 	from regexp_matches(body,
-		-- words; numbers; what may begin or end something, one by one; all else
+		-- words; numbers; single characters that may begin or end a literal; everything
+		-- else
 		'(?:[A-Za-z_]|[^\x01-\x7f])(?:[0-9A-Za-z_]|[^\x01-\x7f])*' ||
 		'|[.]?[0-9](?:[eE][+-][0-9]|[0-9A-Za-z_.]|[^\x01-\x7f])*' ||
 		'|[$''"\\/*.\n\r-]' ||
@@ -103,8 +106,8 @@ begin atomic
 end;
 comment on function tacho._tokens is 'a statement cut into words, numbers, single characters that begin or end literals and comments, and what is between';
 
--- kind: word, name (in quotes), string, number, parameter, comment, other;
--- lexeme is NULL for strings and comments.
+-- kind: word, name (in quotes), string, number, parameter, comment, other; lexeme is
+-- NULL for strings and comments.
 create function tacho._lexemes(body text)
 returns table (kind text, lexeme text)
 language plpgsql immutable parallel safe
@@ -192,8 +195,8 @@ end
 $$;
 comment on function tacho._lexemes is 'a statement cut into words, names, literals and comments';
 
--- Statements that pg_stat_statements shows without constants stay as they are:
--- those that begin with one of these words and have no string, and make no table.
+-- Statements that pg_stat_statements shows without constants stay unchanged: they begin
+-- with one of these words, have no string, and make no table.
 create function tacho._is_utility(body text)
 returns boolean
 language sql immutable parallel safe

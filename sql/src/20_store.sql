@@ -49,7 +49,7 @@ create type tacho.tick as (
 );
 comment on type tacho.tick is 'the heartbeat: status 1 ok, 2 late, 3 failed';
 
--- Texts of activity without a query id: autovacuum: VACUUM public.t
+-- Texts of activities without a query id, such as "autovacuum: VACUUM public.t".
 create function tacho._store_texts(samples tacho.sampled[])
 returns void
 language plpgsql volatile
@@ -213,7 +213,7 @@ begin
 	end if;
 	select coalesce(max(id), 0) into v_last from tacho.activity where slot = in_slot;
 	if v_last >= room then
-		-- no room: what is left out makes it few enough
+		-- no room: activities without their query are few enough
 		perform tacho._count('activities without query', cardinality(array_positions(v_ids, null)));
 		for v_sample in 1 .. cardinality(v_ids) loop
 			if v_ids[v_sample] is null then
@@ -250,7 +250,7 @@ $$;
 comment on function tacho._store_activities is
 'ids of the activities of samples in table activity, in their order; new ones are added, without their query when there is no room';
 
--- Blockers that are not among the samples; process 0 is no session.
+-- Blockers that are not among the samples; process 0 is not a session.
 create function tacho._store_absent(in_slot smallint, pids integer[], room integer)
 returns integer[]
 language plpgsql volatile
@@ -275,8 +275,8 @@ end
 $$;
 comment on function tacho._store_absent is 'ids in table session of processes of which only the id is known';
 
--- Without room for a wait it is stored without its start; a tenth more rows are
--- for these, and what has no room there has one row for each mode.
+-- A wait without room is stored without its start. A tenth more rows are reserved for
+-- these; beyond that, each mode has one row.
 create function tacho._store_waits(in_slot smallint, samples tacho.sampled[], room integer)
 returns integer[]
 language plpgsql volatile
@@ -318,7 +318,7 @@ end
 $$;
 comment on function tacho._store_waits is 'ids in table awaited of what samples wait for, in their order; null when none waits';
 
--- Sessions at the tick before, when what began earlier need not be told again.
+-- Sessions of the last tick, if starts before it need not be stored again.
 create function tacho._known_sessions(in_slot smallint, before_ms bigint, slot_ms bigint)
 returns integer[]
 language sql stable
@@ -335,8 +335,8 @@ begin atomic
 end;
 comment on function tacho._known_sessions is 'sessions whose earlier starts are known from the tick before; null when there is none like that';
 
--- `blockers` are ids of sessions by the place of what they block, `waits` what
--- these wait for.
+-- `blockers` are ids of sessions by the place of the sample they block, `waits` ids of
+-- the waits by place.
 create function tacho._insert_tick(
 	t tacho.tick,
 	in_slot smallint,
@@ -453,8 +453,8 @@ end
 $$;
 comment on function tacho._blocker_ids is 'ids in table session of who blocks the samples, in their order';
 
--- before_ms is the slot of the tick before, of a sampler whose samples have
--- starts as the server gives them.
+-- before_ms is the slot of the tick before, if its sampler stores starts as the server
+-- gives them.
 create function tacho._store_tick(t tacho.tick, samples tacho.sampled[], before_ms bigint default null)
 returns void
 language plpgsql volatile
@@ -481,7 +481,7 @@ begin
 	end if;
 	v_sessions := tacho._store_sessions(v_slot, samples, v_room, v_found.sessions);
 	v_known := tacho._known_sessions(v_slot, before_ms, t.slot_ms);
-	-- those without identity have one row, and none is known
+	-- sessions without identity share one row, so none of them is known
 	v_known := array_remove(v_known, v_room + 1);
 	perform tacho._insert_tick(
 		t,

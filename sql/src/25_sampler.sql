@@ -137,8 +137,8 @@ end
 $$;
 comment on function tacho._read_sessions is 'what the sessions of this server are doing: one read of pg_stat_activity';
 
--- Names, and texts of autovacuum, of databases in other encodings; looked for in
--- all of them at once, since hardly any tick has one.
+-- Makes names and texts of autovacuum from databases in other encodings readable.
+-- Checks all of them together, because hardly any tick has one.
 create function tacho._readable(samples tacho.sampled[])
 returns tacho.sampled[]
 language plpgsql stable
@@ -183,7 +183,7 @@ end
 $$;
 comment on function tacho._last_tick is 'the newest tick stored';
 
--- Says what lies between two ticks when it is more than some missed slots.
+-- Marks the time between two ticks if it is more than some missed slots.
 create function tacho._mark_gap(last_ms bigint, last_interval_ms integer, slot_ms bigint)
 returns void
 language plpgsql volatile
@@ -211,7 +211,7 @@ end
 $$;
 comment on function tacho._mark_gap is 'adds a gap marker when at least ten ticks and ten seconds are missing';
 
--- A step has one marker: until its slots are over time only goes on.
+-- A clock step has one marker: no tick is taken until its slots are over.
 create function tacho._mark_step(slot_ms bigint, last_ms bigint, last_interval_ms integer)
 returns void
 language plpgsql volatile
@@ -228,7 +228,7 @@ end
 $$;
 comment on function tacho._mark_step is 'adds a marker when the clock was set back behind the newest tick';
 
--- What is summed up stays; everything behind it is gone and was not idle.
+-- Summed-up hours stay. Everything after them is lost, and was not idle.
 create function tacho._mark_loss(slot_ms bigint)
 returns void
 language plpgsql volatile

@@ -70,7 +70,7 @@ end
 $$;
 comment on function tacho._too_many_buckets is 'complains';
 
--- Zones that never change need no search.
+-- Zones whose offset never changes need no search.
 create function tacho._is_utc(tz text)
 returns boolean
 language sql immutable parallel safe
@@ -83,7 +83,7 @@ language sql immutable parallel safe
 return (extract(epoch from (tacho._time(us) at time zone tz) - (tacho._time(us) at time zone 'UTC')) * 1000000)::bigint;
 comment on function tacho._offset is 'microseconds that the clock of a time zone is ahead of UTC at an instant';
 
--- A change is searched for between days whose offsets differ.
+-- Searches for the change of an offset between two days with different offsets.
 create function tacho._change(before_us bigint, after_us bigint, tz text)
 returns bigint
 language plpgsql immutable
@@ -139,8 +139,8 @@ language sql immutable parallel safe
 return floor((us + offset_us)::numeric / width_us)::bigint * width_us - offset_us;
 comment on function tacho._multiple is 'the last instant at or before another when a clock shows a multiple';
 
--- Buckets above an hour begin when the clock first reaches a multiple; those of
--- an hour or less also where it is changed.
+-- Buckets above an hour begin when the clock first reaches a multiple. Buckets of an
+-- hour or less also begin when the clock is changed.
 create function tacho._zone_edges(since_us bigint, until_us bigint, width_us bigint, spans tacho.clock_span[])
 returns bigint[]
 language sql immutable
@@ -169,8 +169,8 @@ begin atomic
 end;
 comment on function tacho._zone_edges is 'edges of buckets on a clock that is changed, from the one at or before since to the one at or behind until';
 
--- Without tz the zone is that of the session. Where its clock is not changed, or
--- by a multiple, all buckets are as wide as they are.
+-- Without tz the session's time zone is used. If its clock is not changed in the
+-- window, or by a multiple of the width, all buckets have equal width.
 create function tacho._place_buckets(q tacho.question, tz text)
 returns tacho.question
 language plpgsql stable
@@ -235,7 +235,7 @@ language sql immutable parallel safe
 return coalesce(q.edges_us[bucket + 1], q.origin_us + bucket * q.width_us);
 comment on function tacho._bucket_start is 'begin of a bucket, which may lie before the window';
 
--- SQL that gives the bucket of a time in ms, with edges as parameter $1.
+-- SQL for the bucket of a time in ms; parameter $1 has the edges.
 create function tacho._bucket_sql(q tacho.question, ms text)
 returns text
 language sql immutable parallel safe

@@ -86,8 +86,8 @@ end
 $$;
 comment on function tacho._lock_slots is 'partitions of the ring with ticks in a window, locked against rotation';
 
--- Root of the queue of every sample that is blocked: the session at its head,
--- -1 when sessions block each other, 0 when nobody blocks.
+-- Root of the queue of every blocked sample: the session at its head, -1 if sessions
+-- block each other, 0 if the sample is not blocked.
 create function tacho._roots(sessions integer[], blocked_at integer[], blockers integer[], at integer[], n_ticks integer)
 returns integer[]
 language sql immutable parallel safe
@@ -141,8 +141,9 @@ begin atomic
 end;
 comment on function tacho._side_of is 'what a dimension is looked up in';
 
--- CTEs that turn a dictionary into an array per slot; see the head. For
--- blockers the array is one longer at each end: -1 a cycle, 0 nobody.
+-- CTEs that turn a dictionary into an array per slot; see the head of this file. For
+-- blockers the array has one more element at each end: -1 for a cycle, 0 for no
+-- blocker.
 create function tacho._map_sql(
 	q tacho.question,
 	side text,
@@ -216,7 +217,7 @@ end
 $$;
 comment on function tacho._map_sql is 'CTEs that map the rows of a dictionary to group numbers';
 
--- The weight and the bucket of each tick of a pack; bucket -1 does not count.
+-- The weight and the bucket of each tick of a pack; ticks of bucket -1 do not count.
 create function tacho._ticks_sql(q tacho.question)
 returns text
 language sql immutable parallel safe
@@ -252,8 +253,8 @@ return format($sql$
 	columns, ceil(q.until_us / 1000.0)::bigint, ceil(q.since_us / 1000.0)::bigint, slots);
 comment on function tacho._packs_sql is 'SQL: hot and packed rows with ticks in the window';
 
--- Ordered by what they begin with: packs are looked up by it one by one, so that
--- who stops early reads no others.
+-- The rows are ordered by their begin. Packs are read one by one in this order, so a
+-- reader that stops early reads no others.
 create function tacho._whole_packs_sql(q tacho.question, slots smallint[], ordered text default '')
 returns text
 language sql immutable parallel safe
@@ -279,9 +280,9 @@ return format($sql$
 	ceil(q.until_us / 1000.0)::bigint, ceil(q.since_us / 1000.0)::bigint, slots, ordered);
 comment on function tacho._whole_packs_sql is 'SQL: the same rows with all columns, starts and ages too; of hot ones those of a minute together';
 
--- How samples of packs are found: all; pieces of the sessions that count; or
--- hits, places of the few activities that count (a search for one of them in a
--- pack costs a tenth of looking at all).
+-- How samples of packs are found: all of them; pieces, for the sessions that count; or
+-- hits, the places of the few activities that count (searching a pack for one activity
+-- costs a tenth of reading all of it).
 create function tacho._form(q tacho.question, slots smallint[], sides text[])
 returns text
 language plpgsql stable

@@ -16,8 +16,8 @@ language sql immutable parallel safe
 return case when den > 0 then round(div(abs(num) * 20000 + den, den * 2) * sign(num) / 10000, 4) end;
 comment on function tacho._round4 is 'num / den of whole numbers, rounded half away from zero to four places; null when den is not positive';
 
--- percentile_cont(0.99) over n values of which the highest are given, in
--- descending order, and the others are zero; in hundredths.
+-- percentile_cont(0.99) of n values, in hundredths. Only the highest values are given,
+-- in descending order; the others are zero.
 create function tacho._p99(scores numeric[], n bigint)
 returns numeric
 language sql immutable parallel safe
@@ -58,7 +58,7 @@ begin atomic
 end;
 comment on function tacho._coverage is 'what was observed in a window';
 
--- Scores that fit are added up and sorted as bigint.
+-- Scores are added up and sorted as bigint if they fit.
 create function tacho._score_type(observed tacho.observed[], c tacho.coverage)
 returns text
 language sql immutable parallel safe
@@ -83,8 +83,8 @@ language sql immutable parallel safe
 return tacho._round4(100 * least(c.observed_ms * 1000, length_us), length_us);
 comment on function tacho._percent is 'percentage of a period that was observed';
 
--- What is said with an answer that has no rows: nothing happened, and nobody
--- looked, are different answers. Within other answers it is not said.
+-- Notice with an answer that has no rows: "nothing happened" and "nothing was observed"
+-- are different answers. Answers with rows have no such notice.
 create function tacho._say_empty(q tacho.question)
 returns void
 language plpgsql volatile

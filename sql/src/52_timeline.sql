@@ -11,8 +11,8 @@ return case
 end;
 comment on function tacho._auto_bucket is 'width of a bucket that suits a window';
 
--- What was observed in each bucket, empty ones included; interval_ms is that
--- of the last tick at or before its end.
+-- Coverage of each bucket, empty ones included. interval_ms comes from the last tick at
+-- or before the end of the bucket.
 create function tacho._bucket_rows(q tacho.question, observed tacho.observed[])
 returns table (
 	bucket integer,
@@ -60,8 +60,8 @@ create type tacho.series as (
 );
 comment on type tacho.series is 'a line of a timeline in a bucket; bucket null for the line itself';
 
--- The lines of a timeline split by a dimension: the n largest keys, those that
--- lead some bucket when `leaders`, and the rest.
+-- The lines of a timeline split by a dimension: the n largest keys, with `leaders` also
+-- the keys that lead some bucket, and the rest.
 create function tacho._series(cells tacho.cell[], dimension text, n bigint, leaders boolean)
 returns setof tacho.series
 language sql stable
@@ -100,7 +100,7 @@ begin atomic
 end;
 comment on function tacho._series is 'lines and their sums by bucket';
 
--- A bucket asked for holds a tick wherever one was due. In a shorter one most
+-- A bucket that the user asked for must be long enough to hold a tick. Otherwise most
 -- rows would say that nothing was observed, which is not true.
 create function tacho._check_width(bucket interval, observed tacho.observed[])
 returns void

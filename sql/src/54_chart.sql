@@ -20,8 +20,8 @@ return case when color then format(E'\x1b[38;2;%sm%s\x1b[0m', coalesce(
 	'180;180;180'), body) else body end;
 comment on function tacho._paint is 'text in the colour of a wait class';
 
--- Controls, and what turns the direction of writing. What is no character of
--- the encoding cannot be in a text.
+-- Removes controls, and characters that change the direction of writing. A text has no
+-- invalid characters of its encoding.
 create function tacho._plain(text text)
 returns text
 language sql immutable parallel safe

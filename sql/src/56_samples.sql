@@ -35,9 +35,10 @@ create type tacho.sample as (
 );
 comment on type tacho.sample is 'the columns of samples()';
 
--- Decodes packs $1 of partition $2. The parts: p a pack; u a sample, n its place, i, ms, weight and tick
--- those of its tick, its starts and ages; s and a its rows in the dictionaries; bs the session that blocks
--- it. No array of p is used beside u: rows are sorted and hashed without them.
+-- Decodes packs $1 of partition $2. The parts: p is a pack; u a sample with its place n, its
+-- tick's i, ms, weight and tick, its starts and ages; s and a its rows in the dictionaries; bs the
+-- session that blocks it. Arrays of p are not used beside u, so rows are sorted and hashed without
+-- them.
 create function tacho._decode_sql(q tacho.question, columns text, tail text, joined text default '')
 returns text
 language plpgsql stable
@@ -114,7 +115,7 @@ end
 $$;
 comment on function tacho._decode_sql is 'SQL that decodes the samples of packs';
 
--- $3 is the rows wanted.
+-- $3 is the number of rows wanted.
 create function tacho._samples_sql(q tacho.question)
 returns text
 language sql stable

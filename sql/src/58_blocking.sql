@@ -104,9 +104,9 @@ begin atomic
 end;
 comment on function tacho._node is 'the node of a row of table session';
 
--- Samples that wait for a lock or have a blocker. Who was told of at a tick
--- counts at the earlier ones of that wait, too; of what nobody tells the
--- blocker is -1.
+-- Samples that wait for a lock or have a blocker. A blocker that was recorded at one
+-- tick also counts at the earlier ticks of that wait. If no tick has a blocker, it is
+-- -1.
 create function tacho._lock_waits_sql(q tacho.question, slots smallint[])
 returns text
 language sql stable
@@ -228,7 +228,7 @@ end
 $$;
 comment on function tacho._edges is 'who waited for whom in a window';
 
--- Not through those who wait for nobody who is known, unless in a tree.
+-- Does not continue through waiters without a known blocker, unless in a tree.
 create function tacho._reach(edges tacho.edge[], is_tree boolean)
 returns setof tacho.reach
 language sql stable
@@ -317,7 +317,7 @@ begin atomic
 end;
 comment on function tacho._relation_name is 'name of a relation of this database that was recorded here, as long as it exists';
 
--- What is known of a head, as seen at its last tick.
+-- The attributes of a head, from its last tick.
 create function tacho._blocker_rows(heads tacho.head[], levels integer[])
 returns setof tacho.blocker
 language sql volatile

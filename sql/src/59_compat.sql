@@ -32,8 +32,8 @@ begin atomic
 end;
 comment on function tacho._extremes is 'names of extremes, and their percentiles';
 
--- percentile_cont over n values of which the highest are given, in descending
--- order, and the others are zero; thousandfold.
+-- percentile_cont of n values, thousandfold. Only the highest values are given, in
+-- descending order; the others are zero.
 create function tacho._percentile(scores numeric[], n bigint, per_mille integer)
 returns numeric
 language sql immutable parallel safe
@@ -47,7 +47,7 @@ language sql immutable parallel safe
 return round(div(num * 2 * 10::numeric ^ digits + den, den * 2) / 10::numeric ^ digits, digits)::text;
 comment on function tacho._round_to is 'num / den with so many digits, rounded half up';
 
--- Cells by class (key) and what is asked for (by_key).
+-- Cells have the class as key, and the dimension asked for as by_key.
 create function tacho._compat_extremes(cells tacho.cell[], observed tacho.observed[], c tacho.coverage)
 returns setof tacho.compat_extreme
 language sql stable

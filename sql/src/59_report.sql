@@ -20,7 +20,7 @@ return to_char(at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS')
 	|| coalesce(nullif(rtrim(to_char(at at time zone 'UTC', '.US'), '0'), '.'), '') || 'Z';
 comment on function tacho._json_time is 'a time as documents have it';
 
--- Numbers keep their digits, intervals are read by people.
+-- Numbers keep their digits; intervals are written for people.
 create function tacho._part(line jsonb, columns text[] default null)
 returns jsonb
 language sql immutable parallel safe
@@ -41,7 +41,7 @@ language sql immutable parallel safe
 return array[1, 5, 10, 30, 60, 300, 900, 3600, 21600, 86400];
 comment on function tacho._report_widths is 'widths of a bar in seconds';
 
--- The least width that holds a tick and leaves at most 120 bars.
+-- The smallest width that holds a tick and makes at most 120 bars.
 create function tacho._report_bucket(since timestamptz, until timestamptz, load jsonb)
 returns bigint
 language sql immutable parallel safe
@@ -132,8 +132,9 @@ end
 $$;
 comment on function tacho._report_queries is 'the largest queries, each with its largest waits';
 
--- Of the whole server: who blocks those that filters let through may be left
--- out by them. Identifiers of 64 bits are texts, as many readers of JSON keep 53.
+-- Ignores the filters, because they might leave out the blockers of sessions that they
+-- select. Identifiers of 64 bits are texts, because many JSON readers keep only 53
+-- bits.
 create function tacho._report_blockers(during tstzrange, n bigint, tz text, node text)
 returns jsonb
 language sql volatile
@@ -211,8 +212,8 @@ begin atomic
 end;
 comment on function tacho._selected_load is 'the load of a window';
 
--- What a window is compared with: the same time the day before, or the time
--- just before when that was not observed or its samples are gone.
+-- The window for comparison: the same time the day before. If that was not observed or
+-- its samples are gone, the time just before.
 create function tacho._report_before(during tstzrange, s tacho.selection, out before tstzrange, out how text, out load jsonb)
 language plpgsql volatile
 set search_path = pg_catalog, pg_temp
@@ -309,8 +310,8 @@ end
 $$;
 comment on function tacho._report is 'report() with a full timestamp';
 
--- A moment without a zone is one of tz, by default of the session's zone. A
--- time of day is the last one.
+-- A time without a zone is in tz, by default the session's zone. A time of day means
+-- its last occurrence.
 create function tacho._moment(at text, tz text)
 returns timestamptz
 language sql stable parallel safe

@@ -64,7 +64,7 @@ create table tacho.statement_counters (
 comment on table tacho.statement_counters is 'differences of the counters of statements by minute; only statements that ran';
 create index on tacho.statement_counters using brin (minute_ms);
 
--- One row for each entry that the last pass showed, or that is hidden since.
+-- One row per entry that the last pass read, or that has been hidden since.
 create table tacho.statement_last (
 	statement integer primary key,
 	counters bigint[] not null,
@@ -90,7 +90,7 @@ end
 $$;
 comment on function tacho._store_found is 'keeps texts of query ids';
 
--- What sessions run, or have run last, is all of a message, maybe cut.
+-- Sessions have the current or last message as a whole, possibly cut.
 create function tacho._find_texts_of_sessions(wanted bigint[])
 returns integer
 language sql volatile
@@ -138,8 +138,8 @@ end
 $$;
 comment on function tacho._find_texts_of_statements is 'texts of query ids from pg_stat_statements';
 
--- pg_stat_statements shows all texts or none: one of another database that cannot
--- be shown in the encoding of this one is an error that hides all.
+-- pg_stat_statements returns all texts or none: one text of another database that
+-- cannot be shown in this database's encoding is an error that hides all.
 create function tacho._find_texts()
 returns integer
 language plpgsql volatile
@@ -242,7 +242,7 @@ end
 $$;
 comment on function tacho._pgss_reset_ms is 'when pg_stat_statements was reset as a whole, 0 = not known';
 
--- Both extremes are 0 until an entry was executed; it may be planned before.
+-- Both extremes are 0 until an entry is executed; it may be planned before.
 create function tacho._is_one_life(before bigint[], before_extremes double precision[], counters bigint[], extremes double precision[])
 returns boolean
 language sql immutable parallel safe
@@ -298,8 +298,9 @@ begin
 	if v_sees_all or v_was_reset then
 		perform tacho._swap_watermark('statements of all', now_ms);
 	end if;
-	-- $1 this pass, $2 ms since the one before, $3 whether these count, $4 whether all began anew, $5 whether those
-	-- of other roles were known, $6 whether they are now
+	-- $1 time of this pass, $2 ms since the last one, $3 whether its differences count, $4 whether
+	-- all entries began again, $5 whether entries of other roles were known, $6 whether they are
+	-- now
 	execute format($sql$
 		with s as materialized (%1$s), fresh as (
 			insert into tacho.statement (query_id, database, username, toplevel, stats_since, user_oid, database_oid)

@@ -95,7 +95,7 @@ create type tacho.exported_marker as (
 );
 comment on type tacho.exported_marker is 'the columns of export_markers()';
 
--- Called where datestyle is ISO.
+-- Callers have datestyle ISO.
 create function tacho._exported_time(ms bigint)
 returns text
 language sql stable
@@ -147,7 +147,7 @@ begin atomic
 end;
 comment on function tacho._exported_ticks is 'the ticks of a pack that are in a window';
 
--- Sample n is of tick i and session s, which is place s in `sessions`.
+-- Sample n belongs to tick i and session s, a place in `sessions`.
 create function tacho._exported_places(p tacho.pack)
 returns table (
 	n bigint,
@@ -161,8 +161,8 @@ begin atomic
 end;
 comment on function tacho._exported_places is 'tick and session of the samples of a pack';
 
--- What a pack refers to is looked up once, by key, however large the
--- dictionaries are; then samples are joined with it by hashing.
+-- The dictionary rows of a pack are looked up once, by key, however large the
+-- dictionaries are. Then samples are joined with them by hashing.
 create function tacho._exported_samples(p tacho.pack, since_ms bigint, until_ms bigint)
 returns setof tacho.exported_sample
 language sql stable
@@ -228,7 +228,8 @@ begin atomic
 end;
 comment on function tacho._exported_samples is 'the rows of a pack, a tick without samples is one';
 
--- Numbers of a locked object as _lock_object() wrote them; no object, no numbers.
+-- Numbers of a locked object, read from the text of _lock_object(); none without an
+-- object.
 create function tacho._lock_fields(locktype text, object text)
 returns bigint[]
 language sql immutable
@@ -314,7 +315,7 @@ begin atomic
 end;
 comment on function tacho.export_locks is 'What sessions waited for, as "tacho import sessions --with locks=FILE" reads it. Example: \copy (select * from tacho.export_locks()) to ''locks.csv'' csv header';
 
--- Texts have no time; they come before the first tick.
+-- Texts have no time; they are exported before the first tick.
 create function tacho.export_texts()
 returns table (
 	"time" text,
@@ -348,9 +349,9 @@ begin atomic
 end;
 comment on function tacho.export_markers is 'Events that explain the history, as "tacho import sessions --with markers=FILE" reads them.';
 
--- A row without a statement says that the others of its time are all there
--- are. Times of statements are in units of 10 us; that of I/O is one sum here,
--- four there, and left out.
+-- A row without a statement says that the rows of its time are complete. Times of
+-- statements are in units of 10 us. Times of I/O are one sum here but four there, so
+-- they are left out.
 create function tacho.export_statements(since timestamptz default null, until timestamptz default null)
 returns table (
 	"time" text,

@@ -1,7 +1,7 @@
 /*
  * conformance.sql - runs the cases of a file
  */
--- Of a document only the members named are compared.
+-- Compares only the members of a document that are expected.
 create function test.same(got json, expected json, key text, mode text)
 returns boolean
 language plpgsql
@@ -87,7 +87,7 @@ begin
 end
 $$;
 
--- a case that needs something is about what the edition does not record
+-- a case that needs something is about data that the edition does not record
 create function test.conformance(file json, mode text)
 returns setof text
 language sql

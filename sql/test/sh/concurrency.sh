@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Rotation beside readers: it waits for nobody, never ends in a deadlock, and
-# what a reader sees does not change under it.
+# Rotation beside readers: it never waits and never ends in a deadlock, and a reader's
+# view does not change under it.
 set -euo pipefail
 
 export PGDATABASE=t_concurrency
@@ -35,7 +35,7 @@ same "$answer" 2.0000 "a reader"
 same "$(psql -c "select tacho.rotate(true, '0.2 seconds')")" readers "rotation beside a reader"
 same "$(psql -c "$load")" 2.0000 "another reader meanwhile"
 same "$(psql -c "select value from tacho.counter where name like '%readers'")" 1 "rotations put off are counted"
-# the sampler goes on
+# the sampler continues
 psql -c "update tacho.setting set enabled = true" >/dev/null
 same "$(psql -c "select replace(tacho.take_sample(), 'late', 'ok')")" ok "a tick beside a reader"
 echo "$load;" >&8
@@ -68,7 +68,7 @@ race "select tacho.take_sample()" 60 &
 race "select * from tacho.maintain()" 30 &
 race "select tacho.rotate(true, '0.05 seconds')" 30 &
 race "select * from tacho.blocking(since => now() - interval '1 day')" 30 &
-# what maintain() does once an hour, in the order of its locks
+# the work of maintain(), once an hour, in the order of its locks
 race "begin; lock table tacho.mutex_maintenance in exclusive mode; select tacho._pack(tacho._ms(now())), tacho._roll_up_hours(tacho._ms(now())); select tacho._forget(tacho._ms(now())); commit" 30 &
 psql -c "update tacho.setting set enabled = true, sample_interval = '10 milliseconds'" >/dev/null
 wait

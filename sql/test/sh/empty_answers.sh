@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# An answer without rows says how much of its period was observed, in the words
-# of the extension; one with rows, or a report, says nothing.
+# An answer without rows says how much of its period was observed, in the words of the
+# extension. An answer with rows, or a report, has no such notice.
 set -euo pipefail
 
 psql() { command psql -qAtX -v ON_ERROR_STOP=1 "$@"; }
@@ -9,7 +9,7 @@ same() { [ "$1" = "$2" ] || { printf '%s\n     got: %s\nexpected: %s\n' "$3" "$1
 createdb t_empty
 export PGDATABASE=t_empty PGTZ=UTC
 psql -f sql/tacho.sql >/dev/null
-# nobody is active for ten seconds of twenty; then one session for an hour
+# no session is active for ten seconds of twenty; then one session for an hour
 psql >/dev/null <<-END
 	create table line as
 	select timestamptz '2026-01-01 00:00+00' + n * interval '1 second' as time, null::integer as pid from generate_series(0, 9) n
@@ -40,7 +40,7 @@ check() {
 check hot
 psql -c "select tacho._pack(tacho._ms(now()))" >/dev/null
 check packed
-# samples are gone, hour rows are left: whole minutes are known
+# samples are gone, hour rows remain: whole minutes are known
 psql -c "select tacho._roll_up_hours(tacho._ms(now()), 100000)" >/dev/null
 for _ in 1 2 3 4; do psql -c "select tacho.rotate(true)" >/dev/null; done
 same "$(said "top('wait_event', since => '2026-01-01 00:00+00', until => '2026-01-01 00:01+00')")" \

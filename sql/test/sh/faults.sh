@@ -1,6 +1,5 @@
 #!/usr/bin/env bash
-# What happens to the server: all connections taken, a crash with samples
-# outside the WAL.
+# Faults of the server: all connections in use, a crash with samples outside the WAL.
 set -euo pipefail
 
 psql() { command psql -qAtX -v ON_ERROR_STOP=1 "$@"; }
@@ -10,13 +9,13 @@ createdb "$PGDATABASE"
 psql -f sql/tacho.sql >/dev/null
 psql -c "update tacho.setting set enabled = true, sample_interval = '100 milliseconds'"
 
-# the sampler has its connection: it goes on when nobody can connect
+# the sampler has its connection, so it continues when no one can connect
 psql -c "call tacho.run_sampler('1 minute')" >/dev/null 2>&1 &
 sampler=$!
 for ((i = 0; i < 600; i++)); do [ "$(psql -c "select count(*) from tacho.hot")" = 0 ] || break; sleep 0.1; done
 coproc inside { exec 2>&1; command psql -qAtX; } # it has its connection, too
 exec 7<&"${inside[0]}" 8>&"${inside[1]}"
-rm -f hold # of a try before
+rm -f hold # of an earlier attempt
 mkfifo hold
 crowd=()
 trap 'kill "${crowd[@]}" 2>/dev/null || true' EXIT
@@ -26,7 +25,7 @@ join_crowd() {
 }
 for ((i = 0; i < 60; i++)); do join_crowd; done
 exec 9>hold
-# a server that has no time to accept refuses for another reason, also some of the crowd
+# a server without time to accept refuses for another reason, also some of the crowd
 is_full() { ! command psql -qAtX -c "select" 2>nobody.err && grep -q 'too many clients\|remaining connection slots' nobody.err; }
 for ((i = 0; i < 600; i++)); do
 	! is_full || break
@@ -42,7 +41,7 @@ for ((i = 0; i < 600; i++)); do
 	sleep 0.1
 done
 same "$seen" t "ticks are taken meanwhile"
-# also those that have not come to open the pipe, who would wait for ever
+# also those that have not opened the pipe yet, which would wait forever
 kill "${crowd[@]}" 2>/dev/null || true
 wait "${crowd[@]}" || true
 crowd=()
@@ -54,7 +53,7 @@ same "$(psql -c "select count(*) from tacho.marker where kind = 'gap'")" 0 "and 
 psql -c "select tacho.stop()" >/dev/null
 wait "$sampler" || true
 
-# a crash with an unlogged ring: hours stay, samples are gone and said to be
+# a crash with an unlogged ring: hours stay, samples are lost and marked
 psql >/dev/null <<-END
 	delete from tacho.hot;
 	delete from tacho.pack; -- a minute may have ended meanwhile

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Settings of the role that runs the sampler do not stop it, and what they do is
-# said; the sampler is no load to the sampler of another database.
+# Settings of the role that runs the sampler do not stop it, and their effects are
+# reported. The sampler is no load to the sampler of another database.
 set -euo pipefail
 
 psql() { command psql -qAtX -v ON_ERROR_STOP=1 "$@"; }
@@ -10,7 +10,7 @@ export PGDATABASE=t_settings
 ask() { psql -U settings_r "$@" 2>&1; }
 
 # the role installs, starts and samples with every setting that could stop it
-setting() { # NAME VALUE, where there is one of that name
+setting() { # NAME VALUE, if this version has the setting
 	[ "$(psql -c "select count(*) from pg_settings where name = '$1'")" = 0 ] || psql -c "alter role settings_r set $1 = '$2'"
 }
 setting default_transaction_read_only on

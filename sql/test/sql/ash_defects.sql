@@ -1,5 +1,5 @@
--- What went wrong in a system before us does not go wrong here. Defects that
--- a conformance case or another test shows absent are not repeated.
+-- Defects of an earlier system must not exist here. Defects that a conformance case or
+-- another test covers are not repeated.
 
 -- history keeps its own weights when the interval changes
 create table line as
@@ -21,7 +21,7 @@ select test.equal((select source from tacho.aas('2200-01-01', '2201-01-01')), 'n
 select test.equal((select source from tacho.aas('1900-01-01', '1900-01-02')), 'none', 'the past');
 select test.equal(test.error($$select * from tacho.aas(bucket => '-1 minute')$$), '22023: bucket must be greater than zero', 'negative buckets');
 
--- nobody's advisory lock stops the sampler
+-- an advisory lock of another session does not stop the sampler
 select pg_advisory_lock(i) from generate_series(0, 20) i;
 select count(*) from tacho.start();
 select test.equal(replace(tacho.take_sample(), 'late', 'ok'), 'ok', 'beside advisory locks');
@@ -44,7 +44,7 @@ select test.equal((select avg_aas::text from tacho.aas('2026-03-01 20:00+00', '2
 select tacho._pack(tacho._ms('2026-03-02'));
 select test.equal((select string_agg(tacho.rotate(true), ' ') from generate_series(1, 2)), 'rotated not due', 'rotation goes on');
 
--- partitions that are added are read by those who read the others
+-- readers of the ring can read added partitions
 create role ash_reader_r;
 select tacho.grant_reader('ash_reader_r');
 select tacho.configure_ring(8);
@@ -64,7 +64,7 @@ select tacho.revoke_reader('ash_reader_r');
 revoke usage on schema test from ash_reader_r;
 drop role ash_reader_r;
 
--- a tick that is cut off by a timeout is a failed one with its reason
+-- a tick that a timeout ends is a failed tick with its reason
 select tacho.configure('sample_interval', '10 milliseconds');
 alter function tacho._read_sessions() rename to _read_sessions_whole;
 create function tacho._read_sessions(out connections integer, out hidden integer, out samples tacho.sampled[]) language plpgsql as $$ begin perform pg_sleep(60); end $$;
@@ -75,7 +75,7 @@ select test.equal((select status || ' ' || reason from tacho.hot order by start_
 drop function tacho._read_sessions();
 alter function tacho._read_sessions_whole() rename to _read_sessions;
 
--- what the hint of an error says to ask is answered
+-- the query that the hint of an error suggests has an answer
 create function test.hint(query text) returns text language plpgsql as $$
 declare v_hint text;
 begin
@@ -102,7 +102,7 @@ select test.equal(test.hint($$select * from tacho.aas('2026-03-01 20:00:30+00', 
 select test.equal(test.hint(format($$select * from tacho.aas(%L, '2026-03-03', pid => '2')$$, tacho._time_text(tacho._raw_first_us()))), null, 'that helps');
 select test.equal(test.hint($$select * from tacho.aas('2026-03-01 20:00+00', '2026-03-03')$$), null, 'also the other way');
 
--- ticks of 59 s: a minute that has two does not read as two sessions
+-- ticks of 59 s: a minute with two of them does not count as two sessions
 create table slow as
 select timestamptz '2026-03-05 20:00+00' + i * interval '59 seconds' as time, 1 as pid, 59000 as interval_ms from generate_series(0, 119) i;
 select tacho.import_sessions('slow');

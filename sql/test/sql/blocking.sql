@@ -1,12 +1,12 @@
--- What blocking() knows of a blocker, and for whom workers and sessions with
--- several rows in the dictionary stand.
+-- Attributes of a blocker in blocking(), and sessions counted for workers and for
+-- sessions with several rows in the dictionary.
 create table line (time timestamptz, pid integer, backend_start timestamptz, leader_pid integer, application text, state text, blocked_by integer, marked integer, query_id bigint, xact_start timestamptz, tick_status text);
 insert into line
 select t, x.*
 from (values (timestamptz '2026-03-01 20:00:00+00', 'old', null), ('2026-03-01 20:00:01+00', 'new', null)) k (t, application, s)
 cross join lateral (values
 	(1, timestamptz '2026-03-01 19:00+00', null::integer, 'w', 'active', 9, 0, 11::bigint, null::timestamptz, s),
-	-- a worker of 1 waits for the same
+	-- a worker of 1 waits for the same lock
 	(2, '2026-03-01 19:30+00', 1, 'w', 'active', 9, 0, 11, null, s),
 	-- members of a group do not block each other
 	(3, '2026-03-01 19:30+00', 1, 'w', 'active', 1, 0, 11, null, s),
@@ -68,7 +68,7 @@ select test.equal(test.rows($$select tree, via, mode from tacho.blocking(at => '
 	'("(unknown)",,) ("  3",,) ("  4",,) ("    2",lock,AccessExclusiveLock) ("    11",lock,AccessExclusiveLock) ("  5",,) ("  6",,) ("  7",,) ("  8",,)'
 	' ("  9",,) ("    1",lock,AccessExclusiveLock) ("  10",,)', 'one blocker each, and those of whom none is known');
 
--- numbers of another server name no relation of this one; those recorded here do
+-- relation numbers of another server name no relation here; numbers recorded here do
 insert into texts (time, pid, wait_event_type) values ('2026-03-02T10:00:10Z', '1', 'Lock');
 insert into lock_texts
 select '2026-03-02T10:00:10Z', '1', '', '9', '1', 'relation', d.oid::text, 'line'::regclass::oid::text, '8'

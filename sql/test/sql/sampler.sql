@@ -1,11 +1,11 @@
--- A tick every slot, also when nobody is active; failures are ticks too.
+-- Every slot has a tick, even if no session is active; failures are ticks too.
 select test.equal(tacho.take_sample(), 'off', 'not started');
 select test.equal((select string_agg(step, ' ') from tacho.start('1 minute') where step in ('recording', 'permission')), 'recording', 'start');
 select test.equal((select string_agg(kind, ' ') from tacho.marker), 'interval changed start', 'start leaves markers');
 select count(*) from tacho.start();
 select test.equal((select count(*)::text from tacho.marker), '2', 'start is idempotent');
 
--- wait for the beginning of a minute where the end is near, so that two ticks fall in one slot
+-- waits for a new minute if this one ends soon, so that two ticks fall in one slot
 do $$ begin if extract(second from clock_timestamp()) > 50 then perform pg_sleep(60 - extract(second from clock_timestamp())::float8); end if; end $$;
 select test.equal(tacho.take_sample(), 'ok', 'a tick');
 select test.equal(tacho.take_sample(), 'taken', 'never two ticks in a slot');
@@ -32,7 +32,7 @@ update tacho.hot set start_ms = start_ms - 7200000;
 select test.equal(tacho.take_sample(), 'ok', 'an hour later');
 select test.equal((select (period_end - period_start)::text from tacho.marker where kind = 'gap'), '00:59:00', 'a gap has exact bounds');
 
--- what fails is a failed tick
+-- a failure is a failed tick
 update tacho.hot set start_ms = start_ms - 60000;
 create function tacho._category_broken() returns text language plpgsql as $$ begin raise exception 'broken'; end $$;
 alter function tacho._category(text) rename to _category_whole;

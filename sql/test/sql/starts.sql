@@ -1,6 +1,6 @@
--- Starts stand once an execution and ages once for equal neighbours: what
--- samples() gives is what was sampled, from single ticks and from packs, over
--- minutes, failed ticks, sessions that come and go, and a clock set back.
+-- Starts are stored once per execution and ages once for equal neighbours. samples()
+-- returns the sampled values from single ticks and from packs, over minutes, failed
+-- ticks, sessions that come and go, and a clock set back.
 select setseed(0.11);
 create table truth (ms bigint, pid integer, state text, query_start timestamptz, xact_start timestamptz, state_change timestamptz,
 	xmin_age integer, xid_age integer, blocked_by integer);
@@ -28,7 +28,7 @@ begin
 			s.query_id := p;
 			s.wait_event_type := 'IO';
 			s.wait_event := 'Read';
-			-- at most once between two ticks something begins
+			-- at most one statement begins between two ticks
 			if random() < 0.3 then
 				s.state := (array['active', 'idle', 'idle in transaction', 'active'])[1 + (random() * 3)::integer];
 				s.state_change := v_now - random() * interval '990 milliseconds';
@@ -42,7 +42,7 @@ begin
 			s.xid_age := case when random() < 0.1 then p end;
 			s.blocked_by := case when p = 3 and s.state = 'active' then 107 end;
 			v_live[p] := s;
-			-- an idle session is recorded when it blocks somebody
+			-- an idle session is recorded if it blocks another
 			if s.state <> 'idle' or p = 7 and (v_live[3]).state = 'active' then
 				v_samples := v_samples || s;
 			end if;
@@ -86,7 +86,8 @@ select test.equal((select bool_and(cardinality(start_at) = cardinality(query_sta
 	'packs have starts once an execution');
 select test.equal((select count(*) > 0 from tacho.sessions(since => '2026-03-01', until => '2026-03-02', scope => 'all') where query_start is not null)::text, 'true', 'sessions()');
 
--- a clock set back: what begins then has an earlier start, and is told
+-- the clock is set back: statements that begin then have an earlier start, and it is
+-- stored
 call test.live(tacho._ms('2026-03-01 12:10+00'), 1);
 update tacho.setting set enabled = true;
 create function test.steps(slot timestamptz)

@@ -1,4 +1,4 @@
--- Statement history: differences by minute, a reset is not a negative number.
+-- Statement history: differences by minute; a reset does not make negative numbers.
 \getenv preload TACHO_PRELOAD
 select :'preload' like '%pg_stat_statements%' as has_pgss \gset
 \if :has_pgss
@@ -26,7 +26,8 @@ select test.equal((select sum(calls)::text
 	from tacho.statements_history('2026-03-01 20:00+00', '2026-03-01 20:03+00', database => current_database())
 	where query_id = (select queryid from elsewhere.pg_stat_statements where query like 'insert into work%')), '3', 'whole window');
 
--- what began anew counts whole, whatever it is ahead in, and nothing is negative
+-- an entry that began again counts as a whole, even if a counter is greater than
+-- before; no difference is negative
 create function test.pass(minute integer) returns void language sql as
 $$ select tacho._record_statements(tacho._ms('2026-03-02 00:00+00'::timestamptz + minute * interval '1 minute')) $$;
 create function test.sleep(times integer, ms integer) returns void language plpgsql as

@@ -1,5 +1,5 @@
--- Buckets begin where a clock, looked at each minute, passes a multiple of their
--- width; those of an hour or less also where it is changed.
+-- Buckets begin at the first minute at which the clock reaches a multiple of their
+-- width. Buckets of an hour or less also begin when the clock is changed.
 create function test.edges(zone text, since timestamptz, until timestamptz, width interval)
 returns text
 language sql
@@ -57,7 +57,7 @@ from (values
 ) z (zone, day)
 cross join unnest(array['1 minute', '7 minutes', '30 minutes', '1 hour', '90 minutes', '6 hours', '1 day', '36 hours', '7 days']::interval[]) w;
 
--- a report is about a moment of tz, else of the session
+-- the time of a report is in tz, else in the session's zone
 set timezone = 'Europe/Berlin';
 select test.equal(tacho._moment(m.at, m.tz)::text, m.expected, format('%s in %s', m.at, m.tz))
 from (values
@@ -74,5 +74,5 @@ select test.equal((tacho._moment(to_char((now() - interval '1 minute') at time z
 from (values ('Europe/Berlin', null), ('Asia/Kathmandu', 'Asia/Kathmandu')) x (z, tz);
 select test.equal((tacho._moment('now', 'Asia/Kathmandu') = now())::text, 'true', 'now');
 
--- statements by the day of the session
+-- statements by the session's day
 select test.equal(test.error($$select * from tacho.statements_history('2025-10-25', '2025-10-27', '1 day')$$), 'no error', 'statements_history');
