@@ -3,13 +3,13 @@
 #
 # Tests of the Python package, in an environment that fleet/venv.sh makes. Without arguments
 # three files of tests run side by side (TACHO_FLEET_JOBS). TACHO_PROGRAM is the program that
-# makes tapes, with tacho-ship beside it. ENGINES names the engines that are tried, or is
-# "all"; Spark needs Java 17 or later, and fetches the runtime of Iceberg. Azurite, where there
-# is npm, stands in for the object store of Azure, fake-gcs-server, where there is Go, for that
-# of Google. What fails is run again as often as TACHO_TRIES says (default 1: not at all). The
-# last line is "N passed, N failed"; a line "NOT RUN" before it says what was left out because
-# it could not be downloaded (npm may hang, and has five minutes): no failure while the index of
-# packages cannot be reached.
+# makes tapes, with tacho-ship beside it. ENGINES names the engines to test, or is "all"; Spark
+# needs Java 17 or later, and fetches the runtime of Iceberg. If npm is installed, Azurite
+# simulates Azure's object store; if Go is installed, fake-gcs-server simulates Google's. Failed
+# tests are run again up to TACHO_TRIES times (default 1: not at all). The last line is "N
+# passed, N failed". A line "NOT RUN" before it names the tests that were left out because
+# something could not be downloaded (npm may hang, and has five minutes): this is no failure
+# while the index of packages is unreachable.
 set -euo pipefail
 cd "$(dirname "$0")"
 # shellcheck source=tools/scratch.sh
@@ -29,12 +29,13 @@ scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 log=$scratch/log
 
-# install: the environment, once more when it fails: a network may be away for a moment
+# install: makes the environment; tries again once, because the network may be down for
+# a moment
 install() {
 	./venv.sh test postgres "${engines[@]}" || ./venv.sh test postgres "${engines[@]}"
 }
 
-# is_reachable: whether the index of packages answers, asked for a small one
+# is_reachable: whether the index of packages answers, for a small package
 is_reachable() {
 	"$venv/bin/pip" download --quiet --no-cache-dir --no-deps --dest "$scratch" iniconfig
 }
@@ -57,7 +58,7 @@ PATH=$venv/bin:$PATH
 ruff format --quiet --check .
 ruff check --quiet .
 
-# names: of the tests that failed
+# names: names of the failed tests
 names() { sed -nE 's/^(FAILED|ERROR) (tests\/.*)$/\2/p' "$log" | sed 's/ - .*//' | paste -sd ' '; }
 
 [ $# != 0 ] || set -- --numprocesses "${TACHO_FLEET_JOBS:-3}" --dist loadfile
@@ -67,7 +68,7 @@ while :; do
 	python -m pytest "$@" | tee "$log" || status=$?
 	read -r ok failed < <(sed -nE 's/^([0-9]+) passed, ([0-9]+) failed$/\1 \2/p' "$log" | tail -n 1)
 	passed=$((passed + ok))
-	# 1: tests have failed, all else is no matter of a second try
+	# 1 means failed tests; other errors are not tried again
 	[ $status = 1 ] || break
 	again $((try++)) "fleet: $(names)" "$log" || break
 	set -- --last-failed

@@ -1,7 +1,7 @@
 """usage: python fleet.py PLACE ENGINE...
 
-What committing and asking take. Prints tables of Markdown; CPU and memory are those of the
-processes, which the kernel tells when they end. Fails when two engines answer differently."""
+Cost of committing and asking. Prints tables of Markdown. CPU and memory of processes come from
+the kernel when they end. Fails if two engines answer differently."""
 
 import shutil
 import sys
@@ -10,7 +10,7 @@ from pathlib import Path
 
 from measured import DAY, apart, run
 
-# servers, hours: what is committed; then what is asked
+# (servers, hours) to commit; then (servers, hours) to ask about
 COMMITTED = ((10, 24), (100, 24))
 ASKED = ((10, 24), (100, 24), (1000, 24), (100, 72), (100, 168))
 QUESTIONS = (("top", "wait_event", "--minutes"), ("top", "server", "--minutes"),
@@ -38,7 +38,7 @@ def _tables(catalog: str, warehouse: str, *told: object) -> None:
 
 
 def commit(root: Path, servers: int, hours: int) -> None:
-    """A row of what landed, what it became, and what that took."""
+    """Prints a row: landed objects, tables made of them, and the cost of that."""
     apart(_landed, root / "landing", servers, hours)
     catalog = f"sqlite:///{root}/catalog.db"
     took = run(["tacho-fleet", "commit", str(root / "landing"), "--catalog", catalog])
@@ -65,7 +65,7 @@ def ask(root: Path, engines: list[str], servers: int, hours: int) -> None:
 
 
 def main(place: Path, engines: list[str]) -> None:
-    """Each fleet after the other."""
+    """Measures each fleet in turn."""
     print("| Landed | files | MB | tables: files | MB | s | CPU s | MB of memory |")
     print("|---|--:|--:|--:|--:|--:|--:|--:|")
     for number, fleet in enumerate(COMMITTED):

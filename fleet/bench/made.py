@@ -1,6 +1,6 @@
-"""A made-up fleet in the schema of `tacho ship`, the same at each run: servers that are all
-observed, once a second, with four wait events and five statements. Samples are in samples.py.
-Columns and their types are those of engines/duckdb/tables.sql: another name is an error."""
+"""A made-up fleet in the schema of `tacho ship`, the same at each run: servers that are observed
+without gaps, once a second, with four wait events and five statements. Samples are in samples.py.
+Columns and types come from engines/duckdb/tables.sql: another name is an error."""
 
 import json
 from functools import cache
@@ -22,7 +22,7 @@ BEGIN = micros(DAY)
 EVENTS = ("CPU*", "IO:DataFileRead", "LWLock:WALInsert", "Lock:tuple")
 _STEP = 5 * MINUTE
 _KINDS = 8
-# Of durations: 2 to 4 ms.
+# Class of durations: 2 to 4 ms.
 _CLASS = 12
 
 Columns = dict[str, list]
@@ -40,8 +40,8 @@ def landed(root: Path, servers: int, hours: int) -> None:
 
 
 def tables(lake: Iceberg, servers: int, hours: int) -> None:
-    """Makes the tables that committing would make of more servers, of which each eighth is
-    like the first, since putting all their hours takes too long."""
+    """Makes the tables that committing more servers would make. Each eighth server is like the
+    first, because putting all their hours takes too long."""
     units = [[_unit(number, hour) for hour in range(hours)] for number in range(_KINDS)]
     kinds = [[(u, _columns(u, n)) for u in own] for n, own in enumerate(units)]
     in_step: dict[str, int] = {}
@@ -60,7 +60,7 @@ def _unit(number: int, hour: int) -> Hour:
 
 
 def _named(rows: pa.Table, number: int) -> pa.Table:
-    """The rows as those of another server."""
+    """The rows under the name of another server."""
     unit = _unit(number, 0)
     node = pa.repeat(pa.scalar(unit.node), rows.num_rows)
     server = pa.repeat(pa.scalar(unit.server), rows.num_rows)
@@ -70,7 +70,7 @@ def _named(rows: pa.Table, number: int) -> pa.Table:
 
 
 def _columns(unit: Hour, number: int) -> dict[str, Columns]:
-    """By table: values of each column."""
+    """Values of each column, by table."""
     told = {"load_minute": _minutes(unit, number), "statements": _statements(unit, number)}
     return told | {SERVERS: _server(unit)}
 
@@ -84,7 +84,7 @@ def _schema(table: str) -> pa.Schema:
 
 
 def _table(unit: Hour, table: str, columns: Columns) -> pa.Table:
-    """The rows of an hour, with what all of them have."""
+    """The rows of an hour, with the columns that all of them share."""
     rows = len(next(iter(columns.values())))
     same = {"node": unit.node, "hour": unit.begin, "generation": unit.generation}
     told = {name: [value] * rows for name, value in same.items()} | columns
@@ -93,12 +93,12 @@ def _table(unit: Hour, table: str, columns: Columns) -> pa.Table:
 
 
 def _weight(number: int, minute: int, event: int) -> int:
-    """ms: between 0 and 75 s a minute."""
+    """Weight in ms: between 0 and 75 s a minute."""
     return (number * 7 + minute * 13 + event * 29) % 76 * 1000
 
 
 def _minutes(unit: Hour, number: int) -> Columns:
-    """A row for each minute and event, and one of what was observed."""
+    """A row for each minute and event, and one for the observed time."""
     first = unit.begin // MINUTE
     rows = [(m, None, None, None, None, 60_000) for m in range(first, first + 60)]
     for minute in range(first, first + 60):
@@ -112,7 +112,7 @@ def _minutes(unit: Hour, number: int) -> Columns:
 
 
 def _statements(unit: Hour, number: int) -> Columns:
-    """Five statements, each five minutes, and that the interval was recorded."""
+    """Five statements, every five minutes, and a row that the interval was recorded."""
     times = [unit.begin + step for step in range(_STEP, HOUR + 1, _STEP)]
     rows = [(time, query) for time in times for query in (None, 1, 2, 3, 4, 5)]
 

@@ -1,4 +1,4 @@
-"""What a command takes, with all processes that it leaves behind: Spark's JVM is one."""
+"""Measures a command with all processes that it leaves behind, such as Spark's JVM."""
 
 import ctypes
 import multiprocessing
@@ -10,17 +10,17 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-# When what made.py makes begins.
+# Begin of the data that made.py makes.
 DAY = datetime(2026, 3, 1, tzinfo=UTC)
 
-# prctl(2): processes whose parent has ended become children of this one, so that it can wait
-# for them and is told what they took.
+# prctl(2): processes that lose their parent become children of this process. So it can wait
+# for them and gets their resource usage.
 _SUBREAPER = 36
 
 
 @dataclass
 class Used:
-    """Wall and CPU time in s; memory in MB, the sum of what each process had at most."""
+    """Wall and CPU time in s; memory in MB, the sum of the peaks of all processes."""
 
     wall: float
     cpu: float
@@ -32,7 +32,7 @@ class Used:
 
 
 def run(command: Sequence[str], output: Path = Path(os.devnull)) -> Used:
-    """Runs a command and waits for all that it has begun. This process must not have other
+    """Runs a command and waits for all processes that it started. This process must not have other
     children."""
     ctypes.CDLL(None).prctl(_SUBREAPER, 1, 0, 0, 0)
     started = time.monotonic()
@@ -58,8 +58,8 @@ def _ended() -> "tuple[int, int, object] | None":
 
 
 def apart(what: Callable[..., None], *told: object) -> None:
-    """Runs in a process of its own, which imports what it needs: what is measured later begins
-    with the memory of this one, as the kernel counts it."""
+    """Runs `what` in a process of its own, which does its imports. Commands that are measured
+    later begin with the memory of this process, as the kernel counts it, so it must stay small."""
     process = multiprocessing.get_context("fork").Process(target=what, args=told)
     process.start()
     process.join()

@@ -27,11 +27,12 @@ PROGRAMS = Path(os.environ.get("TACHO_PROGRAMS", REPOSITORY / "target/release"))
 HOURS = int(os.environ.get("HOURS", "24"))
 BEGIN = datetime(2026, 3, 2, tzinfo=UTC)
 WINDOW = ("--since", BEGIN.isoformat(), "--until", (BEGIN + timedelta(hours=HOURS)).isoformat())
-# The busiest hour of a day.
+# The busiest hour of the day.
 NOON = tuple(f"2026-03-02T{hour}:00:00Z" for hour in ("13", "14"))
 ASKED = {"an hour": ("--since", NOON[0], "--until", NOON[1]), "all": WINDOW}
-# Kinds of days, and how many servers have one. Each has a seed of its own: query ids, sessions
-# and events are its own, names of databases and users, and the course of a day, are not.
+# Kinds of days, and the number of servers with each. Each server has a seed of its own: query
+# ids, sessions and events differ, but names of databases and users and the course of the day
+# do not.
 FLEET = {
     "skewed --ages": 36,
     "skewed": 6,
@@ -43,7 +44,7 @@ QUESTIONS = (("top", "wait_event"), ("timeline", "--by", "query_id"))
 
 
 def servers(kind: str) -> list[str]:
-    """Their names."""
+    """Names of the servers of a kind."""
     return [f"{kind.replace(' --', '-')}-{number:02}" for number in range(FLEET[kind])]
 
 
@@ -51,7 +52,7 @@ ALL = {server: kind for kind in FLEET for server in servers(kind)}
 
 
 def make(place: Path, server: str, seed: int) -> None:
-    """Records a server's tape, unless it is there; it gets its name when it is whole."""
+    """Records a server's tape, unless it exists; it gets its name when it is complete."""
     tape, unfinished = place / "tapes" / server, place / "unfinished" / server
     if tape.is_dir():
         return
@@ -75,7 +76,7 @@ def size(place: Path, pattern: str) -> int:
 
 
 def ship(place: Path) -> None:
-    """Ships all tapes, and prints what one of each kind takes, and all."""
+    """Ships all tapes, and prints the cost of one of each kind, and of all."""
     print("| Shipped | s | CPU s | MB of memory |\n|---|--:|--:|--:|")
     whole = Used(0, 0, 0)
     for server, kind in ALL.items():
@@ -89,19 +90,20 @@ def ship(place: Path) -> None:
 
 
 def commit(place: Path) -> None:
-    """Commits, and prints what that takes."""
+    """Commits, and prints the cost."""
     command = ["tacho-fleet", "commit", str(place / "landing"), "--catalog", catalog(place)]
     print("\n| Committed | s | CPU s | MB of memory |\n|---|--:|--:|--:|")
     print(f"| {len(ALL)} servers | {run(command)} |", flush=True)
 
 
 def catalog(place: Path) -> str:
-    """Its address."""
+    """The address of the catalog."""
     return f"sqlite:///{place}/catalog.db"
 
 
 def by_kind(warehouse: Path) -> dict[str, float]:
-    """Bytes of committed sample_runs; a group of rows of several kinds is shared by rows."""
+    """Bytes of committed sample_runs; bytes of a row group of several kinds are divided by
+    rows."""
     import pyarrow.compute as pc  # noqa: PLC0415
     import pyarrow.parquet as pq  # noqa: PLC0415
 
@@ -124,7 +126,7 @@ def by_kind(warehouse: Path) -> dict[str, float]:
 
 
 def sizes(place: Path) -> None:
-    """Prints bytes of tapes and of sample_runs as landed and as committed."""
+    """Prints bytes of tapes, and of sample_runs as landed and as committed."""
     committed = by_kind(place / "warehouse")
     print("\n| Kind | servers | tapes, MB | landed, MB | to tape | committed, MB | to tape |")
     print("|---|--:|--:|--:|--:|--:|--:|")
@@ -149,7 +151,7 @@ def _ratios(tape: float, landed: float, committed: float) -> str:
 
 
 def of_tape(place: Path, server: str) -> tuple[int, int]:
-    """Ticks of a tape and seconds of all its sessions."""
+    """Ticks of a tape, and seconds of all its sessions."""
     command = [PROGRAMS / "tacho", "aas", "--scope", "all", *WINDOW, "--json"]
     found = subprocess.run(
         [*command, "--tape", place / "tapes" / server], check=True, capture_output=True
@@ -159,7 +161,7 @@ def of_tape(place: Path, server: str) -> tuple[int, int]:
 
 
 def check(place: Path) -> None:
-    """Compares each server's ticks and samples with those of its tape."""
+    """Compares each server's ticks and samples with its tape."""
     tables = (
         "(select server, sum(ticks) as samples, sum(weight_ms) as ms from sample_runs group by 1)"
         " join (select server, count(*) as ticks, sum(weight_ms) as all_ms from ticks group by 1)"
@@ -184,7 +186,7 @@ def check(place: Path) -> None:
 
 
 def ask(place: Path, engines: list[str], window: str) -> None:
-    """Prints what questions take; all engines must answer alike."""
+    """Prints the cost of questions; all engines must give equal answers."""
     for words in QUESTIONS:
         answers = set()
         for engine in engines:
@@ -199,7 +201,7 @@ def ask(place: Path, engines: list[str], window: str) -> None:
 
 
 def main(place: Path, engines: list[str]) -> None:
-    """One step after the other; what is made by the last two is made anew."""
+    """Runs one step after the other; landing directory and warehouse are made again."""
     place.mkdir(parents=True, exist_ok=True)
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         list(pool.map(lambda told: make(place, told[1], told[0]), enumerate(ALL, 1)))

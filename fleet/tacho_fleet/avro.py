@@ -1,4 +1,4 @@
-"""Files of Avro, as Iceberg lists its files in them."""
+"""Reads Avro files, in which Iceberg lists its files."""
 
 import json
 import zlib
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 _SYNC = 16
 _MAGIC = b"Obj\x01"
-# Of a byte of a number: others follow.
+# Bit of a byte of a number: more bytes follow.
 _MORE = 0x80
 
 Value = object
@@ -15,18 +15,18 @@ Value = object
 
 @dataclass
 class _Bytes:
-    """What is left of a block."""
+    """The unread part of a block."""
 
     content: bytes
     at: int = 0
 
     def take(self, length: int) -> bytes:
-        """The next bytes."""
+        """Takes the next bytes."""
         self.at += length
         return self.content[self.at - length : self.at]
 
     def number(self, _kind: object = None) -> int:
-        """A whole number in seven bits a byte, zigzag."""
+        """A whole number with seven bits per byte, zigzag."""
         value = shift = 0
         while True:
             byte = self.content[self.at]
@@ -37,7 +37,7 @@ class _Bytes:
                 return (value >> 1) ^ -(value & 1)
 
     def data(self, _kind: object = None) -> bytes:
-        """Bytes behind their length."""
+        """Bytes with their length before them."""
         return self.take(self.number())
 
 
@@ -72,7 +72,7 @@ def _record(rows: _Bytes, kind: dict) -> dict[str, Value]:
 
 
 def _blocks(rows: _Bytes) -> Iterator[None]:
-    """An item each; a count below zero has the size of the block behind it."""
+    """Yields once per item. A negative count is followed by the size of the block."""
     while count := rows.number():
         if count < 0:
             rows.number()

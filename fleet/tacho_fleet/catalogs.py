@@ -1,4 +1,4 @@
-"""Addresses of catalogs, and what is told when one cannot be opened."""
+"""Addresses of catalogs, and errors of opening one."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -9,14 +9,14 @@ _DRIVER = "postgresql+psycopg2://"
 
 
 def driven(address: str) -> str:
-    """The address with the driver that is installed: SQLAlchemy would take another one."""
+    """The address with the installed driver: SQLAlchemy would take another one."""
     scheme, separator, rest = address.partition("://")
     return _DRIVER + rest if separator and scheme in ("postgresql", "postgres") else address
 
 
 @contextmanager
 def opening(*ignored: str) -> Iterator[None]:
-    """Says why a catalog cannot be opened, unless the reason is one of those."""
+    """Reports why a catalog cannot be opened, unless the reason is an ignored one."""
     try:
         yield
     except FleetError:

@@ -48,17 +48,17 @@ OBSERVED = " of the period was observed"
 
 class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
-        """Says what is wrong as the other programs do."""
+        """Prints a usage error in the form of the other programs."""
         hint = f'Try "{self.prog} --help".'
         _say(FleetError(message, hint=hint))
         sys.exit(2)
 
 
 class _Version(argparse.Action):
-    """What questions do not need is imported when it is asked for."""
+    """Imports the version only on request, because questions do not need it."""
 
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> NoReturn:
-        """Tells it and exits."""
+        """Prints the version and exits."""
         from importlib.metadata import version  # noqa: PLC0415
 
         print(f"tacho fleet {version('tacho-fleet')}")
@@ -66,14 +66,14 @@ class _Version(argparse.Action):
 
 
 def lines(words: Sequence[str] | None = None) -> Iterable[str]:
-    """What a command prints: at once, or line by line."""
+    """The output of a command: at once, or line by line."""
     options = _parser().parse_args(words)
     told = options.run(options)
     return [told] if isinstance(told, str) else told
 
 
 def answer(words: Sequence[str]) -> str:
-    """All that a command prints."""
+    """The whole output of a command."""
     return "\n".join(lines(words))
 
 
@@ -99,7 +99,7 @@ def main() -> None:
         sys.exit(1)
 
 
-# Of whose errors one says what failed, by the first word of their module.
+# Messages for errors of libraries, by the first word of the module.
 _FAILED = {
     "sqlalchemy": "could not use the catalog",
     "sqlite3": "could not use the catalog",
@@ -111,7 +111,7 @@ _FAILED = {
 
 
 def _told(error: Exception) -> FleetError | None:
-    """What is told of an error that a library or the system has raised."""
+    """The message for an error that a library or the system has raised."""
     failed = _FAILED.get(type(error).__module__.partition(".")[0])
     if isinstance(error, OSError):
         where = f' "{error.filename}"' if error.filename else ""
@@ -243,7 +243,7 @@ def _servers(options: argparse.Namespace) -> str:
 
 
 def _commit(options: argparse.Namespace) -> str:
-    # seconds of a CPU that questions do not need
+    # importing it takes seconds of CPU, and questions do not need it
     from tacho_fleet import commit  # noqa: PLC0415
 
     landing = Landing.open(options.landing)
@@ -260,8 +260,8 @@ def _tables(options: argparse.Namespace) -> "Iceberg":
 
 
 def _expect_tables(options: argparse.Namespace) -> None:
-    """Who removes what is committed names its catalog: in another one it would be committed
-    anew, and be taken from the one where it is to go."""
+    """Commands that remove committed data must name its catalog. In another catalog the landed
+    hours would be committed again, and be removed from where they are needed."""
     from tacho_fleet.tables import Tables  # noqa: PLC0415
 
     if Tables(options.catalog).location(SERVERS) is None:

@@ -1,4 +1,4 @@
-"""ClickHouse in this process (chDB) as reader of a lake."""
+"""ClickHouse in this process (chDB) as the reader of a lake."""
 
 from collections.abc import Sequence
 from functools import cache
@@ -15,7 +15,7 @@ from tacho_fleet.foreign import Foreign, Source, columns_of_files, files_of, sta
 from tacho_fleet.landing import Hour
 from tacho_fleet.tables import Tables
 
-# So that null means what it means in standard SQL, and columns come before aliases.
+# Null has the meaning of standard SQL, and columns come before aliases.
 _SETTINGS = (
     "join_use_nulls = 1",
     "cast_keep_nullable = 1",
@@ -28,7 +28,7 @@ _SETTINGS = (
 
 @cache
 def _session() -> Session:
-    """The one of this process."""
+    """The session of this process."""
     session = Session()
     for setting in _SETTINGS:
         session.query(f"set {setting}")
@@ -38,8 +38,8 @@ def _session() -> Session:
 
 
 class ClickHouse(Foreign):
-    """Files are those that the catalog names: chDB's reader of Iceberg is confined to a
-    directory that it does not let be set."""
+    """Reads the files that the catalog names: chDB's own reader of Iceberg is confined to a
+    directory that cannot be set."""
 
     each_tick = "arrayJoin(range(assumeNotNull(ticks)))"
     nulls: ClassVar = {
@@ -50,11 +50,11 @@ class ClickHouse(Foreign):
     }
 
     def constant(self, text: str) -> str:
-        """A text in its SQL, in which backslashes escape."""
+        """A text as a constant in its SQL, in which backslashes escape."""
         return quoted(text.replace("\\", "\\\\"))
 
     def keep_hours(self, path: Path) -> None:
-        """Makes table `hours_that_count` of a file."""
+        """Makes table `hours_that_count` from a file."""
         _session().query("drop table if exists hours_that_count")
         _session().query(
             "create table hours_that_count engine = Memory as "
@@ -62,27 +62,27 @@ class ClickHouse(Foreign):
         )
 
     def source(self, lake: Tables, table: str, hours: Sequence[Hour]) -> Source:
-        """The files, of which older ones may lack columns."""
+        """The files; older ones may lack columns."""
         files = files_of(lake, table, hours)
         names = ",".join(file.removeprefix("/") for file in files)
         return f"file({quoted(f'/{{{names}}}')}, Parquet)", columns_of_files(files)
 
     def run(self, statement: str) -> None:
-        """Runs what answers nothing."""
+        """Runs a statement without a result."""
         _session().query(statement)
 
     def view(self, name: str, query: str) -> None:
-        """Gives a query a name."""
+        """Makes a view of a query."""
         _session().query(f"create or replace view {name} as {query}")
 
     def read(self, query: str) -> pa.Table:
-        """What a query answers."""
+        """The result of a query."""
         return _session().query(query, "ArrowTable")
 
     def stream(self, query: str) -> Stream:
-        """The same without having all of it at once."""
+        """The same block by block, not in memory as a whole."""
         blocks = iter(_session().send_query(query, "ArrowTable"))
         first = next(blocks, None)
-        if first is None:  # its columns are not known then
+        if first is None:  # its columns are unknown then
             first = self.read(query)
         return Stream(first.column_names, chain([first], blocks))

@@ -1,9 +1,10 @@
-"""`tacho fleet commit`: what has landed becomes rows of Iceberg tables.
+"""`tacho fleet commit`: turns landed hours into rows of Iceberg tables.
 
-A batch is what is complete in the landing directory and not committed in that generation.
-Each table takes it in one commit, `servers` last. What a table has of it already, because
-somebody was killed before the last one, is left out; rows of older generations go in the same
-commit. So a retry after a crash at any step neither loses rows nor doubles them."""
+A batch has the hours that are complete in the landing directory and not committed in that
+generation. Each table gets a batch in one commit, `servers` last. If a committer was killed before
+the last one, a table may have a part of the batch already: this part is left out. The same commit
+removes rows of older generations. So a retry after a crash at any step neither loses nor doubles
+rows."""
 
 import hashlib
 import json
@@ -33,8 +34,8 @@ from tacho_fleet.tables import IN_STEP, NAMESPACE
 from tacho_fleet.times import DAY, moment
 from tacho_fleet.writer import PROPERTIES, append, write
 
-# By what rows of a table are sorted within its days, after the server. Those of an hour stay as
-# they have landed where nothing finer is named: samples by session, as they are smallest.
+# Sort column of each table within its days, after the server. "hour" keeps the order in which
+# the rows of an hour landed: samples are smallest by session.
 ORDER = {
     "sample_runs": "hour",
     "load_minute": "minute",
@@ -47,16 +48,16 @@ ORDER = {
     SERVERS: "hour",
 }
 BATCH = "tacho.batch"
-# Hours of servers in a batch.
+# Most hours of servers in a batch.
 MOST_HOURS = 1000
-# Of rows that are read before they are written: a little less than what PyIceberg makes one file
-# of, in bytes of memory.
+# Bytes in memory of rows that are read before they are written: a little less than PyIceberg
+# puts into one file.
 PART = 480 << 20
 
 
 @dataclass
 class Done:
-    """What was committed."""
+    """Counts of committed hours, rows and batches."""
 
     hours: int = 0
     rows: int = 0
@@ -64,7 +65,7 @@ class Done:
 
 
 def commit(landing: Landing, lake: Iceberg, most: int, wait: float) -> Done:
-    """Commits what is new, at most so many hours in a batch."""
+    """Commits new hours, at most `most` of them in a batch."""
     lease = Lease(lake.catalog.engine)
     lease.acquire(wait)
     try:
@@ -75,7 +76,7 @@ def commit(landing: Landing, lake: Iceberg, most: int, wait: float) -> Done:
 
 
 def commit_new(landing: Landing, lake: Iceberg, lease: Lease, most: int = MOST_HOURS) -> Done:
-    """The same by the holder of the lease."""
+    """The same, called by the holder of the lease."""
     done = Done()
     known = set(lake.hours())
     left_out = redactions(lake.catalog.engine)
@@ -96,8 +97,8 @@ def _batches(hours: Sequence[Hour], most: int) -> Iterable[Sequence[Hour]]:
 
 @dataclass
 class _Committer:
-    """It knows which hours are in `servers`, and which snapshots of other tables have rows of
-    them only: of these it need not read which hours they have."""
+    """Knows the hours in `servers`. Also knows the snapshots of other tables that have rows of
+    these hours only, so it need not read their hours."""
 
     landing: Landing
     lake: Iceberg
@@ -107,14 +108,14 @@ class _Committer:
     in_step: dict[str, int]
 
     def commit(self, hours: Sequence[Hour]) -> int:
-        """Commits a batch; how many rows."""
+        """Commits a batch; returns the number of rows."""
         name = hashlib.sha256("\n".join(hour.path(SERVERS) for hour in hours).encode()).hexdigest()
         rows, in_step = 0, {}
         wanted = self.known | set(hours)
         for table in ORDER:
             found = self.lake.table(table)
-            # Nobody else has had the lease until then, so the table is as this one knows it; who
-            # commits to it later makes the commit fail.
+            # This process has the lease, so the table is as it found it. If another one commits
+            # to the table later, this commit fails.
             self.lease.renew()
             has = self.hours_of(table, found)
             properties = {BATCH: name} | (
@@ -131,13 +132,13 @@ class _Committer:
         return rows
 
     def hours_of(self, name: str, table: Table | None) -> set[Hour]:
-        """The hours that a table may have rows of, and those that it has beside `servers`."""
+        """The hours that a table may have rows of, including hours that `servers` lacks."""
         current = snapshot(table)
         is_known = name == SERVERS or (current and self.in_step.get(name) == current)
         return self.known if is_known else set(hours_of(table))
 
     def parts(self, table: str, hours: Sequence[Hour]) -> Iterator[pa.Table]:
-        """What a table gets, part by part."""
+        """The rows for a table, part by part."""
         for rows in _read(self.landing, table, hours):
             left = rows
             for what in self.left_out:
@@ -152,7 +153,7 @@ class _Committer:
         old: Sequence[Hour],
         properties: dict[str, str],
     ) -> int:
-        """Commits rows of new hours to a table as it was found; those of older ones go."""
+        """Commits rows of new hours to a table as it was found, and removes rows of old hours."""
         files: list[DataFile] = []
         with ExitStack() as done:
             change = done.enter_context(table.transaction()) if table else None
@@ -176,19 +177,19 @@ class _Committer:
 
 
 def stale(new: Sequence[Hour], known: set[Hour]) -> list[Hour]:
-    """What is known of new hours in older generations."""
+    """Known older generations of the new hours."""
     keys = {hour.key for hour in new}
     return [hour for hour in known if hour.key in keys]
 
 
 def snapshot(table: Table | None) -> int | None:
-    """The number of the current one."""
+    """The number of the current snapshot."""
     current = table.current_snapshot() if table else None
     return current.snapshot_id if current else None
 
 
 def _read(landing: Landing, name: str, hours: Sequence[Hour]) -> Iterator[pa.Table]:
-    """The rows of some hours, sorted, in parts that memory has room for."""
+    """The rows of some hours, sorted, in parts that fit into memory."""
     part: list[pa.Table] = []
     held = 0
     for hour in sorted(hours, key=lambda hour: (hour.begin // DAY, hour.server, hour.begin)):
@@ -204,7 +205,7 @@ def _read(landing: Landing, name: str, hours: Sequence[Hour]) -> Iterator[pa.Tab
 
 
 def _read_file(file: str, hour: Hour) -> pa.Table:
-    """The rows of an object, with what its name says."""
+    """The rows of an object, with the columns that its name gives."""
     try:
         rows = read_table(file)
     except (OSError, ValueError) as error:
@@ -222,14 +223,14 @@ def _read_file(file: str, hour: Hour) -> pa.Table:
 
 def _sorted(name: str, part: list[pa.Table]) -> pa.Table:
     merged = pa.concat_tables(part, promote_options="default").replace_schema_metadata(None)
-    if ORDER[name] == "hour":  # as hours are read
+    if ORDER[name] == "hour":  # hours are read in this order
         return merged
     first = "fingerprint" if name == "statements" else "server"
     return merged.sort_by([(column, "ascending") for column in ("day", first, ORDER[name])])
 
 
 def create(lake: Iceberg, name: str, schema: pa.Schema) -> Table:
-    """A table of days."""
+    """Makes a table that is partitioned by day."""
     fields = pyarrow_to_schema(_plain(schema), name_mapping=_in_order(schema))
     day = PartitionField(fields.find_field("day").field_id, 1000, IdentityTransform(), "day")
     return lake.catalog.create_table(
@@ -238,13 +239,13 @@ def create(lake: Iceberg, name: str, schema: pa.Schema) -> Table:
 
 
 def _in_order(schema: pa.Schema) -> NameMapping:
-    """Numbers of columns in their order."""
+    """Numbers the columns in order."""
     names = enumerate(schema.names, 1)
     return NameMapping([MappedField(field_id=number, names=[name]) for number, name in names])
 
 
 def _widen(change: Transaction, schema: pa.Schema) -> None:
-    """Adds columns that the table does not have yet."""
+    """Adds the columns that the table lacks."""
     known = set(change.table_metadata.schema().column_names)
     if any(column not in known for column in schema.names):
         with change.update_schema() as update:
@@ -252,7 +253,7 @@ def _widen(change: Transaction, schema: pa.Schema) -> None:
 
 
 def _plain(schema: pa.Schema) -> pa.Schema:
-    """Without ids of fields, which the table gives by itself."""
+    """The schema without field ids: the table assigns its own."""
     return pa.schema([pa.field(field.name, field.type) for field in schema])
 
 
@@ -269,7 +270,7 @@ def _any_of(hours: Sequence[Hour]) -> BooleanExpression:
 
 
 def warehouse_of(address: str, given: str | None) -> str:
-    """Where files go: beside a catalog in SQLite, unless it is said."""
+    """The directory for files: beside a catalog in SQLite, unless given."""
     if given:
         return given if "://" in given else f"file://{Path(given).resolve()}"
     if "://" not in address:

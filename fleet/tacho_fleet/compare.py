@@ -1,5 +1,5 @@
-"""Two windows side by side: `compare`. The first is the one before, so a change above zero is
-more load than then."""
+"""Two windows side by side: `compare`. The first window is the earlier one, so a positive change
+means more load than before."""
 
 from argparse import Namespace
 from decimal import Decimal
@@ -28,15 +28,15 @@ COLUMNS = ("key", "query_text", "change", "avg_delta",
 SHOWN = (("key", "key"), ("change", "change"), ("avg_delta", "delta"), ("avg_aas_1", "avg_1"),
          ("avg_aas_2", "avg_2"), ("pct_1", "pct_1"), ("pct_2", "pct_2"),
          ("query_text", "query"))  # fmt: skip
-# Percentage points of coverage from which on a difference is said.
+# Least difference of coverage, in percentage points, that gets a note.
 _NOTED = 1
 
 
 class _Side:
-    """One of the windows, up to its cells."""
+    """One of the windows, with its cells."""
 
     def __init__(self, session: Session) -> None:
-        """Adds up; the lake is not read afterwards."""
+        """Adds up the samples; the lake is not read afterwards."""
         self.engine, asked = session.engine, session.question()
         self.dimension = asked.dimension
         self.load = load_of(self.engine, asked, asked.bucket or MINUTE, MAX_BUCKETS)
@@ -51,12 +51,12 @@ class _Side:
             self.texts = self.engine.texts(asked.dimension, [str(row["key"]) for row in keys])
 
     def measures(self) -> dict[object, Row]:
-        """By place, once lines are numbered."""
+        """Measures by place, once lines are numbered."""
         rows = self.engine.rows("from measured_lines()")
         return {row.pop("place"): row for row in rows}
 
     def measure(self, row: Row | None, place: int, n: int) -> Row:
-        """What a line measures: nothing of what was observed is zero."""
+        """The measures of a line; zero if it has no rows in an observed window."""
         if not self.whole["servers"]:
             return dict.fromkeys((*_MEASURES, "pct"))
         if row is None:
@@ -66,12 +66,12 @@ class _Side:
         return row
 
     def any(self) -> bool:
-        """Was anybody active?"""
+        """Was any session active?"""
         return self.engine.count("measured") > 0
 
 
 def rows(options: Namespace) -> list[Row]:
-    """The keys whose load changed most, and what is left."""
+    """The keys whose load changed most, and the rest."""
     windows = _windows(options)
     sides = [_Side(Session(Namespace(**vars(options) | _bounds(window)))) for window in windows]
     n = sides[1].load.n
@@ -90,7 +90,7 @@ def rows(options: Namespace) -> list[Row]:
 
 
 def _lines(sides: list[_Side], n: int) -> list[Row]:
-    """Ranks by the size of the change, in both sides."""
+    """Ranks lines by the size of their change, for both sides."""
     first, second = (side.engine for side in sides)
     _copy(first, "from measured", second, "measured_before")
     second.run("insert into changes by name from changed_keys()")
@@ -116,8 +116,8 @@ def _named(line: Row, sides: list[_Side], is_other: bool) -> Row:
 
 
 def _windows(options: Namespace) -> list[Window]:
-    """The second as that of other questions; the first as long, a day earlier, or where its
-    own bounds say."""
+    """The second window is that of other questions. The first is as long, a day earlier, unless
+    its own bounds are given."""
     given = {"since": options.since_2 or options.since, "until": options.until_2 or options.until}
     second = Session.window_of(Namespace(**vars(options) | given))
     since, until = (
@@ -136,7 +136,7 @@ def _bounds(window: Window) -> dict[str, str]:
 
 
 def _note(wholes: list[Row]) -> str | None:
-    """Why the two cannot be compared without care."""
+    """Why the two windows are hard to compare."""
     seen = [bool(whole["servers"]) for whole in wholes]
     if not any(seen):
         return "neither window was observed"

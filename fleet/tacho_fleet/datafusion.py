@@ -1,4 +1,4 @@
-"""DataFusion as reader of a lake."""
+"""DataFusion as the reader of a lake."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -16,7 +16,8 @@ from tacho_fleet.tables import Tables
 
 _TIME = pa.timestamp("us", "UTC")
 _INT = pa.int64()
-# What the questions in engines/every need of an engine: it has no functions in SQL.
+# Functions that the questions in engines/every need; DataFusion has no functions in
+# SQL.
 _DIALECT = (
     udf(lambda time: time.cast(_INT), [_TIME], _INT, "immutable", name="micros"),
     udf(pc.divide, [_INT, _INT], _INT, "immutable", name="idiv"),
@@ -25,7 +26,7 @@ _DIALECT = (
 
 
 class DataFusion(Foreign):
-    """Files are those that the catalog names."""
+    """Reads the files that the catalog names."""
 
     each_tick = "unnest(range(0, ticks))"
     nulls: ClassVar = {
@@ -41,18 +42,18 @@ class DataFusion(Foreign):
         part: Part,
         columns: dict[str, Columns],
     ) -> None:
-        """Names the tables."""
+        """Registers the tables."""
         self.context = SessionContext()
         for function in _DIALECT:
             self.context.register_udf(function)
         super().__init__(lake, part, columns)
 
     def keep_hours(self, path: Path) -> None:
-        """Makes table `hours_that_count` of a file."""
+        """Makes table `hours_that_count` from a file."""
         self.context.from_arrow(pq.read_table(path), name="hours_that_count")
 
     def source(self, lake: Tables, table: str, hours: Sequence[Hour]) -> Source:
-        """The files, of which older ones may lack columns."""
+        """The files; older ones may lack columns."""
         files = files_of(lake, table, hours)
         parts = []
         for number, file in enumerate(files):
@@ -62,18 +63,18 @@ class DataFusion(Foreign):
         return f"({' union all by name '.join(parts)})", columns_of_files(files)
 
     def run(self, statement: str) -> None:
-        """Runs what answers nothing."""
+        """Runs a statement without a result."""
         self.context.sql(statement)
 
     def view(self, name: str, query: str) -> None:
-        """Gives a query a name."""
+        """Makes a view of a query."""
         self.context.sql(f"create or replace view {name} as {query}")
 
     def read(self, query: str) -> pa.Table:
-        """What a query answers."""
+        """The result of a query."""
         return self.context.sql(query).to_arrow_table()
 
     def stream(self, query: str) -> Stream:
-        """The same without having all of it at once."""
+        """The same block by block, not in memory as a whole."""
         reader = pa.RecordBatchReader.from_stream(self.context.sql(query))
         return Stream(reader.schema.names, iter(reader))

@@ -1,4 +1,4 @@
-"""DuckDB in this process as reader of a lake."""
+"""DuckDB in this process as the reader of a lake."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -17,30 +17,30 @@ from tacho_fleet.landing import HIVE_NULL, Hour, Landing
 
 @dataclass
 class Duck:
-    """It shares the connection that makes the answer."""
+    """Shares the connection that makes the answer."""
 
     connection: duckdb.DuckDBPyConnection
     files: dict[str, list[str]]
     each_tick = "unnest(range(ticks))"
 
     def constant(self, text: str) -> str:
-        """A text in its SQL."""
+        """A text as a constant in its SQL."""
         return quoted(text)
 
     def view(self, name: str, query: str) -> None:
-        """Gives a query a name."""
+        """Makes a view of a query."""
         self._run(f"create or replace view {name} as {query}")
 
     def run(self, statement: str) -> None:
-        """Runs what answers nothing."""
+        """Runs a statement without a result."""
         self._run(statement)
 
     def read(self, query: str) -> pa.Table:
-        """What a query answers."""
+        """The result of a query."""
         return self._run(query).to_arrow_table()
 
     def stream(self, query: str) -> Stream:
-        """The same without having all of it at once."""
+        """The same block by block, not in memory as a whole."""
         reader = self._run(query).to_arrow_reader(BLOCK)
         return Stream(reader.schema.names, self._blocks(reader))
 
@@ -53,7 +53,7 @@ class Duck:
     def fill(
         self, connection: duckdb.DuckDBPyConnection, step: str, columns: str, query: str
     ) -> None:
-        """Adds columns of what a query answers to a step."""
+        """Adds columns of a query's result to a step."""
         self._run(insertion(step, columns, f"({query})"))
 
     def _run(self, sql: str) -> duckdb.DuckDBPyConnection:
@@ -63,7 +63,7 @@ class Duck:
             raise self.damage() or error from error
 
     def damage(self) -> FleetError | None:
-        """Which object cannot be read, when that is why a query failed."""
+        """Names the unreadable object, if that is why a query failed."""
         for path in (path for files in self.files.values() for path in files):
             try:
                 storage.read_table(path)
@@ -91,8 +91,8 @@ def reader(connection: duckdb.DuckDBPyConnection, lake: Lake, part: Part) -> Duc
 
 
 def _count(connection: duckdb.DuckDBPyConnection, hours: Sequence[Hour]) -> None:
-    """Makes table `hours_that_count`, without parameters and tables of Arrow: these import pandas
-    where it is installed, which takes a tenth of a second."""
+    """Makes table `hours_that_count`, without parameters and Arrow tables: these would import
+    pandas if it is installed, which takes a tenth of a second."""
     rows = json.dumps([(hour.server, hour.node, hour.begin, hour.generation) for hour in hours])
     connection.execute(
         "create table hours_that_count as select row->>0 as server, row->>1 as node, "
@@ -102,8 +102,8 @@ def _count(connection: duckdb.DuckDBPyConnection, hours: Sequence[Hour]) -> None
 
 
 def _rows(table: str, files: list[str], has_paths: bool, is_whole: bool) -> str:
-    """What files have of a table. Those of a directory have names of servers in their paths; of
-    whole ones all rows count."""
+    """SQL of the rows of a table in files. Files in a directory have the server's name in their
+    paths. In whole files all rows count."""
     read = f"select * from empty_{table}"
     if files:
         names = ", ".join(quoted(file) for file in files)
@@ -111,7 +111,7 @@ def _rows(table: str, files: list[str], has_paths: bool, is_whole: bool) -> str:
         join = (
             "" if is_whole else " semi join hours_that_count using (server, node, hour, generation)"
         )
-        # the path says the name of a server; Hive has one that is read as null
+        # the path has the name of a server; Hive has one name that is read as null
         name = f" replace (coalesce(server, {quoted(HIVE_NULL)}) as server)" if has_paths else ""
         read += (
             f" union all by name select * exclude (day){name} from "

@@ -1,6 +1,6 @@
-"""How a question is answered. A reader (an engine of `--engine`) has the tables of a lake and
-adds up their rows, by the SQL of engines/every; DuckDB in this process makes the answer of
-the sums. So weights, ranks, quotients and percentiles are computed in one place, exactly."""
+"""The way of a question. A reader (an engine of `--engine`) has the tables of a lake and adds up
+their rows, with the SQL of engines/every. DuckDB in this process makes the answer from the sums.
+So weights, ranks, quotients and percentiles are computed in one place, exactly."""
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -16,14 +16,14 @@ from tacho_fleet.errors import FleetError
 from tacho_fleet.filters import quoted
 from tacho_fleet.landing import Hour
 
-# What questions need, and a query of one's own may.
+# Tables that questions need; a query of the user may read all.
 TABLES = ("sample_runs", "ticks", "load_minute", "texts", "statements", "servers")
 ALL_TABLES = (*TABLES, "locks", "markers", "server")
-# In the SQL of engines/every.
+# Null in the SQL of engines/every.
 NULL_TEXT = "as_text(cast(null as bigint))"
 
 Row = dict[str, object]
-# Of an answer that comes row by row, those that are in memory at a time.
+# Most rows in memory of an answer that comes row by row.
 BLOCK = 10_000
 
 
@@ -36,34 +36,34 @@ class Stream:
 
 
 class Reader(Protocol):
-    """An engine that has the tables of a lake."""
+    """An engine with the tables of a lake."""
 
     each_tick: str
     "SQL that makes a row for each tick of a run."
 
     def constant(self, text: str) -> str:
-        """A text in its SQL."""
+        """A text as a constant in its SQL."""
 
     def view(self, name: str, query: str) -> None:
-        """Gives a query a name."""
+        """Makes a view of a query."""
 
     def read(self, query: str) -> pa.Table:
-        """What a query answers."""
+        """The result of a query."""
 
     def run(self, statement: str) -> None:
-        """Runs what answers nothing."""
+        """Runs a statement without a result."""
 
     def stream(self, query: str) -> Stream:
-        """The same without having all of it at once."""
+        """The same block by block, not in memory as a whole."""
 
     def fill(
         self, connection: duckdb.DuckDBPyConnection, step: str, columns: str, query: str
     ) -> None:
-        """Adds columns of what a query answers to a table of DuckDB."""
+        """Adds columns of a query's result to a table of DuckDB."""
 
 
 class Lake(Protocol):
-    """Where hours are: a directory, or tables of Iceberg."""
+    """The place of hours: a directory, or Iceberg tables."""
 
     def hours(self) -> list[Hour]:
         """Every hour that counts."""
@@ -72,13 +72,13 @@ class Lake(Protocol):
         """The files that may have rows of some hours."""
 
     def is_whole(self, table: str) -> bool:
-        """Does every row of a table count?"""
+        """Do all rows of a table count?"""
 
 
 @dataclass(frozen=True)
 class Part:
-    """What is read of a lake: some hours of some tables. `whole` tables have no other rows, so
-    nobody looks for hours there."""
+    """The part of a lake to read: some hours of some tables. `whole` tables have no other rows, so
+    their rows are not filtered by hour."""
 
     hours: Sequence[Hour]
     tables: Sequence[str] = TABLES
@@ -87,29 +87,29 @@ class Part:
 
 @dataclass
 class Engine:
-    """DuckDB with the steps of an answer, and what reads the lake."""
+    """DuckDB with the steps of an answer, and the reader of the lake."""
 
     connection: duckdb.DuckDBPyConnection
     reader: Reader
     columns: dict[str, list[tuple[str, str]]] = field(default_factory=dict)
 
     def rows(self, sql: str) -> list[Row]:
-        """What a query of steps answers; times are µs."""
+        """The result of a query on steps; times are µs."""
         result = run(self.connection, sql)
         names = [column[0] for column in result.description]
         return [dict(zip(names, row, strict=True)) for row in result.fetchall()]
 
     def read(self, query: str) -> pa.Table:
-        """What a query of the lake's tables answers."""
+        """The result of a query on the lake's tables."""
         return self.reader.read(query)
 
     def fill(self, step: str, name: str, columns: str = "*", **parts: object) -> None:
-        """Fills a step by one of the questions of engines/every."""
+        """Fills a step with one of the queries of engines/every."""
         query = script("every", name).format(each_tick=self.reader.each_tick, **parts)
         self.reader.fill(self.connection, step, columns, query)
 
     def view(self, name: str, **parts: object) -> None:
-        """Names one of these questions."""
+        """Makes a view of one of these queries."""
         self.reader.view(name, script("every", name).format(**parts))
 
     def load(self, name: str) -> None:
@@ -117,15 +117,15 @@ class Engine:
         self.run(script("duckdb", name))
 
     def count(self, step: str) -> int:
-        """Rows of a step."""
+        """Number of rows of a step."""
         return int(str(self.rows(f"select count(*) as n from {step}")[0]["n"]))
 
     def run(self, sql: str) -> None:
-        """Runs what answers nothing."""
+        """Runs a statement without a result."""
         run(self.connection, sql)
 
     def ask_servers(self, names: Sequence[str]) -> None:
-        """Servers that the answer is about."""
+        """Sets the servers that the answer is about."""
         told = ", ".join(f"({quoted(name)})" for name in names) or "(null)"
         self.run(
             f"insert into asked_servers select v from (values {told}) as t(v) where v is not null"
@@ -141,7 +141,7 @@ class Engine:
 
 
 def run(connection: duckdb.DuckDBPyConnection, sql: str) -> duckdb.DuckDBPyConnection:
-    """Runs SQL; memory that is short is told as what it is."""
+    """Runs SQL, with a clear error if memory is short."""
     try:
         return connection.execute(sql)
     except duckdb.OutOfMemoryException as error:
@@ -158,12 +158,13 @@ def insertion(step: str, columns: str, relation: str) -> str:
 
 @cache
 def _spilled() -> TemporaryDirectory[str]:
-    """Where rows go that have no room in memory: for this user alone, until the process ends."""
+    """Directory for rows that do not fit into memory: for this user only, until the process
+    ends."""
     return TemporaryDirectory(prefix="tacho-fleet-")
 
 
 def connect(memory_limit_mb: int) -> duckdb.DuckDBPyConnection:
-    """A connection that loads nothing from elsewhere and keeps nothing."""
+    """A connection that loads no extensions and keeps no data."""
     connection = duckdb.connect(
         config={
             "memory_limit": f"{memory_limit_mb}MB",

@@ -12,7 +12,7 @@ from tacho_fleet.landing import Landing
 
 DUCKDB = "duckdb"
 MINUTES = "load_minute"
-# Module and class of those that are installed apart.
+# Module and class of the engines that are installed separately.
 _OTHERS = {"clickhouse": "ClickHouse", "datafusion": "DataFusion", "spark": "Spark"}
 ENGINES = (DUCKDB, *_OTHERS)
 

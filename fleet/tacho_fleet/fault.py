@@ -1,5 +1,5 @@
-"""Where tests kill a committer, or stop it for a while: `TACHO_FLEET_FAULT=N` sends the process
-KILL, or the signal that `TACHO_FLEET_FAULT_SIGNAL` names, at the N-th step."""
+"""Steps at which tests kill or stop a committer: with `TACHO_FLEET_FAULT=N` the process gets KILL,
+or the signal that `TACHO_FLEET_FAULT_SIGNAL` names, at its N-th step."""
 
 import os
 import signal

@@ -1,6 +1,6 @@
-"""Filters as text: one value, a list, `(null)`, a negation. `a,b` is a or b; `!a` is
-everything but a, null included. Values with commas or quotes, or that begin with `!` or
-`(`, are written in double quotes, a quote in them doubled."""
+"""Filters as text: one value, a list, `(null)`, a negation. `a,b` is a or b; `!a` is everything
+but a, including null. Values with commas or quotes, or that begin with `!` or `(`, are written in
+double quotes, with quotes in them doubled."""
 
 import re
 from collections.abc import Callable, Iterable
@@ -13,13 +13,13 @@ _ITEM = re.compile(r'\s*(!?)\s*(?:"((?:[^"]|"")*)"|([^,"][^,]*|))\s*(,|$)')
 
 @dataclass(frozen=True)
 class Filter:
-    """What of a dimension is wanted, or is not; `None` is null."""
+    """The wanted or unwanted values of a dimension; `None` is null."""
 
     values: tuple[str | None, ...]
     negated: bool
 
     def sql(self, column: str, constant: Callable[[str], str]) -> str:
-        """The condition on a column, with constants as an engine writes them."""
+        """The condition on a column, with constants in the form of the engine."""
         known = [constant(value) for value in self.values if value is not None]
         told = [f"{column} IN ({', '.join(known)})"] if known else []
         told += [f"{column} IS NULL"] if None in self.values else []
@@ -42,7 +42,7 @@ def identifier(text: str) -> str:
 
 
 def case(conditions: Iterable[tuple[object, str]], other: object) -> str:
-    """SQL of the value whose condition is met first."""
+    """SQL of the first value whose condition is true."""
     told = " ".join(f"WHEN {condition} THEN {value}" for value, condition in conditions)
     return f"CASE {told} ELSE {other} END" if told else str(other)
 

@@ -1,5 +1,4 @@
-"""What readers other than DuckDB have in common: they read tables of Iceberg, and what they
-have added up comes as Arrow."""
+"""Shared by readers other than DuckDB: they read Iceberg tables and return their sums as Arrow."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -20,7 +19,8 @@ from tacho_fleet.storage import copies
 from tacho_fleet.tables import Tables
 
 Columns = list[tuple[str, str]]
-# A relation with rows of some hours, and others; and its columns, none when there is none.
+# A relation with rows of some hours, and perhaps others; and its columns, empty if there
+# is none.
 Source = tuple[str, Sequence[str]]
 
 
@@ -37,7 +37,7 @@ class Foreign(ABC):
         part: Part,
         columns: dict[str, Columns],
     ) -> None:
-        """Names the tables."""
+        """Registers the tables."""
         with TemporaryDirectory() as place:
             path = Path(place) / "hours.parquet"
             pq.write_table(hours_table(part.hours), path)
@@ -47,38 +47,38 @@ class Foreign(ABC):
             self.view(table, self._rows(columns[table], source, table in part.whole))
 
     def constant(self, text: str) -> str:
-        """A text in its SQL."""
+        """A text as a constant in its SQL."""
         return quoted(text)
 
     @abstractmethod
     def keep_hours(self, path: Path) -> None:
-        """Makes table `hours_that_count` of a file, which goes afterwards."""
+        """Makes table `hours_that_count` from a file, which is removed afterwards."""
 
     @abstractmethod
     def source(self, lake: Tables, table: str, hours: Sequence[Hour]) -> Source:
-        """What has the rows of a table."""
+        """The relation with the rows of a table."""
 
     @abstractmethod
     def run(self, statement: str) -> None:
-        """Runs what answers nothing."""
+        """Runs a statement without a result."""
 
     @abstractmethod
     def view(self, name: str, query: str) -> None:
-        """Gives a query a name."""
+        """Makes a view of a query."""
 
     @abstractmethod
     def read(self, query: str) -> pa.Table:
-        """What a query answers."""
+        """The result of a query."""
 
     def stream(self, query: str) -> Stream:
-        """The same block by block; of an engine that has it at once, all of it is in memory."""
+        """The same block by block. By default the whole result is in memory."""
         table = self.read(query)
         return Stream(table.column_names, iter(table.to_batches(BLOCK)))
 
     def fill(
         self, connection: duckdb.DuckDBPyConnection, step: str, columns: str, query: str
     ) -> None:
-        """Adds columns of what a query answers to a step."""
+        """Adds columns of a query's result to a step."""
         connection.register("given", self.read(query))
         run(connection, insertion(step, columns, "given"))
         connection.unregister("given")
@@ -106,17 +106,17 @@ class Foreign(ABC):
 
 @cache
 def _place() -> TemporaryDirectory[str]:
-    """Where copies of files are, until the process ends."""
+    """The directory for copies of files, until the process ends."""
     return TemporaryDirectory(prefix="tacho-fleet-")
 
 
 def files_of(lake: Tables, table: str, hours: Sequence[Hour]) -> list[str]:
-    """The files of a table; those in buckets are copied, since engines have other clients."""
+    """The files of a table; files in buckets are copied, because engines have other clients."""
     return copies(lake.files(table, hours), _place().name)
 
 
 def columns_of_files(files: Sequence[str]) -> list[str]:
-    """What at least one of them has."""
+    """The columns that at least one file has."""
     return list(dict.fromkeys(name for file in files for name in pq.read_schema(file).names))
 
 

@@ -1,6 +1,6 @@
-"""The tables of a lake in Iceberg, for who changes them: a catalog in SQLite (one machine) or
-PostgreSQL (a team), files in its warehouse. An hour counts when its row of table `servers` is
-committed, which is last; rows of other generations of it do not."""
+"""The Iceberg tables of a lake, for programs that change them: a catalog in SQLite (one machine)
+or PostgreSQL (a team), files in its warehouse. An hour counts once its row of table `servers` is
+committed, which happens last; rows of its other generations do not count."""
 
 import json
 
@@ -19,7 +19,7 @@ from tacho_fleet.tables import IN_STEP, NAMESPACE
 
 
 class _Catalog(SqlCatalog):
-    """The catalog, with steps at which tests kill it."""
+    """The catalog, with steps at which tests kill the process."""
 
     def commit_table(
         self,
@@ -27,18 +27,19 @@ class _Catalog(SqlCatalog):
         requirements: tuple[TableRequirement, ...],
         updates: tuple[TableUpdate, ...],
     ) -> CommitTableResponse:
-        """Files are written; what they hold counts once the catalog names them."""
+        """Commits written files; their rows count once the catalog names the files."""
         fault.step()
         try:
             response = super().commit_table(table, requirements, updates)
         except CommitFailedException as error:
-            # PyIceberg would try it again on what the other one has committed, and double it
+            # PyIceberg would retry it on top of the other commit, which would double the
+            # rows
             raise taken_over() from error
         fault.step()
         return response
 
     def create_table(self, *told: object, **more: object) -> Table:
-        """A table that is new."""
+        """Makes a new table."""
         fault.step()
         try:
             table = super().create_table(*told, **more)
@@ -49,29 +50,29 @@ class _Catalog(SqlCatalog):
 
 
 class Iceberg:
-    """A lake that is changed."""
+    """A lake that can be changed."""
 
     def __init__(self, address: str, warehouse: str | None = None) -> None:
-        """Opens the catalog; a warehouse is needed to make tables only."""
+        """Opens the catalog; a warehouse is needed only to make tables."""
         where = {"warehouse": warehouse} if warehouse else {}
         with opening():
             self.catalog = _Catalog(NAMESPACE, uri=driven(address), **where, **properties())
             self.catalog.create_namespace_if_not_exists(NAMESPACE)
 
     def table(self, name: str) -> Table | None:
-        """A table, when there is one."""
+        """A table, if it exists."""
         try:
             return self.catalog.load_table((NAMESPACE, name))
         except NoSuchTableError:
             return None
 
     def hours(self) -> list[Hour]:
-        """Every hour that is committed."""
+        """Every committed hour."""
         return hours_of(self.table(SERVERS))
 
     def in_step(self) -> dict[str, int]:
-        """By table the snapshot that has rows of the hours of `servers` only, as a commit of
-        `servers` has told."""
+        """For each table the snapshot that has only rows of the hours in `servers`, as the last
+        commit of `servers` says."""
         table = self.table(SERVERS)
         current = table.current_snapshot() if table else None
         summary = current.summary if current else None
@@ -79,7 +80,7 @@ class Iceberg:
 
 
 def hours_of(table: Table | None) -> list[Hour]:
-    """The hours that a table has rows of."""
+    """The hours of the rows in a table."""
     if table is None:
         return []
     fields = ("server", "node", "hour", "generation")

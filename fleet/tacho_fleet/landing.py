@@ -1,8 +1,8 @@
-"""What `tacho ship` has written: `TABLE/server=NAME/day=DAY/HOUR-NODE-GENERATION.parquet`.
-An hour counts when its object of table `servers` is there, and of several generations of
-an hour only the greatest. An hour that was taken, since it is in tables of Iceberg, has a
-marker `taken/…` and only its object of `servers` left, by which `tacho ship` knows that it was
-shipped; it does not count any more."""
+"""Objects that `tacho ship` has written: `TABLE/server=NAME/day=DAY/HOUR-NODE-GENERATION.parquet`.
+An hour counts if its object of table `servers` exists; of several generations only the greatest
+counts. An hour that was taken is in tables of Iceberg. It has a marker `taken/…` and only its
+object of `servers` is left, so that `tacho ship` knows that it was shipped; it no longer
+counts."""
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -21,7 +21,8 @@ from tacho_fleet.times import HOUR, micros
 SERVERS = "servers"
 TAKEN = "taken"
 REDACTION = "redaction"
-# What Hive calls a partition without a value. tacho ship refuses it as name of a server.
+# Hive's name of a partition without a value. tacho ship refuses it as the name of a
+# server.
 HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
 _NAME = re.compile(
     rf"{SERVERS}/server=([^/]+)/day=(\d{{4}}-\d\d-\d\d)/(\d\d)-([0-9a-f]{{16}})-(\d{{8,}})\.parquet"
@@ -43,16 +44,16 @@ class Hour:
 
     @property
     def key(self) -> tuple[str, str, int]:
-        """What all its generations have in common."""
+        """The part that all its generations share."""
         return self.server, self.node, self.begin
 
     @property
     def end(self) -> int:
-        """µs."""
+        """The end, in µs."""
         return self.begin + HOUR
 
     def path(self, table: str) -> str:
-        """The name of its object of a table."""
+        """The name of its object for a table."""
         time = datetime.fromtimestamp(self.begin // 1_000_000, UTC)
         file = f"{time:%H}-{self.node}-{self.generation:08}.parquet"
         return f"{table}/server={_escaped(self.server)}/day={time:%Y-%m-%d}/{file}"
@@ -66,7 +67,7 @@ class Landing:
 
     @staticmethod
     def open(root: str) -> "Landing":
-        """The lake in a directory, also as file:// URL, or below a prefix of a bucket."""
+        """The lake in a directory, also as a file:// URL, or below a prefix of a bucket."""
         storage = Storage.open(root)
         if isinstance(storage, Directory) and not Path(storage.address).is_dir():
             raise FleetError(
@@ -76,7 +77,7 @@ class Landing:
         return Landing(storage)
 
     def hours(self) -> list[Hour]:
-        """Every hour that is complete, in its greatest generation."""
+        """Every complete hour, in its greatest generation."""
         newest: dict[tuple[str, str, int], Hour] = {}
         for hour in self.all_hours():
             known = newest.get(hour.key)
@@ -86,7 +87,7 @@ class Landing:
         return sorted(hour for hour in newest.values() if hour.path(TAKEN) not in taken)
 
     def expect_shipped(self) -> None:
-        """A place that nobody has shipped to is a wrong one."""
+        """A place without shipped objects is the wrong place."""
         if not any(self.storage.objects(table) for table in (SERVERS, REDACTION, TAKEN)):
             raise FleetError(
                 f'tacho ship has put nothing into "{self.storage.address}"',
@@ -94,11 +95,11 @@ class Landing:
             )
 
     def all_hours(self) -> Iterator[Hour]:
-        """Every hour that is complete, in all generations."""
+        """Every complete hour, in all generations."""
         return (hour for hour, _ in self.landed())
 
     def landed(self) -> Iterator[tuple[Hour, float]]:
-        """The same with when the last object of each was written, in s since 1970."""
+        """The same, with the time when the last object of each was written, in s since 1970."""
         for found in self.storage.objects(SERVERS):
             named = _NAME.fullmatch(found.name)
             if named:
@@ -108,16 +109,17 @@ class Landing:
                 yield Hour(server, named[4], begin, int(named[5])), found.written
 
     def files(self, table: str, hours: Iterable[Hour]) -> list[str]:
-        """The objects of some hours; a table without rows of an hour has none."""
+        """The objects of some hours; a table has none for an hour without rows."""
         names = self.storage.existing(hour.path(table) for hour in hours)
         return [self.storage.uri(name) for name in names]
 
     def is_whole(self, _table: str) -> bool:
-        """Rows of objects that count do."""
+        """All rows of objects that count do."""
         return True
 
     def take(self, hours: Iterable[Hour]) -> int:
-        """Removes the objects of hours but the last one of each, after a marker; how many."""
+        """Removes the objects of hours except the last one of each, after writing a marker.
+        Returns the number removed."""
         objects: dict[str, list[str]] = {}
         for found in self.storage.objects():
             table, _, of_hour = found.name.partition("/")
@@ -137,7 +139,7 @@ class Landing:
         return removed
 
     def forget(self, server: str) -> int:
-        """Removes all that a server has put; how many objects."""
+        """Removes all objects of a server; returns the number removed."""
         tables = {found.name.partition("/")[0] for found in self.storage.objects()}
         return sum(
             self.storage.remove_all(f"{table}/server={_escaped(server)}")
@@ -146,7 +148,7 @@ class Landing:
 
 
 def hours_table(hours: Sequence[Hour]) -> pa.Table:
-    """What rows count of files that have others too."""
+    """The hours that count, for files that have rows of other hours too."""
     return pa.table(
         {
             "server": pa.array([hour.server for hour in hours], pa.string()),

@@ -1,5 +1,5 @@
-"""One committer at a time: a row in the catalog's database says who it is, and until when.
-Whoever is killed holds up the others until then."""
+"""One committer at a time: a row in the catalog's database names it and the end of its lease. If
+it is killed, the others wait until then."""
 
 import os
 import socket
@@ -15,7 +15,7 @@ _TURN = 0.5
 
 
 def taken_over() -> FleetError:
-    """What somebody is told who slept, or whose tables somebody else has changed."""
+    """The error for a committer that slept too long, or whose table another program changed."""
     return FleetError(
         "another committer has taken over",
         "This one took longer for a step than the lease lasts, or another program has changed the "
@@ -28,7 +28,7 @@ class Lease:
     """The right to commit."""
 
     def __init__(self, engine: Engine, seconds: float = SECONDS) -> None:
-        """Not held yet."""
+        """A lease that is not held yet."""
         self.engine, self.seconds = engine, seconds
         self.holder = f"{socket.gethostname()}:{os.getpid()}:{uuid4().hex}"
         with engine.begin() as connection:
@@ -41,7 +41,7 @@ class Lease:
             )
 
     def acquire(self, wait: float) -> None:
-        """Takes it; waits for another holder at most so long."""
+        """Takes the lease; waits for another holder for at most `wait` seconds."""
         end = time.monotonic() + wait
         while not self._take():
             if time.monotonic() >= end:
@@ -53,8 +53,8 @@ class Lease:
             time.sleep(_TURN)
 
     def renew(self) -> None:
-        """Takes it for longer; an error when somebody else has it by now, or has had it: what this
-        one knows of the tables is no longer so."""
+        """Extends the lease. Raises an error if another committer holds it or has held it since,
+        because the known state of the tables is then outdated."""
         renewed = self._run(
             "update tacho_fleet_lease set ends_at = :until "
             "where name = 'commit' and holder = :holder"
@@ -63,7 +63,7 @@ class Lease:
             raise taken_over()
 
     def release(self) -> None:
-        """Gives it up."""
+        """Gives the lease up."""
         self._run("delete from tacho_fleet_lease where holder = :holder")
 
     def _take(self) -> bool:

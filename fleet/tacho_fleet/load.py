@@ -1,5 +1,5 @@
-"""The load of a fleet: `aas`, `top`, `timeline`. The SQL of `engines/` measures; here its
-steps are put behind each other."""
+"""The load of a fleet: `aas`, `top`, `timeline`. The SQL of `engines/` measures it; this file runs
+its steps in order."""
 
 from dataclasses import dataclass, replace
 
@@ -18,15 +18,15 @@ DIMENSIONS = (
     "backend_type", "category", "database", "username", "application", "client_addr",
     "leader", "state", "cpu", "blocked_by",
 )  # fmt: skip
-# Those that load_minute has.
+# Dimensions that load_minute has.
 OF_MINUTES = ("server", "wait_event_type", "wait_event")
-# Dimensions that have a text: view of the texts, what stands for null.
+# Dimensions that have a text, with the text for null.
 TEXTS = {"query_id": "(no query id)", "fingerprint": "(no fingerprint)"}
-# What a line has that is not split.
+# Columns of a line that is not split.
 WHOLE = "NULL::VARCHAR AS by_key, 1 AS by_place"
 MAX_ROWS, MAX_BUCKETS = 100_000, 3_000_000
 _ALL = 1 << 40
-# Lines that a condition is made of for each; more are numbered after they are added up.
+# Most lines with a condition of their own; more lines are numbered after adding up.
 _MOST_NAMED = 50
 _PERIOD = ("period_start", "period_end", "source", "grain")
 _MEASURES = ("avg_aas", "peak_aas", "p99_aas", "peak_sessions", "backend_seconds")
@@ -42,7 +42,7 @@ TIMELINE = ("bucket_start", "key", "source", "avg_aas", "peak_sessions", "backen
 
 @dataclass(frozen=True)
 class Question:
-    """What is asked about the samples of a window."""
+    """A question about the samples of a window."""
 
     window: Window
     servers: tuple[str, ...]
@@ -67,8 +67,8 @@ def aas(engine: Engine, asked: Question) -> list[Row]:
 
 
 def top(engine: Engine, asked: Question) -> tuple[list[Row], Row]:
-    """The largest keys, each whole or split by another dimension, and what is left; and
-    what was observed."""
+    """The largest keys, each whole or split by another dimension, and the rest; and the coverage
+    of the window."""
     load = load_of(engine, asked, asked.bucket or MINUTE, MAX_BUCKETS)
     dimension = asked.dimension or "wait_event"
     load.rank(dimension, asked.by, asked.order_by)
@@ -103,7 +103,7 @@ def timeline(engine: Engine, asked: Question) -> list[Row]:
 
 
 def load_of(engine: Engine, asked: Question, width: int, most: int) -> "Load":
-    """The steps of an answer, what was observed known."""
+    """The steps of an answer, with the observed time filled in."""
     return (MinuteLoad if asked.minutes else Load)(engine, asked, width, most)
 
 
@@ -111,7 +111,7 @@ class Load:
     """The steps of an answer from samples."""
 
     def __init__(self, engine: Engine, asked: Question, width: int, most: int) -> None:
-        """Finds out what was observed in the window."""
+        """Reads the observed time in the window."""
         self.engine, self.asked, self.width = engine, asked, width
         self.n = _ALL if asked.n is None else asked.n
         window = asked.window
@@ -121,7 +121,7 @@ class Load:
         engine.ask_servers(asked.servers)
 
     def observe(self) -> None:
-        """What was observed of servers, and how many were observed alike."""
+        """Fills the observed time of servers, and the number of servers with equal times."""
         self.engine.fill("ticks_alike", "ticks", **self.window)
         self.engine.fill("ticks_before", "ticks_before", since=self.window["since"])
         self.add("window_observed", "observed()")
@@ -132,7 +132,7 @@ class Load:
         self.engine.run(f"insert into {step} BY NAME FROM {relation}")
 
     def add_up(self, of: str, key: str = NULL_TEXT, by_key: str = NULL_TEXT) -> None:
-        """Adds up the samples that are asked for by server and line, and by line and bucket."""
+        """Adds up the samples asked for: by server and line, and by line and bucket."""
         names = {self.asked.dimension, self.asked.by, *(name for name, _ in self.asked.filters)}
         source = "dimensions_by_fingerprint" if "fingerprint" in names else "dimensions"
         self.fill(f"cells_of_{of}", "cells", key, by_key, source=source)
@@ -154,7 +154,7 @@ class Load:
         self.engine.fill(step, name, line, **told, **self.window, **parts)
 
     def conditions(self) -> str:
-        """SQL of what is asked for."""
+        """SQL of the conditions on samples."""
         scopes = SCOPES[: SCOPES.index(self.asked.scope) + 1]
         conditions = [f"scope IN ({', '.join(map(quoted, scopes))})"]
         conditions += ["is_worker = 0"] if self.asked.by_leader else []
@@ -173,7 +173,7 @@ class Load:
         return wanted.sql(identifier(name), self.engine.reader.constant)
 
     def rank(self, dimension: str, by: str | None, order_by: str) -> None:
-        """Numbers keys and parts, and adds up what is left behind them."""
+        """Numbers keys and parts, and adds up the rest behind them."""
         order = quoted(order_by)
         self.add_up("keys", self.column(dimension))
         self.add("key_ranks", f"ranked_keys({order})")
@@ -194,11 +194,11 @@ class Load:
         self.add("loads_of_lines", f"loads_by_line('loads_of_{of}', {self.n})")
 
     def see_buckets(self) -> None:
-        """What every row of a bucket says."""
+        """Fills the coverage that all rows of a bucket share."""
         self.add("seen_buckets", f"seen_in_buckets({self.bounds()})")
 
     def whole(self) -> Row:
-        """What every row of the window says."""
+        """The columns that all rows of the window share."""
         window = self.asked.window
         since, until = window.since, window.until
         self.add("seen_window", f"seen_in_window({since}, {until})")
@@ -210,7 +210,7 @@ class Load:
         return self.told(row | told)
 
     def told(self, row: Row) -> Row:
-        """A row with what it is from."""
+        """A row with its source."""
         return row | {"source": "raw" if row["ticks_observed"] else "none"}
 
     def texts(self) -> dict[str, str]:
@@ -226,29 +226,29 @@ class Load:
         return {}
 
     def bounds(self) -> str:
-        """Arguments of what is by bucket."""
+        """Arguments of macros that work by bucket."""
         return ", ".join(map(str, self.window.values()))
 
 
 class MinuteLoad(Load):
-    """The same from the small table. Loads of buckets are read when lines are numbered, of a few
-    lines and of servers that were observed alike together: those of every key, server and
-    bucket are millions in a large fleet."""
+    """The same from the small table. Loads of buckets are read once lines are numbered, for a few
+    lines, with servers of equal observed time added together: every key, server and bucket would
+    be millions of rows in a large fleet."""
 
     def observe(self) -> None:
-        """Minutes know no ticks."""
+        """Reads observed minutes, because the small table has no ticks."""
         _check_minutes(self.asked, self.width)
         self.engine.fill("window_observed", "minutes_by_server", **self.window)
         self.engine.fill("observed_alike", "minutes_alike", **self.window)
 
     def add_up(self, of: str, key: str = NULL_TEXT, by_key: str = NULL_TEXT) -> None:
-        """Adds up by server and line; by line and bucket when a rank needs it."""
+        """Adds up by server and line; also by line and bucket if a rank needs it."""
         self.fill(f"totals_of_{of}", "minute_totals", key, by_key)
         if self.by_buckets():
             self.fill_loads(of, key, by_key)
 
     def by_buckets(self) -> bool:
-        """Are loads of all lines needed, or are there too many to name them?"""
+        """Are loads of all lines needed, or are there too many lines to name?"""
         whole = self.asked.dimension is None and self.asked.by is None
         return whole or self.asked.order_by in ("peak", "p99") or self.n > _MOST_NAMED
 
@@ -290,15 +290,15 @@ class MinuteLoad(Load):
         return wanted.sql(self.column(dimension or ""), self.engine.reader.constant)
 
     def conditions(self) -> str:
-        """SQL of what is asked for."""
+        """SQL of the conditions on minutes."""
         return " AND ".join(["true", *self.filtered("minutes")])
 
     def see_buckets(self) -> None:
-        """What every row of a bucket says."""
+        """Fills the coverage that all rows of a bucket share."""
         self.add("seen_buckets", f"seen_alike({self.bounds()})")
 
     def told(self, row: Row) -> Row:
-        """A row with what it is from; minutes know no ticks."""
+        """A row with its source; minutes have no ticks."""
         unknown = dict.fromkeys(
             ("peak_sessions", "ticks_expected", "ticks_observed", "ticks_failed")
         )
@@ -306,7 +306,7 @@ class MinuteLoad(Load):
 
 
 def _qualified(bare: str, known: set[str]) -> str:
-    """`ClientRead` is `Client:ClientRead` when only one class has it."""
+    """Completes `ClientRead` to `Client:ClientRead` if only one class has it."""
     found = sorted(key for key in known if key.partition(":")[2] == bare)
     if bare in known or not found:
         return bare
@@ -320,7 +320,7 @@ def _qualified(bare: str, known: set[str]) -> str:
 
 
 def shown_key(dimension: str | None, key: object) -> object:
-    """What stands for null."""
+    """The key, or its text for null."""
     return TEXTS.get(dimension or "") if key is None else key
 
 

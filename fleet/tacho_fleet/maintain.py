@@ -1,6 +1,6 @@
-"""What a lake no longer needs: `tacho fleet expire`, and what it must not have any more:
-`tacho fleet redact`. Both hold the committer's lease, may be killed at any step, and are run
-again then."""
+"""`tacho fleet expire` removes data that a lake no longer needs; `tacho fleet redact` removes data
+that it must not have. Both hold the committer's lease, may be killed at any step, and are then run
+again."""
 
 import time
 from collections import Counter
@@ -24,18 +24,18 @@ from tacho_fleet.storage import Storage, read_table
 
 @dataclass
 class Removed:
-    """What is gone."""
+    """Counts of removed data."""
 
     rows: int = 0
     snapshots: int = 0
     files: int = 0
     objects: int = 0
-    # Of a redaction: where its value was looked for, and where it still is.
+    # For a redaction: where its value was searched, and where it still is.
     searched: str = ""
     found: list[str] = field(default_factory=list)
 
     def __str__(self) -> str:
-        """A line, and what a search has found."""
+        """One line, and the result of a search."""
         removed = (
             f"removed rows {self.rows}, snapshots {self.snapshots}, files {self.files}, "
             f"landed objects {self.objects}"
@@ -44,7 +44,7 @@ class Removed:
 
 
 def expire(lake: Iceberg, landing: Landing | None, grace: float, wait: float) -> Removed:
-    """Removes what was replaced or committed more than so many seconds ago."""
+    """Removes data that was replaced or committed more than `grace` seconds ago."""
     lease = Lease(lake.catalog.engine)
     lease.acquire(wait)
     try:
@@ -54,7 +54,7 @@ def expire(lake: Iceberg, landing: Landing | None, grace: float, wait: float) ->
 
 
 def redact(lake: Iceberg, landing: Landing, what: Redaction, wait: float) -> Removed:
-    """Removes all rows of somebody, and everything that still has them."""
+    """Removes all rows with a value, and everything that still contains them."""
     lease = Lease(lake.catalog.engine)
     lease.acquire(wait)
     try:
@@ -73,7 +73,7 @@ def redact(lake: Iceberg, landing: Landing, what: Redaction, wait: float) -> Rem
 
 
 def _delete(lake: Iceberg, name: str, what: Redaction) -> int:
-    """Removes the rows of a table that have or name the value; how many."""
+    """Removes the rows of a table that have or name the value; returns their number."""
     removed = 0
     for condition in _conditions(lake.table(name), name, what):
         table = lake.table(name)
@@ -84,7 +84,7 @@ def _delete(lake: Iceberg, name: str, what: Redaction) -> int:
     return removed
 
 
-# Texts in a condition.
+# Most texts in one condition.
 _AT_ONCE = 100
 
 
@@ -102,7 +102,7 @@ def _conditions(table: Table | None, name: str, what: Redaction) -> Iterator[Boo
 
 
 def _search(lake: Iceberg, landing: Landing, what: Redaction, removed: Removed) -> None:
-    """Looks for the value in all tables, and in the names and rows of all that has landed."""
+    """Searches all tables, and the names and rows of all landed objects, for the value."""
     tables = 0
     for name in ORDER:
         table = lake.table(name)
@@ -121,7 +121,7 @@ def _search(lake: Iceberg, landing: Landing, what: Redaction, removed: Removed) 
 
 
 def _found_in(landing: Landing, name: str, what: Redaction) -> list[str]:
-    """What an object that has landed has of the value."""
+    """Places of the value in a landed object."""
     where = f'object "{name}"'
     table, *directories = name.split("/")
     server = next((part for part in directories if part.startswith("server=")), "server=")
@@ -159,7 +159,7 @@ def _expire(lake: Iceberg, landing: Landing | None, limit: float, lease: Lease) 
 
 
 def _expire_snapshots(table: Table, limit: float) -> int:
-    """All but the newest one that were made before."""
+    """Removes all snapshots made before `limit`, except the newest."""
     current = table.current_snapshot()
     old = [
         shot.snapshot_id
@@ -172,7 +172,7 @@ def _expire_snapshots(table: Table, limit: float) -> int:
 
 
 def _orphans(table: Table, storage: Storage, limit: float) -> list[str]:
-    """Files of a table that no snapshot has, and that no committer may be writing."""
+    """Files of a table that no snapshot names and that no committer may be writing."""
     known = {storage.name_of(text) for text in _files(table)}
     return [
         found.name
@@ -194,7 +194,7 @@ def _files(table: Table) -> Iterator[str]:
 
 
 def _take(lake: Iceberg, landing: Landing, limit: float) -> int:
-    """Removes objects of hours that are committed, in this generation or a later one."""
+    """Removes objects of hours that are committed in this generation or a later one."""
     committed = {hour.key: hour.generation for hour in lake.hours()}
     taken = [
         hour

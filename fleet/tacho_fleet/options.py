@@ -1,4 +1,4 @@
-"""Options of commands, named as those of the readers."""
+"""Options of commands, with the names that the readers use."""
 
 from argparse import ArgumentParser, ArgumentTypeError
 from collections.abc import Callable, Sequence
@@ -12,7 +12,7 @@ LANDING = "what tacho ship writes to: a directory, or s3://BUCKET/PREFIX"
 
 
 def whole(least: int) -> Callable[[str], int]:
-    """A number that is at least so large."""
+    """Parses a whole number that is at least `least`."""
 
     def number(text: str) -> int:
         if not text.isdecimal() or int(text) < least:
@@ -23,7 +23,7 @@ def whole(least: int) -> Callable[[str], int]:
 
 
 def seconds(text: str) -> float:
-    """How long somebody waits."""
+    """Parses a waiting time."""
     try:
         found = float(text)
     except ValueError:
@@ -34,7 +34,7 @@ def seconds(text: str) -> float:
 
 
 def add_dimension(parser: ArgumentParser, default: str | None, known: Sequence[str]) -> None:
-    """What rows of an answer are by."""
+    """Adds the dimension of the rows of an answer."""
     told = f"[default: {default}]" if default else "[default: all in one row]"
     parser.add_argument(
         "dimension",
@@ -46,7 +46,7 @@ def add_dimension(parser: ArgumentParser, default: str | None, known: Sequence[s
 
 
 def add_shared(parser: ArgumentParser) -> None:
-    """Of every question."""
+    """Adds the options of every question."""
     parser.add_argument(
         "-l",
         "--lake",
@@ -82,7 +82,7 @@ def add_shared(parser: ArgumentParser) -> None:
 
 
 def add_commit(parser: ArgumentParser) -> None:
-    """Of committing."""
+    """Adds the options of committing."""
     parser.add_argument("landing", metavar="DIR", help=LANDING)
     add_catalog(parser)
     parser.add_argument(
@@ -95,7 +95,7 @@ def add_commit(parser: ArgumentParser) -> None:
 
 
 def add_catalog(parser: ArgumentParser) -> None:
-    """Of whoever changes tables."""
+    """Adds the options of commands that change tables."""
     parser.add_argument(
         "--catalog", metavar="URL", required=True, help="sqlite:////FILE or postgresql://…"
     )
@@ -108,7 +108,7 @@ def add_catalog(parser: ArgumentParser) -> None:
 
 
 def add_expire(parser: ArgumentParser) -> None:
-    """Of removing what is not needed."""
+    """Adds the options of removing data that is no longer needed."""
     parser.add_argument("landing", nargs="?", metavar="DIR", help=LANDING)
     add_catalog(parser)
     parser.add_argument(
@@ -117,7 +117,7 @@ def add_expire(parser: ArgumentParser) -> None:
 
 
 def add_redact(parser: ArgumentParser) -> None:
-    """Of removing what must not be there."""
+    """Adds the options of removing data that must not be there."""
     parser.add_argument("landing", metavar="DIR", help=LANDING)
     add_catalog(parser)
     what = parser.add_mutually_exclusive_group(required=True)
@@ -127,7 +127,7 @@ def add_redact(parser: ArgumentParser) -> None:
 
 
 def add_statements(parser: ArgumentParser) -> None:
-    """Of questions about statistics of statements."""
+    """Adds the options of questions about statistics of statements."""
     add_shared(parser)
     parser.add_argument("--bucket", metavar="INTERVAL", help="10s, 5m, 1d")
     parser.add_argument("-n", "--n", default="10", metavar="N", help="most lines, or all")
@@ -139,7 +139,7 @@ def add_statements(parser: ArgumentParser) -> None:
 
 
 def add_views(parser: ArgumentParser) -> None:
-    """Of what is given to another engine."""
+    """Adds the options of views for another engine."""
     parser.add_argument("for_engine", choices=DIALECTS, metavar="ENGINE", help=", ".join(DIALECTS))
     parser.add_argument(
         "--tables",
@@ -150,7 +150,7 @@ def add_views(parser: ArgumentParser) -> None:
 
 
 def add_windows(parser: ArgumentParser) -> None:
-    """Of two windows; --since and --until are those of the later one."""
+    """Adds the options of two windows; --since and --until belong to the later one."""
     told = ("begin of the earlier window [default: a day before the later one]", "its end")
     for name, text in zip(("since", "until"), told, strict=True):
         parser.add_argument(f"--{name}-1", metavar="TIME", help=text)
@@ -158,7 +158,7 @@ def add_windows(parser: ArgumentParser) -> None:
 
 
 def add_samples(parser: ArgumentParser, by: bool = False) -> None:
-    """Of questions about samples."""
+    """Adds the options of questions about samples."""
     add_shared(parser)
     parser.add_argument("--bucket", metavar="INTERVAL", help="10s, 5m, 1d")
     parser.add_argument("--scope", choices=SCOPES, default="load", help="which samples count")

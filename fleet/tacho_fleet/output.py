@@ -1,4 +1,4 @@
-"""Answers for programs and for people."""
+"""Answers in the forms for programs and for people."""
 
 import json
 import os
@@ -11,7 +11,7 @@ from tacho_fleet.plain import plain_json, plain_text
 from tacho_fleet.times import DAY, HOUR, MINUTE, SECOND, moment, rfc3339
 
 SCREEN, LEAST = 80, 8
-# 64 bits: many readers of JSON keep 53
+# 64 bits: many JSON readers keep only 53
 _IDS = ("query_id", "plan_id")
 _TIMES = (
     "period_start",
@@ -37,7 +37,7 @@ def interval_text(us: int) -> str:
 
 
 def json_text(rows: Iterable[Row], columns: Sequence[str]) -> str:
-    """One array of objects, numbers with the places that they have."""
+    """One array of objects; numbers keep their decimal places."""
     return "\n".join(json_lines(rows, columns))
 
 
@@ -69,8 +69,8 @@ def table_text(rows: Sequence[Row], columns: Sequence[tuple[str, str]], wide: bo
 def table_lines(
     blocks: Iterable[Sequence[Row]], columns: Sequence[tuple[str, str]], wide: bool
 ) -> Iterator[str]:
-    """The same line by line. Columns are as wide as the first block of rows needs them, and get
-    wider with a later one that needs more."""
+    """The same line by line. Columns have the width that the first block of rows needs, and get
+    wider if a later block needs more."""
     is_text = [False] * len(columns)
     lines = [[plain_text(title) for _, title in columns]]
     needed = [len(title) for title in lines[0]]
@@ -103,19 +103,19 @@ def _laid(
 
 
 def lines_text(row: Row, columns: Sequence[str]) -> str:
-    """Every column on a line of its own."""
+    """Each column on a line of its own."""
     width = max(len(name) for name in columns)
     lines = (f"{name:{width}}  {_cell(name, row[name])}".rstrip() for name in columns)
     return "\n".join(lines)
 
 
 def observed_text(whole: Row) -> str:
-    """How much of a window somebody looked, for an answer without rows."""
+    """The observed part of a window, for an answer without rows."""
     return f"{whole['coverage_pct']} %" if whole["ticks_observed"] else "nothing"
 
 
 def screen() -> int:
-    """Columns of the screen."""
+    """The width of the screen in columns."""
     given = os.environ.get("COLUMNS", "")
     if given.isdecimal() and int(given) > 0:
         return int(given)
@@ -138,7 +138,7 @@ def _is_text(name: str, rows: Sequence[Row]) -> bool:
 
 
 def _cut(widths: list[int], is_text: Sequence[bool]) -> None:
-    """Takes what is too much from the widest texts."""
+    """Cuts the widest texts until the line fits."""
     texts = [at for at, text in enumerate(is_text) if text]
     while texts and sum(widths) + 2 * (len(widths) - 1) > screen():
         widest = max(texts, key=lambda at: widths[at])

@@ -1,9 +1,9 @@
-"""Texts of the history as they are shown: what somebody wrote into a comment or a name
-must not be obeyed by a terminal, nor change the order in which a line is read."""
+"""Displays texts of the history. Controls that users have written into a comment or a name must
+not reach the terminal, nor change the order in which a line is read."""
 
 import re
 
-# Controls of ASCII and ISO 8859, what turns or isolates the direction of writing,
+# Controls of ASCII and ISO 8859, characters that turn or isolate the direction of writing,
 # separators of lines and paragraphs, annotations and tags. As in tape/src/query/value/plain.rs.
 _OBEYED = re.compile(
     "[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u206f\ufeff\ufff9-\ufffb"
@@ -12,12 +12,12 @@ _OBEYED = re.compile(
 
 
 def plain_text(text: str) -> str:
-    """A text as one line: white space becomes single blanks, what is obeyed `�`."""
+    """A text as one line: white space becomes single blanks, a control becomes `�`."""
     return _OBEYED.sub("\ufffd", re.sub(r" ?[^\S ]+", " ", text))
 
 
 def plain_json(text: str) -> str:
-    """JSON in one line, with what is obeyed in its strings written by number."""
+    """JSON in one line, with controls in its strings written by number."""
     return _OBEYED.sub(_by_number, text)
 
 

@@ -1,5 +1,5 @@
-"""What a lake must not have: it is remembered in the catalog's database, so that a committer
-leaves it out of what lands later too."""
+"""Data that a lake must not have. Redactions are stored in the catalog's database, so that
+committers also leave such data out of hours that land later."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -9,11 +9,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from sqlalchemy import Engine, text
 
-# By which column rows are removed, by kind.
+# Column that selects the rows to remove, by kind.
 KINDS = ("server", "database", "username", "fingerprint")
-# Columns of other names that have a value of a kind.
+# Columns with other names that have a value of a kind.
 _OTHER = {"database": {"server": ("object",)}, "server": {"servers": ("server_name",)}}
-# What somebody has written, by table: it may name a tenant of another database.
+# Texts that users have written, by table: they may name a tenant of another database.
 _WRITTEN = {
     "texts": ("query_text",),
     "markers": ("detail", "object_name", "old_value", "new_value"),
@@ -24,42 +24,42 @@ _TENANTS = ("database", "username")
 
 @dataclass(frozen=True)
 class Redaction:
-    """Rows with a value in a column, and those whose text names a tenant; of a fingerprint its
-    texts only."""
+    """Rows with a value in a column, and rows whose text names a tenant. For a fingerprint only
+    its texts."""
 
     column: str
     value: str
 
     def columns(self, table: str, known: Sequence[str]) -> list[str]:
-        """The columns of a table in which the value makes a row go."""
+        """The columns of a table in which the value selects a row."""
         if self.column == "fingerprint" and table != "texts":
             return []
         named = (self.column, *_OTHER.get(self.column, {}).get(table, ()))
         return [column for column in named if column in known]
 
     def written(self, table: str, known: Sequence[str]) -> list[str]:
-        """The columns of a table that may name the value."""
+        """The columns of a table whose text may name the value."""
         columns = _WRITTEN.get(table, ()) if self.column in _TENANTS else ()
         return [column for column in columns if column in known]
 
     def typed(self) -> str | int:
-        """The value as the column has it."""
+        """The value with the type of the column."""
         return int(self.value) if self.column == "fingerprint" else self.value
 
     def is_of(self, server: str) -> bool:
-        """Does the name of a server have the value?"""
+        """Does the name of a server contain the value?"""
         if self.column == "server":
             return server == self.value
         return self.column in _TENANTS and bool(self.named(pa.array([server]))[0].as_py())
 
     def named(self, texts: pa.ChunkedArray) -> pa.ChunkedArray:
-        """Which texts have the value as a word."""
+        """Marks the texts that contain the value as a word."""
         word = re.escape(self.value)
         pattern = rf"(?i)(^|[^\w$]){word}($|[^\w$])"
         return pc.fill_null(pc.match_substring_regex(texts, pattern), False)
 
     def left(self, table: str, rows: pa.Table) -> pa.Table:
-        """The rows without those."""
+        """The rows without the redacted ones."""
         for column in self.columns(table, rows.column_names):
             rows = rows.filter(pc.fill_null(pc.not_equal(rows[column], self.typed()), True))
         for column in self.written(table, rows.column_names):
@@ -67,7 +67,7 @@ class Redaction:
         return rows
 
     def found(self, rows: pa.Table, table: str) -> dict[str, int]:
-        """By column how many rows have the value: of a tenant in any text, as a word."""
+        """Number of rows with the value, by column; for a tenant in any text, as a word."""
         columns: Iterable[str] = self.columns(table, rows.column_names)
         if self.column not in _TENANTS:
             counts = {name: pc.sum(pc.equal(rows[name], self.typed())).as_py() for name in columns}
@@ -79,7 +79,7 @@ class Redaction:
 
 
 def remember(engine: Engine, what: Redaction) -> None:
-    """From now on it is left out."""
+    """Stores a redaction for later commits."""
     _make(engine)
     with engine.begin() as connection:
         connection.execute(
@@ -91,7 +91,7 @@ def remember(engine: Engine, what: Redaction) -> None:
 
 
 def redactions(engine: Engine) -> list[Redaction]:
-    """What is left out."""
+    """All stored redactions."""
     _make(engine)
     with engine.begin() as connection:
         rows = connection.execute(text("select kind, value from tacho_fleet_redactions"))

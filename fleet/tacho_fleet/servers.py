@@ -1,4 +1,4 @@
-"""What is known of each server of a lake."""
+"""The servers of a lake with their attributes."""
 
 from dataclasses import replace
 
@@ -16,8 +16,8 @@ SHOWN = (("server", "server"), ("host", "host"), ("labels", "labels"), ("hours",
 
 
 def rows(session: Session) -> list[Row]:
-    """A row for each server; ticks and coverage are those of the window. Hours are missing from a
-    server's first one to the newest one of all."""
+    """A row for each server; ticks and coverage cover the window. Hours count as missing from a
+    server's first hour to the newest hour of all."""
     all_servers = tuple(sorted({hour.server for hour in session.hours}))
     question = replace(session.question(), servers=all_servers)
     load.Load(session.engine, question, HOUR, load.MAX_BUCKETS).whole()

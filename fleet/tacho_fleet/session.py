@@ -1,4 +1,4 @@
-"""A question made definite: lake, servers, window, filters, all arguments checked."""
+"""A question with all arguments checked: lake, servers, window, filters."""
 
 import json
 import os
@@ -23,12 +23,12 @@ class Session:
     """The hours of a lake that a question is about."""
 
     def __init__(self, options: Namespace) -> None:
-        """Opens the lake; reads names of objects only."""
+        """Opens the lake; reads only names of objects."""
         self.options = options
         self.root = _root(options)
         self.lake = open_lake(self.root)
         known = self.lake.hours()
-        # a catalog is one, also before the first commit
+        # a catalog counts as a history even before the first commit
         self.is_empty = not known and isinstance(self.lake, Landing)
         self.hours = _asked(self.lake, known, options)
         self.window = _window(options, self.hours or known)
@@ -40,21 +40,21 @@ class Session:
 
     @staticmethod
     def window_of(options: Namespace) -> Window:
-        """The window that a question would be about."""
+        """The window of a question."""
         lake = open_lake(_root(options))
         known = lake.hours()
         return _window(options, _asked(lake, known, options) or known)
 
     def _is_of_all(self) -> bool:
-        """A query of one's own is about the whole lake, unless it says a window."""
+        """A query of the user covers the whole lake, unless it has a window."""
         options = self.options
         return hasattr(options, "query") and options.since is None and options.until is None
 
     def near(self) -> list[Hour]:
-        """The hours of the window, and of each server the last one before it."""
+        """The hours of the window, and for each server the last hour before it."""
         since, until = self.window.since, self.window.until
         if hasattr(self.options, "order_by") and not hasattr(self.options, "scope"):
-            # intervals of statistics reach into hours beside their own
+            # an interval of statistics may reach into neighbouring hours
             since, until = since - DAY, until + DAY
         near = [hour for hour in self.hours if hour.end > since and hour.begin < until]
         before = [hour for hour in self.hours if hour.end <= since]
@@ -62,13 +62,14 @@ class Session:
         return near + list(last.values())
 
     def servers(self) -> tuple[str, ...]:
-        """Those with an hour in the window, else all."""
+        """The servers with an hour in the window, else all."""
         since, until = self.window.since, self.window.until
         within = {hour.server for hour in self.hours if hour.end > since and hour.begin < until}
         return tuple(sorted(within or {hour.server for hour in self.hours}))
 
     def expect_history(self) -> None:
-        """Nothing happened, and nobody looked, are different answers."""
+        """An error for a lake without history: "no load" and "no history" are different
+        answers."""
         if self.is_empty:
             hint = "Name what tacho ship writes to with --lake. An hour is there once it is over."
             raise FleetError(f'there is no history in "{self.root}"', hint=hint)
@@ -117,7 +118,7 @@ class Session:
         )
 
     def _asked_labels(self, *names: str | None) -> Labels:
-        """What servers have of the labels that are dimensions."""
+        """The servers' values of the labels that are dimensions."""
         asked = [name for name in names if name and is_label(name)]
         if not asked:
             return ()
@@ -129,7 +130,7 @@ class Session:
         )
 
     def heading(self, rows: list[Row]) -> str:
-        """What all rows of a window have in common."""
+        """The columns that all rows of a window share."""
         since, until = moment(self.window.since), moment(self.window.until)
         end = f"{until:%H:%M:%S}" if since.date() == until.date() else f"{until:%F %T}"
         told = "".join(
@@ -143,7 +144,7 @@ class Session:
         return f"{since:%F %T} to {end} UTC{told}\n\n"
 
     def sql(self, query: str) -> tuple[list[str], Iterator[list[Row]]]:
-        """The columns that a query of the user's own answers, and its rows block by block."""
+        """The columns of a user's query, and its rows block by block."""
         with _answering():
             stream = self.engine.reader.stream(query)
         return stream.columns, _blocks(stream)
@@ -157,21 +158,21 @@ def _blocks(stream: Stream) -> Iterator[list[Row]]:
 
 @contextmanager
 def _answering() -> Iterator[None]:
-    """Says why a query has no answer."""
+    """Reports why a query has no answer."""
     try:
         yield
     except FleetError:
         raise
-    except Exception as error:  # each engine has its own
+    except Exception as error:  # each engine has its own errors
         detail = str(error).splitlines()[0].rstrip(".")
         hint = f"Tables are {', '.join(ALL_TABLES)}."
         raise FleetError("could not answer the query", f"{detail}.", hint) from error
 
 
 def open_lake(root: str) -> Lake:
-    """A directory, or a catalog by its address."""
+    """Opens a directory, or a catalog by its address."""
     if "://" in root and not root.startswith("file://") and not is_remote(root):
-        # what a directory does not need
+        # not needed for a directory
         from tacho_fleet.tables import Tables  # noqa: PLC0415
 
         return Tables(root)
@@ -188,7 +189,7 @@ def _root(options: Namespace) -> str:
 
 
 def _asked(lake: Lake, hours: list[Hour], options: Namespace) -> list[Hour]:
-    """The hours of the servers that are asked for."""
+    """The hours of the servers asked for."""
     if options.server:
         wanted = parse("server", options.server)
         hours = [hour for hour in hours if wanted.accepts(hour.server)]
@@ -201,7 +202,7 @@ def _window(options: Namespace, hours: Sequence[Hour]) -> Window:
 
 
 def _labels(lake: Lake, hours: list[Hour], memory_limit_mb: int) -> dict[str, dict[str, str]]:
-    """Of each server those of its newest hour."""
+    """The labels of each server, from its newest hour."""
     newest = list({hour.server: hour for hour in hours}.values())
     engine = open_engine(lake, Part(newest), memory_limit_mb)
     query = "SELECT server, any_value(labels) AS labels FROM servers GROUP BY server"
@@ -210,7 +211,7 @@ def _labels(lake: Lake, hours: list[Hour], memory_limit_mb: int) -> dict[str, di
 
 
 def _labelled(lake: Lake, hours: list[Hour], options: Namespace) -> list[Hour]:
-    """Keeps servers whose newest hour has the labels that are wanted."""
+    """Keeps servers whose newest hour has the wanted labels."""
     labels = _labels(lake, hours, options.memory_limit_mb)
     for text in options.label:
         key, separator, value = text.partition("=")
@@ -229,7 +230,7 @@ def _dimension(name: str | None, known: Sequence[str] = DIMENSIONS) -> str | Non
 
 
 def _checked(name: str, wanted: Filter) -> Filter:
-    """Missing keys may be written as they are shown."""
+    """Turns the displayed forms of a null key into null."""
     shown = {"query_id": ("(no query id)", "(evicted)", "0"), "fingerprint": ("(no fingerprint)",)}
     values = (None if value in shown.get(name, ()) else value for value in wanted.values)
     return replace(wanted, values=tuple(values))

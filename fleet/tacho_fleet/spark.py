@@ -1,4 +1,4 @@
-"""Spark on this machine as reader of a lake."""
+"""Spark on this machine as the reader of a lake."""
 
 from collections.abc import Sequence
 from functools import cache
@@ -26,7 +26,7 @@ _SETTINGS = {
 
 @cache
 def _session() -> SparkSession:
-    """The one of this process."""
+    """The session of this process."""
     builder = SparkSession.builder.master("local[2]").appName("tacho fleet")
     for name, value in _SETTINGS.items():
         builder = builder.config(name, value)
@@ -38,7 +38,7 @@ def _session() -> SparkSession:
 
 
 class Spark(Foreign):
-    """Tables are read by the runtime of Iceberg."""
+    """Reads tables with Iceberg's runtime."""
 
     each_tick = "explode(sequence(0L, ticks - 1))"
     nulls: ClassVar = {
@@ -49,16 +49,16 @@ class Spark(Foreign):
     }
 
     def constant(self, text: str) -> str:
-        """A text in its SQL, in which quotes are not doubled."""
+        """A text as a constant in its SQL, in which quotes are escaped by backslashes."""
         return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
     def keep_hours(self, path: Path) -> None:
-        """Makes table `hours_that_count` of a file."""
+        """Makes table `hours_that_count` from a file."""
         rows = _session().read.parquet(str(path)).toArrow()
         _session().createDataFrame(rows).createOrReplaceTempView("hours_that_count")
 
     def source(self, lake: Tables, table: str, hours: Sequence[Hour]) -> Source:
-        """The table as of the snapshot that the catalog names."""
+        """The table at the snapshot that the catalog names."""
         location = lake.location(table)
         if location is None:
             return "", []
@@ -67,13 +67,13 @@ class Spark(Foreign):
         return f"all_{table}", rows.columns
 
     def run(self, statement: str) -> None:
-        """Runs what answers nothing."""
+        """Runs a statement without a result."""
         _session().sql(statement)
 
     def view(self, name: str, query: str) -> None:
-        """Gives a query a name."""
+        """Makes a view of a query."""
         _session().sql(f"create or replace temporary view {name} as {query}")
 
     def read(self, query: str) -> pa.Table:
-        """What a query answers."""
+        """The result of a query."""
         return _session().sql(query).toArrow()

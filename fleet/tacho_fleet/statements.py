@@ -1,4 +1,4 @@
-"""What statements have cost on all servers: `statements-history`."""
+"""Cost of statements on all servers: `statements-history`."""
 
 from dataclasses import dataclass
 
@@ -11,7 +11,7 @@ from tacho_fleet.output import interval_text
 from tacho_fleet.times import Window
 
 FILTERS = ("query_id", "fingerprint", "database", "username", "toplevel")
-# What a line of the answer is: the reader's key, or one column.
+# Line of the answer: the reader's key, or one column.
 STATEMENT = "statement"
 DIMENSIONS = (STATEMENT, "query_id", "fingerprint", "database", "username", "server")
 EVICTED = "(evicted)"
@@ -40,7 +40,7 @@ SHOWN = (("period_start", "period_start"), ("key", "key"), ("calls", "calls"),
 
 @dataclass(frozen=True)
 class Question:
-    """What is asked about the statistics of a window."""
+    """A question about the statistics of a window."""
 
     window: Window
     servers: tuple[str, ...]
@@ -59,13 +59,13 @@ def counters(engine: Engine) -> list[str]:
 
 
 def shown_counters(engine: Engine) -> list[str]:
-    """Those that an answer has, as readers call them."""
+    """The counters of an answer, with the readers' names."""
     hidden = ("square_", "histogram_")
     return [name.removesuffix("_ms") for name in counters(engine) if not name.startswith(hidden)]
 
 
 def history(engine: Engine, asked: Question) -> tuple[list[str], list[Row]]:
-    """Columns and rows: in each period the lines that cost most in the window."""
+    """Columns and rows: for each period the lines with the highest cost in the window."""
     shown = shown_counters(engine)
     strength, ranked = _order(asked.order_by, shown)
     engine.load("statements")
@@ -86,7 +86,7 @@ def history(engine: Engine, asked: Question) -> tuple[list[str], list[Row]]:
 
 
 def recorded_text(engine: Engine, asked: Question) -> str:
-    """How much of a window was recorded, for an answer without rows."""
+    """The recorded part of a window, for an answer without rows."""
     window = asked.window
     told = f"{window.since}, {window.until}, {window.since}, {max(window.length, 1)}"
     engine.run("delete from window_recorded")
@@ -96,7 +96,7 @@ def recorded_text(engine: Engine, asked: Question) -> str:
 
 
 def _prepare(engine: Engine, asked: Question) -> None:
-    """Fills the steps up to what was counted and recorded."""
+    """Fills the steps up to the counters and the recorded time."""
     origin, width = _buckets(asked)
     window = asked.window
     bounds = {"since": window.since, "until": window.until}
@@ -121,7 +121,7 @@ def _prepare(engine: Engine, asked: Question) -> None:
 
 
 def _buckets(asked: Question) -> tuple[int, int]:
-    """Origin and width; the window is one bucket unless others are asked for."""
+    """Origin and width; the window is one bucket unless a width is given."""
     window = asked.window
     if asked.bucket is None:
         return window.since, max(window.length, 1)
@@ -136,7 +136,7 @@ def _buckets(asked: Question) -> tuple[int, int]:
 
 
 def _line(engine: Engine, asked: Question) -> str:
-    """What rows of the table are added up by, the columns _LINE."""
+    """SQL of the columns _LINE, by which rows of the table are added up."""
     by_query = asked.dimension in (STATEMENT, "query_id")
     key = "e.query_id" if by_query else f"e.{asked.dimension}"
     if is_label(asked.dimension):
@@ -149,7 +149,7 @@ def _line(engine: Engine, asked: Question) -> str:
 
 
 def _order(order_by: str, shown: list[str]) -> tuple[str, str]:
-    """What decides the rank of a line, and what must be joined for it."""
+    """SQL that decides the rank of a line, and the join it needs."""
     if order_by in _MEASURED:
         return "strength", f"left join {_MEASURED[order_by]} using (id)"
     if order_by in _ORDERS:
@@ -164,7 +164,7 @@ def _order(order_by: str, shown: list[str]) -> tuple[str, str]:
 
 
 def _rows(asked: Question, shown: list[str], n: int) -> str:
-    """The answer: each period with each line, and what both have."""
+    """The answer: each period with each line, and the columns that both have."""
     origin, width = _buckets(asked)
     window = asked.window
     sums = ", ".join(
@@ -189,7 +189,7 @@ def _rows(asked: Question, shown: list[str], n: int) -> str:
 
 
 def _add_texts(engine: Engine, asked: Question, rows: list[Row]) -> None:
-    """Texts of the lines that are queries."""
+    """Adds the texts of lines that are queries."""
     texts: dict[str, str] = {}
     if asked.dimension in (STATEMENT, "query_id", "fingerprint"):
         column = "fingerprint" if asked.dimension == "fingerprint" else "query_id"
@@ -206,7 +206,7 @@ def _sum(name: str) -> str:
 
 
 def _row(row: Row, n: int, missing: str | None) -> Row:
-    """As it is shown, with what stands for a key that is null."""
+    """A row as it is shown, with the text for a null key."""
     line = row.pop("line")
     assert isinstance(line, dict)
     told: Row = {name: line[name] for name in _KEY}

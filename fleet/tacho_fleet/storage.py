@@ -1,6 +1,6 @@
-"""Where objects are: a directory, or a bucket of an object store. All that lists, reads, puts
-and removes them goes by this. A bucket is reached by the library that `tacho ship` uses, with
-the same names in the environment."""
+"""The place of objects: a directory, or a bucket of an object store. All listing, reading, writing
+and removing goes through this module. A bucket is reached with the library that `tacho ship` uses,
+and with the same names in the environment."""
 
 import io
 import os
@@ -24,20 +24,20 @@ if TYPE_CHECKING:
     import duckdb
     from obstore.store import ObjectStore
 
-# How addresses in object stores begin.
+# Schemes of addresses in object stores.
 REMOTE = ("s3", "gs", "az", "abfs", "abfss")
-# Without TLS only where the environment names such an endpoint.
+# TLS is left out only if the environment names an endpoint without it.
 _CLIENT = {"allow_http": True}
 
 
 def is_remote(address: str) -> bool:
-    """Is it in an object store?"""
+    """Is the address in an object store?"""
     return address.partition("://")[0] in REMOTE and "://" in address
 
 
 @dataclass(frozen=True, order=True)
 class Object:
-    """One that is there: its name below the root, and when it was written, in s since 1970."""
+    """An object: its name below the root, and the time it was written, in s since 1970."""
 
     name: str
     written: float
@@ -50,17 +50,17 @@ class Storage(ABC):
 
     @staticmethod
     def open(address: str) -> "Storage":
-        """A directory, also as file:// URL, or a prefix of a bucket."""
+        """A directory, also as a file:// URL, or a prefix of a bucket."""
         if is_remote(address):
             return Bucket(address.rstrip("/"))
         return Directory(str(Path(reachable(address)).absolute()))
 
     def uri(self, name: str) -> str:
-        """An object's address, as engines are given it."""
+        """The address of an object in the form for engines."""
         return f"{self.address}/{name}"
 
     def name_of(self, address: str) -> str:
-        """The name of an object below the root by its address."""
+        """The name of an object below the root, from its address."""
         return reachable(address).removeprefix(f"{self.address}/")
 
     @abstractmethod
@@ -69,11 +69,11 @@ class Storage(ABC):
 
     @abstractmethod
     def existing(self, names: Iterable[str]) -> Iterator[str]:
-        """Those of some names that there is an object of."""
+        """The names that have an object."""
 
     @abstractmethod
     def read(self, name: str) -> bytes:
-        """All of an object."""
+        """The content of an object."""
 
     @abstractmethod
     def put(self, name: str, content: bytes = b"") -> None:
@@ -84,7 +84,7 @@ class Storage(ABC):
         """Removes an object, if there is one."""
 
     def remove_all(self, prefix: str) -> int:
-        """Removes a directory with all that is in it; how many objects."""
+        """Removes a directory with everything in it; returns the number of objects."""
         found = self.objects(prefix)
         for each in found:
             self.remove(each.name)
@@ -93,7 +93,7 @@ class Storage(ABC):
 
 @dataclass(frozen=True)
 class Directory(Storage):
-    """Files of this machine."""
+    """Files on this machine."""
 
     address: str
 
@@ -117,11 +117,11 @@ class Directory(Storage):
         return sorted(found)
 
     def existing(self, names: Iterable[str]) -> Iterator[str]:
-        """Those of some names that there is a file of."""
+        """The names that have a file."""
         return (name for name in names if self._at(name).exists())
 
     def read(self, name: str) -> bytes:
-        """All of a file."""
+        """The content of a file."""
         return self._at(name).read_bytes()
 
     def put(self, name: str, content: bytes = b"") -> None:
@@ -134,7 +134,7 @@ class Directory(Storage):
         self._at(name).unlink(missing_ok=True)
 
     def remove_all(self, prefix: str) -> int:
-        """Removes a directory with all that is in it; how many files."""
+        """Removes a directory with everything in it; returns the number of files."""
         removed = super().remove_all(prefix)
         if self._at(prefix).is_dir():
             shutil.rmtree(self._at(prefix))
@@ -153,7 +153,7 @@ class Bucket(Storage):
         return _client(f"{scheme}://{place.partition('/')[0]}")
 
     def _at(self, name: str) -> str:
-        """The key of an object, which is taken as it is."""
+        """The key of an object, which is used unchanged."""
         above = self.address.partition("://")[2].partition("/")[2]
         return "/".join(part for part in (above, name) if part)
 
@@ -169,14 +169,14 @@ class Bucket(Storage):
             )
 
     def existing(self, names: Iterable[str]) -> Iterator[str]:
-        """Those of some names that there is an object of; their directories are listed."""
+        """The names that have an object, found by listing their directories."""
         names = list(names)
         directories = {name.rpartition("/")[0] for name in names}
         there = {found.name for place in sorted(directories) for found in self.objects(place)}
         return (name for name in names if name in there)
 
     def read(self, name: str) -> bytes:
-        """All of an object."""
+        """The content of an object."""
         with _told(f'read object "{self.uri(name)}"'):
             return bytes(self._store.get(self._at(name)).bytes())
 
@@ -187,14 +187,15 @@ class Bucket(Storage):
 
     def remove(self, name: str) -> None:
         """Removes an object, if there is one."""
-        # S3 says nothing, others that there was none: so do they when a request is made again
+        # S3 reports nothing, other stores report that there is no object, also when a request
+        # is repeated
         with _told(f'remove object "{self.uri(name)}"'), suppress(FileNotFoundError):
             self._store.delete(self._at(name))
 
 
 @cache
 def _client(bucket: str) -> "ObjectStore":
-    # what a directory does not need
+    # not needed for a directory
     from obstore.store import from_url  # noqa: PLC0415
 
     return from_url(bucket, client_options=_CLIENT)
@@ -202,7 +203,7 @@ def _client(bucket: str) -> "ObjectStore":
 
 @contextmanager
 def _told(what: str) -> Iterator[None]:
-    """Says what a store has refused, and why."""
+    """Reports a refusal of a store, with its reason."""
     from obstore.exceptions import BaseError  # noqa: PLC0415
 
     try:
@@ -213,7 +214,7 @@ def _told(what: str) -> Iterator[None]:
 
 
 def reachable(address: str) -> str:
-    """The path of a file that may be told as URL; an address in a store as it is."""
+    """The path of a file that may be given as a URL; an address in a store unchanged."""
     return unquote(address.removeprefix("file://")) if address.startswith("file:") else address
 
 
@@ -224,19 +225,19 @@ def _found(address: str) -> tuple[Storage, str]:
 
 
 def read(address: str) -> bytes:
-    """All of an object."""
+    """The content of an object."""
     storage, name = _found(address)
     return storage.read(name)
 
 
 def read_table(address: str) -> pa.Table:
-    """The rows of a Parquet file, which is a path or an address."""
+    """The rows of a Parquet file, given by path or address."""
     file = io.BytesIO(read(address)) if is_remote(address) else address
     return pq.read_table(file, partitioning=None)
 
 
 def copies(addresses: Sequence[str], place: str) -> list[str]:
-    """Files of this machine for who can read no other ones: those in buckets are copied."""
+    """Paths of files for readers that can only read local files: files in buckets are copied."""
     return [_copy(address, place) if is_remote(address) else address for address in addresses]
 
 
@@ -249,16 +250,16 @@ def _copy(address: str, place: str) -> str:
 
 
 def properties() -> dict[str, str]:
-    """What PyIceberg needs for files in S3, beside what Arrow finds by itself."""
+    """Properties that PyIceberg needs for files in S3, beside those that Arrow finds itself."""
     names = {"s3.endpoint": "AWS_ENDPOINT_URL", "s3.region": "AWS_REGION"}
     given = {name: os.environ.get(known) for name, known in names.items()}
     return {name: value for name, value in given.items() if value}
 
 
 def register(connection: "duckdb.DuckDBPyConnection", addresses: Sequence[str]) -> None:
-    """Lets DuckDB read files in object stores, by the same client."""
+    """Lets DuckDB read files in object stores, with the same client."""
     for scheme in sorted({a.partition("://")[0] for a in addresses if is_remote(a)}):
-        # what a directory does not need
+        # not needed for a directory
         from obstore.fsspec import FsspecStore  # noqa: PLC0415
 
         connection.register_filesystem(FsspecStore(scheme, client_options=_CLIENT))

@@ -1,5 +1,5 @@
-"""The tables of a lake in Iceberg, for questions: what the catalog names is read as it is
-written, since to import PyIceberg takes longer than most questions."""
+"""The Iceberg tables of a lake, for questions. Reads the files that the catalog names directly,
+because importing PyIceberg takes longer than most questions."""
 
 import json
 import sqlite3
@@ -15,8 +15,8 @@ from tacho_fleet.filters import quoted
 from tacho_fleet.landing import SERVERS, Hour
 
 NAMESPACE = "tacho"
-# What a snapshot of `servers` says: of each other table the snapshot that has rows of the
-# hours of `servers` only.
+# Property of a snapshot of `servers`: for each other table the snapshot that has only
+# rows of the hours in `servers`.
 IN_STEP = "tacho.snapshots"
 _FIND = (
     "select table_name, metadata_location from iceberg_tables "
@@ -26,15 +26,16 @@ _MEMORY_MB = 256
 
 
 class Tables:
-    """A lake that is asked like a directory."""
+    """A lake that can be queried like a directory."""
 
     def __init__(self, address: str) -> None:
-        """Asks the catalog once: `servers`, which is committed last, is not newer than others."""
+        """Reads the catalog once: `servers`, which is committed last, is then never newer than
+        others."""
         self.locations = _found(address)
         self.metadata = cache(self._metadata)
 
     def location(self, name: str) -> str | None:
-        """Where a table's metadata is, when there is one."""
+        """The location of a table's metadata, if it exists."""
         return self.locations.get(name)
 
     def _metadata(self, name: str) -> dict:
@@ -42,19 +43,19 @@ class Tables:
         return json.loads(storage.read(location)) if location else {}
 
     def snapshot(self, name: str) -> dict:
-        """The current one, when there is one."""
+        """The current snapshot, if there is one."""
         known = self.metadata(name)
         current = known.get("current-snapshot-id")
         return next((s for s in known.get("snapshots", ()) if s["snapshot-id"] == current), {})
 
     def is_whole(self, name: str) -> bool:
-        """Does every row of a table count?"""
+        """Do all rows of a table count?"""
         told = json.loads(self.snapshot(SERVERS).get("summary", {}).get(IN_STEP, "{}"))
         current = self.snapshot(name).get("snapshot-id")
         return current is not None and told.get(name) == current
 
     def hours(self) -> list[Hour]:
-        """Every hour that is committed."""
+        """Every committed hour."""
         files = ", ".join(quoted(path) for path, _ in self._files(SERVERS))
         if not files:
             return []
@@ -76,7 +77,7 @@ class Tables:
         ]
 
     def _files(self, name: str) -> list[tuple[str, tuple[int, int]]]:
-        """Each file of a table with its first and last hour."""
+        """The files of a table, each with its first and last hour."""
         snapshot = self.snapshot(name)
         if not snapshot:
             return []
@@ -96,7 +97,7 @@ _ALWAYS = (-(1 << 63), (1 << 63) - 1)
 
 
 def _found(address: str) -> dict[str, str]:
-    """The location of the metadata of each table."""
+    """The metadata location of each table."""
     with opening("iceberg_tables"):  # without the table there is none
         if not address.startswith("sqlite:///"):
             return _found_by_sqlalchemy(address)
@@ -120,7 +121,7 @@ def _field(metadata: dict, name: str) -> int:
 
 
 def _range(file: dict, field: int) -> tuple[int, int]:
-    """The least and greatest value of a column of times; all times when that is not known."""
+    """The least and greatest value of a time column; all times if not known."""
     told = []
     for name, unknown in zip(("lower_bounds", "upper_bounds"), _ALWAYS, strict=True):
         bounds = {bound["key"]: bound["value"] for bound in file[name] or ()}

@@ -1,5 +1,5 @@
-"""Times and intervals as people write them, in µs since 1970 UTC. Servers of a fleet are in
-many time zones, so all times are UTC."""
+"""Parses and prints times and intervals, in µs since 1970 UTC. Servers of a fleet are in many time
+zones, so all times are UTC."""
 
 import re
 from dataclasses import dataclass
@@ -29,24 +29,24 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 @dataclass(frozen=True)
 class Window:
-    """Half-open, µs."""
+    """A half-open window, in µs."""
 
     since: int
     until: int
 
     @property
     def length(self) -> int:
-        """µs."""
+        """The length, in µs."""
         return self.until - self.since
 
 
 def micros(time: datetime) -> int:
-    """µs since 1970 of a moment."""
+    """A time as µs since 1970."""
     return (time - _EPOCH) // timedelta(microseconds=1)
 
 
 def moment(us: int) -> datetime:
-    """The moment so many µs after 1970."""
+    """The time that is `us` µs after 1970."""
     return _EPOCH + timedelta(microseconds=us)
 
 
@@ -69,7 +69,7 @@ def interval(text: str) -> int:
 
 
 def time(text: str, end: int) -> int:
-    """A moment, or how long before `end` it was."""
+    """Parses a time, or an interval before `end`."""
     hint = 'Write it as 1h, now, 03:12, "yesterday 14:00" or 2026-11-21T03:12:00Z.'
     if re.fullmatch(r"(\d+\s*[a-z]+\s*)+", text):
         return end - interval(text)

@@ -1,5 +1,5 @@
-"""The questions of a fleet as views and macros of an engine, for whoever asks the tables in its
-own SQL: `tacho fleet views`. The text is one for all, engines/every/views.sql."""
+"""The questions of a fleet as views and macros of an engine, for users who query the tables in its
+own SQL: `tacho fleet views`. All engines share one text, engines/every/views.sql."""
 
 import re
 from collections.abc import Iterator
@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from tacho_fleet_engines import script
 
-# How a view, and a question about a window, are made; of Trino, which has no macros, a question is
-# a prepared statement.
+# Forms of a view, and of a question about a window. Trino has no macros, so there a question is a
+# prepared statement.
 _PART = re.compile(r"-- (view|question) (\w+): ((?:.*\n-- )*.*)\n((?:.+\n)+)")
 _WINDOW = re.compile(r"\b(since|until)\b")
 _CALL = re.compile(r"\b(micros|hour_before)\(([^()]*)\)")
@@ -16,7 +16,7 @@ _CALL = re.compile(r"\b(micros|hour_before)\(([^()]*)\)")
 
 @dataclass(frozen=True)
 class Dialect:
-    """What differs between engines."""
+    """The differences between engines."""
 
     view: str
     question: str
@@ -26,13 +26,13 @@ class Dialect:
     ask: str = "select * from {name}(timestamp '{since}', timestamp '{until}')"
 
     def written(self, body: str) -> str:
-        """A query as the engine has it."""
+        """A query in the form of the engine."""
         calls = {"micros": self.micros, "hour_before": self.hour_before}
         body = _CALL.sub(lambda found: calls[found[1]].format(found[2]), body)
         return _WINDOW.sub(lambda found: self.window.format(found[1]), body)
 
     def asked(self, name: str, body: str) -> str:
-        """How a question is asked about an hour."""
+        """The call of a question about one hour."""
         times = {"since": "2026-11-21 03:00:00", "until": "2026-11-21 04:00:00"}
         using = (f"timestamp '{times[word]} UTC'" for word in _WINDOW.findall(body))
         return self.ask.format(name=name, using=", ".join(using), **times)
@@ -73,7 +73,7 @@ DIALECTS = {
 
 
 def statements(engine: str, tables: str) -> Iterator[tuple[str, str]]:
-    """What is said of each view and question, and the statement that makes it."""
+    """The comment of each view and question, and the statement that makes it."""
     dialect = DIALECTS[engine]
     for kind, name, told, query in _PART.findall(script("every", "views")):
         body = query.rstrip().replace("tables.", f"{tables}." if tables else "")
@@ -83,5 +83,5 @@ def statements(engine: str, tables: str) -> Iterator[tuple[str, str]]:
 
 
 def text(engine: str, tables: str) -> str:
-    """All of them, to be pasted."""
+    """All statements as one text, to be pasted."""
     return "\n\n".join(f"{told}\n{made};" for told, made in statements(engine, tables))

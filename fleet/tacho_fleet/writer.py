@@ -1,5 +1,5 @@
-"""How files of tables are written: small, and by encodings that every reader of Iceberg knows.
-What was tried is in bench/results/fleet.md."""
+"""Writes files of tables: small, with encodings that every reader of Iceberg knows.
+bench/results/fleet.md has the alternatives that were tried."""
 
 from collections.abc import Iterable
 
@@ -8,17 +8,18 @@ from pyiceberg.io import pyarrow as files
 from pyiceberg.manifest import DataFile
 from pyiceberg.table import Transaction
 
-# Of a table, for whoever writes files of it: up to this level zstd takes hardly more time.
+# Table properties for every program that writes its files: up to this level zstd takes
+# hardly more time.
 PROPERTIES = {"write.parquet.compression-level": "9"}
-# PyArrow ends a page after 20,000 rows, and zstd knows nothing of the page before. A page still
-# ends when it has a megabyte.
+# PyArrow ends a page after 20,000 rows, and zstd cannot use the page before. With this a page
+# ends only at a megabyte.
 _ROWS_OF_PAGE = 1 << 20
 
 _known = files._get_parquet_writer_kwargs
 
 
 def _settings(properties: dict[str, str]) -> dict[str, object]:
-    """What PyIceberg tells PyArrow, which has no property for this."""
+    """PyIceberg's settings for PyArrow, plus one that it has no property for."""
     return _known(properties) | {"max_rows_per_page": _ROWS_OF_PAGE}
 
 

@@ -1,4 +1,4 @@
-"""An object store that speaks S3, behind a proxy that breaks what it is told to."""
+"""An object store that speaks S3, behind a proxy that breaks requests on demand."""
 
 import http.client
 import logging
@@ -17,10 +17,10 @@ BUCKET = "lake"
 PROBE = ".tacho-ship/probe"
 SECRET = "a-secret-that-nobody-prints"
 KEYS = {"AWS_ACCESS_KEY_ID": "shipper", "AWS_SECRET_ACCESS_KEY": SECRET}
-# what would lead elsewhere
+# variables that would lead elsewhere
 UNSET = ("AWS_PROFILE", "AWS_SESSION_TOKEN", "HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy",
          "GOOGLE_SERVICE_ACCOUNT", "GOOGLE_SERVICE_ACCOUNT_PATH")  # fmt: skip
-# headers that the store does not see, by fault, and those of its answers that are passed on
+# request headers hidden from the store, by fault; and answer headers that are passed on
 HIDDEN = {"blind": ("if-none-match", "x-goog-if-generation-match")}
 KEPT = {"etag", "content-type", "content-range", "last-modified", "x-goog-generation"}
 # Status, headers and content of an answer.
@@ -29,20 +29,21 @@ Answer = tuple[int, Mapping[str, str], bytes]
 
 @dataclass
 class Request:
-    """What a client asked for, and what it was answered."""
+    """A request of a client, and the status of its answer."""
 
     method: str
     path: str
     status: int = 0
 
 
-# A request and its number, before the store has it: how it is broken, if at all.
+# Decides, from a request and its number, how the request is broken before the store
+# gets it.
 Fault = Callable[[int, Request], str | None]
 
 
 @dataclass
 class Store:
-    """A proxy before a store; faults are "drop", "500", "409", "stall", "cut" (done, and no
+    """A proxy before a store. Faults are "drop", "500", "409", "stall", "cut" (done, but no
     answer) and "blind" (the store does not see the condition)."""
 
     port: int
@@ -54,19 +55,19 @@ class Store:
 
     scheme: ClassVar = "s3"
     secret: ClassVar = SECRET
-    # whether the store takes some requests by way of the proxy only
+    # whether the store can take some requests only through the proxy
     is_translated: ClassVar = False
 
     def environment(self) -> dict[str, str]:
-        """What whoever ships and asks is given."""
+        """Environment variables for shipping and asking."""
         return KEYS | {"AWS_ENDPOINT_URL": self.url, "AWS_REGION": "us-east-1"}
 
     def address(self, prefix: str) -> str:
-        """Of what is below a prefix."""
+        """The address of a prefix."""
         return f"{self.scheme}://{BUCKET}/{prefix}"
 
     def client(self) -> "boto3.client":
-        """A client that is not broken."""
+        """A client whose requests are not broken."""
         return boto3.client(
             "s3",
             endpoint_url=f"http://127.0.0.1:{self.port}",
@@ -76,8 +77,8 @@ class Store:
         )
 
     def objects(self, prefix: str) -> dict[str, str]:
-        """The MD5 of every object below a prefix, but for the one that shows that it is put
-        once."""
+        """The MD5 of every object below a prefix, except the probe that shows that a store puts an
+        object only once."""
         pages = self.client().get_paginator("list_objects_v2")
         pages = pages.paginate(Bucket=BUCKET, Prefix=f"{prefix}/")
         found = [entry for page in pages for entry in page.get("Contents", [])]
@@ -88,14 +89,14 @@ class Store:
         }
 
     def download(self, prefix: str, root: Path) -> None:
-        """Every object below a prefix as a file."""
+        """Downloads every object below a prefix as a file."""
         for name in self.objects(prefix):
             path = root / name
             path.parent.mkdir(parents=True, exist_ok=True)
             self.client().download_file(BUCKET, f"{prefix}/{name}", str(path))
 
     def ask(self, method: str, path: str, headers: Mapping[str, str], body: bytes) -> Answer:
-        """Lets the store answer."""
+        """The store's answer to a request."""
         inner = http.client.HTTPConnection("127.0.0.1", self.port)
         inner.request(method, path, body, dict(headers))
         answer = inner.getresponse()
@@ -108,7 +109,7 @@ class Store:
         self.client().create_bucket(Bucket=BUCKET)
 
     def drop(self) -> None:
-        """Removes the bucket with all that is in it."""
+        """Removes the bucket with everything in it."""
         client = self.client()
         for page in client.get_paginator("list_objects_v2").paginate(Bucket=BUCKET):
             for entry in page.get("Contents", []):
@@ -116,14 +117,14 @@ class Store:
         client.delete_bucket(Bucket=BUCKET)
 
     def puts(self) -> list[str]:
-        """The names of the objects that were put, each as often as it was."""
+        """The names of the objects that were put, each once per put."""
         done = [r.path for r in self.requests if r.method == "PUT" and r.status in (200, 201)]
         return [path for path in done if not path.endswith(PROBE)]
 
     @classmethod
     @contextmanager
     def served(cls) -> Iterator[int]:
-        """The port of a store."""
+        """Runs a store; yields its port."""
         logging.getLogger("werkzeug").setLevel(logging.ERROR)
         server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
         server.start()
@@ -140,7 +141,7 @@ class Proxy(BaseHTTPRequestHandler):
     store: Store
 
     def log_message(self, *_: object) -> None:
-        """Says nothing."""
+        """Logs nothing."""
 
     def answer(self) -> None:
         """Passes a request on, or breaks it."""
@@ -163,7 +164,7 @@ class Proxy(BaseHTTPRequestHandler):
     do_GET = do_PUT = do_HEAD = do_DELETE = answer  # noqa: N815
 
     def forward(self, request: Request, body: bytes, fault: str | None) -> None:
-        """Lets the store answer."""
+        """Passes a request to the store and its answer back."""
         headers = {k: v for k, v in self.headers.items() if k.lower() not in HIDDEN.get(fault, ())}
         request.status, told, content = self.store.ask(self.command, self.path, headers, body)
         if fault == "cut":
@@ -175,7 +176,7 @@ class Proxy(BaseHTTPRequestHandler):
         self.send(request.status, kept, content)
 
     def send(self, status: int, headers: dict[str, str], content: bytes) -> None:
-        """Answers."""
+        """Sends an answer."""
         self.send_response(status)
         for name, value in headers.items():
             self.send_header(name, value)

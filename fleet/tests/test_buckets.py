@@ -1,4 +1,4 @@
-"""A lake in a bucket is kept and asked like one in a directory."""
+"""A lake in a bucket is maintained and queried like one in a directory."""
 
 import os
 from collections.abc import Iterator
@@ -22,14 +22,14 @@ Fleet = tuple[Lake, dict[str, Path]]
 
 @pytest.fixture(scope="module")
 def port() -> Iterator[int]:
-    """The port of a store for all tests here."""
+    """The port of a store for all tests of this file."""
     with Store.served() as port:
         yield port
 
 
 @contextmanager
 def reached(store: Store, monkeypatch: pytest.MonkeyPatch) -> Iterator[Store]:
-    """An empty store, and the way to it."""
+    """An empty store, with the environment to reach it."""
     with proxied(store):
         if not store.is_translated:
             store.url = f"http://127.0.0.1:{store.port}"
@@ -53,7 +53,7 @@ def store(port: int, monkeypatch: pytest.MonkeyPatch) -> Iterator[Store]:
 def azure(monkeypatch: pytest.MonkeyPatch) -> Iterator[Store]:
     """An empty store of Azure."""
     with Azure.served() as port, reached(Azure(port), monkeypatch) as store:
-        # by a token Azurite lets nobody remove objects
+        # with a token Azurite allows no removal of objects
         monkeypatch.delenv("AZURE_STORAGE_SAS_TOKEN")
         monkeypatch.setenv("AZURE_STORAGE_ACCOUNT_KEY", KEY)
         yield store
@@ -68,12 +68,12 @@ def google(monkeypatch: pytest.MonkeyPatch) -> Iterator[Store]:
 
 @pytest.fixture(params=["azure", "google"])
 def other(request: pytest.FixtureRequest) -> Store:
-    """An empty store that PyIceberg puts no tables in."""
+    """An empty store in which PyIceberg puts no tables."""
     return request.getfixturevalue(request.param)
 
 
 def ship_all(fleet: Fleet, store: Store) -> None:
-    """The fleet of three as it is in its directory."""
+    """Ships the fleet of three as it is in its directory."""
     for server, tape in fleet[1].items():
         env = "prod" if server != "a" else "test"
         to = store.address(LANDING)
@@ -83,30 +83,30 @@ def ship_all(fleet: Fleet, store: Store) -> None:
 
 @pytest.fixture
 def shipped(fleet_of_three: Fleet, store: Store) -> Lake:
-    """The fleet of three in a bucket; the same in a directory."""
+    """The fleet of three in a bucket, and the same in a directory."""
     ship_all(fleet_of_three, store)
     return fleet_of_three[0]
 
 
 def files(root: Path) -> list[Path]:
-    """All of a directory but what `tacho ship` needs for a moment."""
+    """All files of a directory, without directories."""
     return [path for path in root.rglob("*") if path.is_file()]
 
 
 def landing() -> str:
-    """The address of what has landed."""
+    """The address of the landed objects."""
     return f"s3://{BUCKET}/{LANDING}"
 
 
 def words(place: Path, *others: str) -> tuple[str, ...]:
-    """Arguments of what changes tables."""
+    """Arguments of commands that change tables."""
     place.mkdir(exist_ok=True)
     catalog = f"sqlite:///{place}/catalog.db"
     return (landing(), "--catalog", catalog, "--warehouse", f"s3://{BUCKET}/{WAREHOUSE}", *others)
 
 
 def answers(lake: str) -> list[object]:
-    """What a lake answers."""
+    """The answers of a lake."""
     asked = ((*question, *WINDOW, "--lake", lake, "--json") for question in QUESTIONS)
     return [cli.answer(question) for question in asked]
 
@@ -133,7 +133,8 @@ def test_a_bucket_and_its_tables_answer_as_a_directory(
 def test_expiry_in_a_bucket_killed_at_any_step_is_run_again(
     shipped: Lake, store: Store, tmp_path: Path
 ) -> None:
-    """And leaves one snapshot, the answers, and what tells that hours were shipped."""
+    """Expiring also leaves one snapshot, the answers, and the objects that say hours were
+    shipped."""
     place, lake = words(tmp_path / "t"), f"sqlite:///{tmp_path}/t/catalog.db"
     wanted = answers(str(shipped.root))
     cli.answer(["commit", *place, "--most-hours", "3"])
@@ -203,7 +204,7 @@ def test_what_landed_in_another_store_is_redacted(
 
 
 def test_an_object_that_is_gone_is_removed(other: Store) -> None:
-    """Stores other than S3 say that there is none."""
+    """Stores other than S3 report that there is no object."""
     storage.Storage.open(other.address(LANDING)).remove("nothing")
 
 
@@ -231,7 +232,7 @@ def test_other_engines_read_copies(
 
 
 def test_what_a_store_refuses_is_told(store: Store) -> None:
-    """By its name, in one error."""
+    """The error has the bucket's name."""
     store.client().put_object(Bucket=BUCKET, Key="x/y", Body=b"")
     with pytest.raises(FleetError, match='could not list objects "s3://nobody/x/servers"'):
         answers("s3://nobody/x")

@@ -1,4 +1,4 @@
-"""The cases of `conformance/` that a lake can answer, asked of what was shipped."""
+"""The cases of `conformance/` that a lake can answer, run on shipped hours."""
 
 import pytest
 from lake import Lake, case_files
@@ -6,7 +6,7 @@ from lake import Lake, case_files
 from tacho_fleet.load import DIMENSIONS
 
 FUNCTIONS = ("aas", "top", "timeline", "compare")
-# What a fleet does not have, each with the reason.
+# Arguments that a fleet does not have, each with the reason.
 LEFT_OUT = {
     "tz": "times of a fleet are UTC",
     "node": "a server is one, whatever nodes it has had",
@@ -39,7 +39,7 @@ CASES = [
 
 
 def words_of(case: dict) -> list[str]:
-    """The command that a case is."""
+    """The command line of a case."""
     arguments = dict(case["arguments"])
     words = [case["function"]]
     words += [arguments.pop("dimension")] if "dimension" in arguments else []

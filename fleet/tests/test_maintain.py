@@ -1,4 +1,4 @@
-"""What is not needed goes, what counts stays, and what was redacted is nowhere."""
+"""Unneeded data is removed, data that counts stays, and redacted data is nowhere."""
 
 import shutil
 from pathlib import Path
@@ -20,7 +20,7 @@ WINDOW = ("--since", "2026-03-01T10:00:00Z", "--until", "2026-03-01T13:00:00Z")
 
 
 def answers(place: Path) -> list[object]:
-    """Of the tables."""
+    """The answers of the tables."""
     return [ask(place, *question, *WINDOW) for question in QUESTIONS]
 
 
@@ -45,8 +45,8 @@ def texts_of(*places: Path) -> set[str]:
 
 
 def bounds_of(place: Path) -> set[bytes]:
-    """What manifests of the snapshots that are left say of values, each as a whole: digits of a
-    node may spell the name of a database."""
+    """Values in manifests of the remaining snapshots, each as a whole: digits of a node may spell
+    the name of a database."""
     told = set()
     lake = Iceberg(address(place))
     for table in filter(None, map(lake.table, ORDER)):
@@ -85,7 +85,7 @@ def test_expiry_leaves_one_snapshot_and_the_answers(
     assert [len(table.snapshots()) for table in tables] == [1] * 4
     assert not (place / "warehouse/tacho/ticks/data/orphan.parquet").exists()
     assert landed(lake) == {"servers", "taken"}
-    # what was taken is neither committed again nor shipped again
+    # hours that were taken are neither committed nor shipped again
     assert commit(lake, place) == "committed hours 0, rows 0, batches 0"
     for server, tape in fleet_of_three[1].items():
         lake.ship(tape, server)
@@ -103,7 +103,7 @@ def test_names_of_hours_that_a_rule_of_the_store_ended_are_not_missed(
     shutil.rmtree(lake.root / "servers")
     assert commit(lake, place) == "committed hours 0, rows 0, batches 0"
     shutil.rmtree(lake.root / "taken")
-    # a tape that still has these hours is shipped anew, and counts as it did
+    # a tape that still has these hours is shipped again, and counts as before
     for server, tape in fleet_of_three[1].items():
         lake.ship(tape, server)
     assert "sample_runs" in landed(lake)
@@ -126,7 +126,7 @@ def test_expiry_killed_at_any_step_is_run_again(committed: tuple[Lake, Path]) ->
     before = answers(place)
     words = ("expire", str(lake.root), "--catalog", address(place), "--grace", "0s")
     steps = 0
-    # later and later: most steps are a file each
+    # each try is killed later, because most steps are one file
     while killed(2**steps, *words):
         steps += 1
         end_lease(address(place))
@@ -146,7 +146,7 @@ def test_what_was_redacted_is_nowhere(
     before = ask(place, "top", kind, *WINDOW, "--n", "all")
     told = {row["key"]: row["backend_seconds"] for row in before}
     assert (value in told) == (kind != "username")
-    # what lands until then and afterwards is redacted as well
+    # hours that land before and afterwards are redacted as well
     for number in (5, 6):
         sessions(tmp_path / str(number), samples(number, 720, 5, 4))
         lake.ship(tmp_path / str(number), f"new{number}" if kind != "server" else value)
@@ -200,7 +200,7 @@ def test_a_database_goes_with_what_names_it_and_the_rest_is_told(tmp_path: Path)
         if server == "first":
             commit(lake, place)
     said = maintain("redact", lake, place, "--database", "tenant7")
-    # of each server a run, a measurement, two texts, four markers; the second has not committed
+    # per server: a run, a measurement, two texts, four markers; the second has not committed
     assert said.splitlines()[0].startswith("removed rows 8, ")
     assert said.splitlines()[1:] == [
         "searched tables 7, landed objects 6: found the value",
@@ -221,7 +221,7 @@ def test_a_database_goes_with_what_names_it_and_the_rest_is_told(tmp_path: Path)
 def test_a_catalog_that_was_not_committed_to_is_refused(
     committed: tuple[Lake, Path], tmp_path: Path, words: tuple[str, ...]
 ) -> None:
-    """Else all that has landed would be committed there, and be taken."""
+    """Otherwise all landed hours would be committed there, and be taken."""
     lake, _ = committed
     before = sorted(lake.root.rglob("*"))
     (tmp_path / "other").mkdir()

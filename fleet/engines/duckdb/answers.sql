@@ -1,18 +1,19 @@
--- Rows of `aas`, `top` and `timeline`. A line of an answer is a key, and with `by` a part
--- of it; (place, by_place) number them, the largest first, and n + 1 is what is left.
+-- Rows of `aas`, `top` and `timeline`. A line of an answer is a key and, with `by`, a
+-- part of it. (place, by_place) number the lines, the largest first; number n + 1 is the
+-- rest.
 
 create or replace macro strength(order_by, avg, peak, p99, sessions) as
   case order_by when 'peak' then order_of(peak.num, peak.den)
                 when 'p99' then order_of(p99.num, p99.den)
                 when 'sessions' then sessions else avg end;
 
--- Keys by rank, ties by key, null last. Lines of `…_of_keys` are {key, null}.
+-- Ranks keys; equal keys by name, null last. Lines of `…_of_keys` are {key, null}.
 create or replace macro ranked_keys(order_by) as table
 select line.key as key, row_number() over (
   order by strength(order_by, num, peak, p99, sessions) desc, line.key asc nulls last) as place
 from measures('totals_of_keys', 'loads_of_keys');
 
--- Parts of keys by rank. Lines of `…_of_parts` are {key, by_key}.
+-- Ranks parts of keys. Lines of `…_of_parts` are {key, by_key}.
 create or replace macro ranked_parts(order_by) as table
 select key, line.by_key as by_key, place, row_number() over (
   partition by place
@@ -20,7 +21,7 @@ select key, line.by_key as by_key, place, row_number() over (
 ) as by_place
 from measures('totals_of_parts', 'loads_of_parts') join key_ranks on line.key is not distinct from key;
 
--- Totals and loads by line of the answer. `line_ranks` numbers what has some.
+-- Totals and loads by line of the answer. `line_ranks` has the numbers of lines.
 create or replace macro lines_of(summed, n) as table
 select t.* exclude (line, sessions), {
     'place': least(place, n + 1),
@@ -48,7 +49,7 @@ from measures('totals_of_lines', 'loads_of_lines') join line_ranks as r
   on r.place = line.place and r.by_place = line.by_place
 order by line.place, line.by_place;
 
--- One row, also when nobody was active; null when nothing was observed.
+-- One row, even if no session was active; null if nothing was observed.
 create or replace macro aas_row() as table
 select
   case when seen > 0 then coalesce(rounded(num, den), 0) end as avg_aas,
@@ -59,7 +60,7 @@ select
 from (select coalesce(sum(observed_ms), 0) as seen from window_observed)
 left join measures('totals_of_keys', 'loads_of_keys') on true;
 
--- A row for each bucket and line. `seen_buckets` is what seen_in_buckets() gives.
+-- A row for each bucket and line. `seen_buckets` is the result of seen_in_buckets().
 create or replace macro timeline_rows(n, width) as table
 with lines as (
   select distinct least(place, n + 1) as place,
@@ -75,7 +76,7 @@ left join measures_by_bucket('loads_of_lines') as m
   on m.bucket = c.period and m.line.place = lines.place
 order by bucket_start, lines.place;
 
--- What the newest hour of a server that was read tells of it, and its coverage.
+-- Attributes of each server from its newest hour that was read, and its coverage.
 create or replace macro server_rows() as table
 select server, host, labels, vcpus::decimal(38, 4) as vcpus, ticks_expected, ticks_observed, ticks_failed,
   rounded(100 * covered_us, length_us) as coverage_pct, damage, shipper

@@ -1,11 +1,11 @@
--- Rows of `compare`. The steps: what keys measure in this window and in the one before, and the
+-- Rows of `compare`. The steps: measures of keys in this window and in the one before, and the
 -- size of their change.
 create table measured (key varchar, num hugeint, den hugeint, load_ms hugeint);
 create table measured_before as from measured;
 create table changes (
   key varchar, load_1 hugeint, load_2 hugeint, delta hugeint, den hugeint, place bigint);
 
--- What keys measure in one of two windows, for `compare`.
+-- Measures of keys in one of two windows, for `compare`.
 create or replace macro key_measures() as table
 select line.key as key, num, den, load_ms from averages('totals_of_keys');
 create or replace macro measured_lines() as table
@@ -14,8 +14,8 @@ select line.place as place, rounded(num, den) as avg_aas, rounded(peak.num, peak
   rounded(load_ms, 1000) as backend_seconds, rounded(100 * num, sum(num) over ()) as pct
 from measures('totals_of_lines', 'loads_of_lines');
 
--- Keys by the size of their change, ties by key. `measured` and `measured_before` are what
--- key_measures() gives.
+-- Keys by the size of their change; equal keys by name. `measured` and `measured_before`
+-- are results of key_measures().
 create or replace macro changed_keys() as table
 select key, load_1, load_2, delta, den, row_number() over (
   order by order_of(abs(delta), den) desc, key asc nulls last) as place
@@ -28,7 +28,7 @@ from (
   cross join (select coalesce(max(den), 1) as den_1 from measured_before)
   cross join (select coalesce(max(den), 1) as den_2 from measured));
 
--- `new`, `gone`, `up`, `down` or `same`, by line; null when a window was not observed.
+-- `new`, `gone`, `up`, `down` or `same`, by line; null if a window was not observed.
 create or replace macro changed_lines(n, seen) as table
 select place, key, case when seen then rounded(abs(delta), den) * sign(delta)::tinyint end as avg_delta,
   case when not seen then null when load_1 = 0 and load_2 > 0 then 'new'

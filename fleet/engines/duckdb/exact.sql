@@ -1,7 +1,7 @@
--- Exact arithmetic. A quotient is a pair of whole numbers, `num` and `den`; only
--- what is printed is rounded, half away from zero, to four places.
+-- Exact arithmetic. A quotient is a pair of whole numbers, `num` and `den`. Only
+-- printed values are rounded, half away from zero, to four places.
 
--- Ten-thousandths of a quotient that is not negative; null when nothing is divided by.
+-- A quotient that is not negative, in ten-thousandths; null if the divisor is 0.
 create or replace macro ten_thousandths(num, den) as
   case when den > 0 then (num::hugeint * 20000 + den) // (2 * den::hugeint) end;
 
@@ -9,14 +9,14 @@ create or replace macro ten_thousandths(num, den) as
 create or replace macro rounded(num, den) as
   ten_thousandths(num, den)::decimal(34, 0) * 0.0001::decimal(4, 4);
 
--- Quotients with denominators up to 10^9 are in the order of these numbers, others
--- unless they are next to each other by a trillionth.
+-- A number that sorts quotients: exactly if their denominators are at most 10^9, others
+-- unless they differ by less than a trillionth.
 create or replace macro order_of(num, den) as
   (num::hugeint // greatest(1, den // 1000000000000)) * 1000000000000000000
   // (den // greatest(1, den // 1000000000000));
 
--- A denominator that quotients by all of these numbers have in common: their least
--- common multiple; when that is large 10^12, and each loses what is below that.
+-- A common denominator for quotients over these numbers: their least common multiple.
+-- If that exceeds 10^12, it is 10^12, and quotients lose the rest.
 create or replace macro common(numbers) as coalesce(
   list_reduce(numbers::hugeint[], lambda a, b:
     case when lcm(a, b) <= 1000000000000 then lcm(a, b) end),
@@ -26,8 +26,8 @@ create or replace macro common(numbers) as coalesce(
 create or replace macro share(num, own, den) as
   (2 * num::hugeint * den + own) // (2 * own::hugeint);
 
--- percentile_cont(per_mille / 1000) over `n` values of which `found`, ascending, are
--- given and the others are zero.
+-- percentile_cont(per_mille / 1000) of `n` values. `found` has the highest ones,
+-- ascending; the others are zero.
 create or replace macro value_at(found, n, place) as
   case when place < n - len(found) then {'num': 0::hugeint, 'den': 1::hugeint}
        else found[place - (n - len(found)) + 1] end;

@@ -1,8 +1,8 @@
--- Load of a fleet. A server's load is what its samples weigh by what it observed; the
--- load of a fleet is the sum of its servers' loads, never their mean. Times are µs
--- since 1970 UTC, `width` is that of buckets.
+-- Load of a fleet. The load of a server is the weight of its samples divided by the
+-- time it was observed. The load of a fleet is the sum of its servers' loads, never
+-- their mean. Times are µs since 1970 UTC; `width` is the width of buckets.
 
--- What was observed, by server and bucket. `ticks_alike` has the ticks of the window.
+-- Observed time by server and bucket. `ticks_alike` has the ticks of the window.
 create or replace macro observed() as table
 select
   server, bucket,
@@ -20,18 +20,19 @@ from ticks_alike group by all;
 create or replace macro interval_before() as table
 select server, arg_max(interval_ms, last_slot) as interval_ms from ticks_before group by server;
 
--- How many servers were observed for so long in a bucket.
+-- Number of servers with the same observed time in a bucket.
 create or replace macro alike() as table
 select bucket, observed_ms, count(*) as servers
 from window_observed where observed_ms > 0 group by all;
 
--- Buckets that a server was observed for in part.
+-- Buckets in which a server was observed only in part.
 create or replace macro in_part(since, until, width) as table
 from observed_alike
 where observed_ms * 1000 <> least((bucket + 1) * width, until) - greatest(bucket * width, since);
 
--- The steps of cells of samples: loads of the window by server and line, and loads of a bucket
--- by line, of servers that were observed alike together: their loads have one divisor.
+-- Steps made from cells of samples: loads of the window by server and line, and loads of a
+-- bucket by line. Servers with the same observed time are added together, because their loads
+-- have one divisor.
 create or replace macro totals(cells) as table
 select server, line, sum(load_ms)::bigint as load_ms, max(sessions) as sessions
 from query_table(cells) group by all;
@@ -40,8 +41,8 @@ select line, bucket, observed_ms, sum(load_ms)::bigint as load_ms, max(sessions)
 from query_table(cells) join window_observed using (server, bucket)
 where observed_ms > 0 group by all;
 
--- Average and sum of each line. Without `sessions` it is of several keys, whose most rows in one
--- tick are not known.
+-- Average and sum of each line. A line without `sessions` has several keys, so its most rows in
+-- one tick are not known.
 create or replace macro averages(totals) as table
 with whole as (
   select server, sum(observed_ms)::bigint as observed_ms
@@ -63,7 +64,7 @@ select line, bucket, sum(share(load_ms, observed_ms, den)) as num, any_value(den
   case when bool_and(sessions is not null) then max(sessions) end as sessions
 from query_table(loads) join buckets using (bucket) group by line, bucket;
 
--- What a line of an answer measures. Peaks are null when there are no loads of buckets.
+-- The measures of a line of an answer. Peaks are null without loads of buckets.
 create or replace macro measures(totals, loads) as table
 with spread as (
   select line, list({'num': num, 'den': den} order by order_of(num, den)) as found
@@ -73,7 +74,7 @@ select a.*, found[-1] as peak,
   percentile(found, (select count(distinct bucket) from observed_alike), 990) as p99
 from averages(totals) as a left join spread as s on a.line is not distinct from s.line;
 
--- What was observed of each server that is asked for (`asked_servers`) in the window.
+-- Observed time of each server asked for (`asked_servers`) in the window.
 create or replace macro seen_in_window(since, until) as table
 select server, 1 as servers, since as period, until - since as length_us,
   coalesce(sum(observed_ms), 0)::bigint as observed_ms,
@@ -86,7 +87,7 @@ from asked_servers left join window_observed as o using (server)
 left join interval_before() as b using (server)
 group by server;
 
--- The same by bucket; `interval_ms` is that of the last tick until then.
+-- The same by bucket; `interval_ms` comes from the last tick until then.
 create or replace macro seen_in_buckets(since, until, width) as table
 select server, 1 as servers, bucket as period,
   least((bucket + 1) * width, until) - greatest(bucket * width, since) as length_us,
@@ -102,7 +103,7 @@ cross join range(since // width, (until + width - 1) // width) as r(bucket)
 left join window_observed as o using (server, bucket)
 left join interval_before() as b using (server);
 
--- The same of servers that were observed alike; of ticks and CPUs nothing is known.
+-- The same for servers with equal observed time; ticks and CPUs are not known.
 create or replace macro seen_alike(since, until, width) as table
 with asked as (
   select bucket, (select count(*) from asked_servers) as servers
@@ -119,7 +120,7 @@ select servers, bucket as period,
   observed_ms, 0 as failed_ms, 0 as ticks_observed, 0 as ticks_failed
 from seen where servers > 0;
 
--- Ticks that a period of a server should have, and how much of it was observed.
+-- Expected ticks of a period of a server, and its observed part.
 create or replace macro server_coverage(seen) as table
 select *,
   ticks_observed + ticks_failed + greatest(0, length_us - (observed_ms + failed_ms) * 1000)
@@ -127,7 +128,7 @@ select *,
   least(observed_ms * 1000, length_us) as covered_us
 from query_table(seen);
 
--- The same of all servers together, by period; a row may be of several `servers`.
+-- The same for all servers together, by period; a row may stand for several `servers`.
 create or replace macro fleet_coverage(seen) as table
 select period, sum(vcpus)::decimal(38, 4) as vcpus,
   sum(ticks_expected)::bigint as ticks_expected,

@@ -1,8 +1,8 @@
--- What statements have cost. A row counts whole, in the bucket that holds the middle of its
--- interval. Buckets begin at `origin` and multiples of `width` from it; all times are µs.
+-- Cost of statements. A row counts as a whole, in the bucket with the middle of its
+-- interval. Buckets begin at `origin` plus multiples of `width`; all times are µs.
 
--- The steps: when statistics were recorded, what recorded() gives of that, sums and executions
--- by line and bucket, the lines by rank, and sums by line, and by line of the answer.
+-- The steps: intervals of records, the result of recorded(), sums and executions by line and
+-- bucket, the lines by rank, sums by line, and sums by line of the answer.
 create table intervals (server varchar, node varchar, elapsed_ms bigint, finish bigint);
 create table window_recorded (
   server varchar, bucket bigint, elapsed_ms bigint, grain_ms bigint, covered_us bigint);
@@ -20,7 +20,7 @@ create table statement_lines as select line, 0::bigint as place from counted;
 create table line_sums as select 0::bigint as id, * exclude (bucket) from counted;
 create table place_sums as select 0::bigint as id, 0::bigint as place, * exclude (line) from counted;
 
--- What was recorded of each server that is asked for: of several nodes the one that recorded most.
+-- Recorded time of each server asked for: of the node that recorded most, if it has several.
 create or replace macro recorded(since, until, origin, width) as table
 with recordings as (
   select *, finish - elapsed_ms * 1000 as start, finish - elapsed_ms * 500 as middle
@@ -49,7 +49,7 @@ with recordings as (
 select server, bucket, elapsed_ms, grain_ms, covered_us
 from asked_servers join of_nodes using (server) where place = 1;
 
--- The same of all servers. `window_recorded` is what recorded() gives.
+-- The same for all servers. `window_recorded` is the result of recorded().
 create or replace macro fleet_recorded(since, until, origin, width) as table
 with periods as (
   select bucket, greatest(origin + bucket * width, since) as period_start,
@@ -64,11 +64,12 @@ from periods as p left join asked_servers as s on true
 left join window_recorded as r on r.server = s.server and r.bucket = p.bucket
 group by p.bucket, period_start, period_end;
 
--- Durations that so many per cent of the executions did not exceed, linear within a class.
--- Class c has executions of 2^(c-1) to 2^c µs, the first those from 0, class 36 those of 2^34 µs
--- and more. Class 24 has those of 2^23 µs and more that older recorders did not divide into
--- classes 25 to 36, which begin there. What has no end takes what the others have left of the
--- time, and ends at twice the mean of that.
+-- Durations that a percentage of the executions did not exceed, linear within a class. Class c
+-- has executions of 2^(c-1) to 2^c µs; class 1 begins at 0, class 36 has executions of 2^34 µs
+-- and more. Class 24 has executions of 2^23 µs and more from older recorders, which did not
+-- divide them into classes 25 to 36; these begin there, too. A class without an end contains the
+-- executions whose time is the rest of the total. Its end is chosen so that their mean lies in
+-- its middle.
 create or replace macro durations(sums) as table
 with named as (
   select id, (total_exec_time_ms * 1000)::hugeint as total_us, range(1, 37) as classes, [
@@ -124,14 +125,14 @@ select row_number() over () as id, * from (
   select least(place, n + 1) as place, bucket, sum(columns(c.* exclude (line, bucket)))
   from counted as c join statement_lines using (line) group by 1, 2);
 
--- What of a line decides its rank when that is no sum. `line_sums` is what sums_by_line() gives.
+-- Strengths of lines whose rank is not by a sum. `line_sums` is the result of sums_by_line().
 create or replace macro lines_by_mean() as table
 select id, order_of((total_exec_time_ms * 100)::hugeint, calls) as strength
 from line_sums where calls > 0;
 create or replace macro lines_by_percentile(wanted) as table
 select id, order_of(ms.num, ms.den) as strength from durations('line_sums') where percent = wanted;
 
--- Executions a second of all servers: the sum of theirs.
+-- Executions a second of all servers: the sum over servers.
 create or replace macro rates(n) as table
 with calls as (
   select server, least(place, n + 1) as place, bucket, sum(calls)::hugeint as calls
@@ -142,8 +143,8 @@ select place, bucket,
   rounded(sum(share(calls * 1000, elapsed_ms, den)), any_value(den)) as calls_per_second
 from calls join known using (server, bucket) join dens using (bucket) group by place, bucket;
 
--- The measures of each line and period that are no sums. `place_sums` is what sums_by_place()
--- gives.
+-- The measures of each line and period that are not sums. `place_sums` is the result of
+-- sums_by_place().
 create or replace macro statement_measures() as table
 select place, bucket,
   rounded(100 * (total_exec_time_ms * 100)::hugeint,

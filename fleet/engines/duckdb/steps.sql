@@ -1,7 +1,7 @@
--- The steps of an answer, which whoever asks fills one after the other.
+-- The steps of an answer, which the program fills one after the other.
 
--- Servers that are asked for, ticks of the window and before it, and what observed() gives
--- of them.
+-- Servers asked for, ticks of the window and before it, and the result of observed() for
+-- them.
 create table asked_servers (server varchar);
 create table ticks_alike (
   server varchar, bucket bigint, is_failed bigint, interval_ms bigint, vcpus decimal(18, 2),
@@ -12,11 +12,11 @@ create table window_observed (
   ticks_failed bigint, interval_ms bigint, last_slot bigint, vcpus decimal(18, 2),
   vcpus_slot bigint);
 
--- What alike() gives.
+-- The result of alike().
 create table observed_alike (bucket bigint, observed_ms bigint, servers bigint);
 
--- Load and most rows in a tick: by key, by part of a key. Then what totals() and loads() give of
--- them, and the same by line of the answer.
+-- Load and most rows in a tick, by key and by part of a key. Then the results of totals() and
+-- loads() for them, and the same by line of the answer.
 create table cells_of_keys (
   server varchar, line struct(key varchar, by_key varchar), bucket bigint, load_ms bigint,
   sessions bigint);
@@ -38,12 +38,12 @@ create table loads_of_lines (
 create table key_ranks (key varchar, place bigint);
 create table line_ranks (key varchar, by_key varchar, place bigint, by_place bigint);
 
--- What seen_in_window(), and seen_in_buckets() or seen_alike(), give.
+-- Results of seen_in_window(), and of seen_in_buckets() or seen_alike().
 create table seen_window (
   server varchar, servers bigint, period bigint, length_us bigint, observed_ms bigint, failed_ms bigint,
   ticks_observed bigint, ticks_failed bigint, interval_ms bigint, vcpus decimal(18, 2));
 create table seen_buckets as from seen_window;
 
--- What each hour tells of its server.
+-- Attributes of the server in each hour.
 create table known_servers (
   server varchar, hour bigint, host varchar, labels varchar, shipper varchar, damage varchar);

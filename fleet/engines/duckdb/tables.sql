@@ -1,6 +1,6 @@
--- The columns that questions need, by table of the lake. What is read is united with
--- these: a lake without a table answers as one without rows, and files that do not have
--- a column yet as if it was null.
+-- The columns that questions need, by table of the lake. The rows of the lake are
+-- united with these empty tables. So a lake without a table answers like one without
+-- rows, and a column that files do not have yet is null.
 create table empty_sample_runs (
   server varchar, node varchar, hour timestamptz, generation bigint, first_slot timestamptz, ticks bigint,
   interval_ms bigint, weight_ms bigint, scope varchar, wait_event varchar, pid bigint,

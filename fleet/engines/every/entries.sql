@@ -1,4 +1,4 @@
--- What entries have counted, with what they are told apart by as text.
+-- Counters of entries, with the columns that identify an entry as text.
 select
   s.server, as_text(s.query_id) as query_id, as_text(s.fingerprint) as fingerprint,
   s.query_id as number, s.database, s.username,

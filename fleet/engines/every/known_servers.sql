@@ -1,2 +1,2 @@
--- What each hour tells of its server.
+-- Attributes of the server in each hour.
 select server, micros(hour) as hour, host, labels, shipper, damage from servers

@@ -1,5 +1,5 @@
--- The same by what was observed of the server in the bucket. Only where that is not all of it,
--- it is looked up: of a minute with load it is known.
+-- The same by the observed time of the server in the bucket. Looks up only buckets that were
+-- observed in part: a minute with load was observed.
 select key, by_key, bucket, coalesce(part_ms, {whole_ms}) as observed_ms, load_ms
 from (
   select {key} as key, {by_key} as by_key, idiv(minute, {width}) as bucket, part_ms,

@@ -1,4 +1,4 @@
--- How many servers were observed for so long in a bucket.
+-- Number of servers with the same observed time in a bucket.
 select bucket, observed_ms, count(*) as servers
 from (
   select server, idiv(minute, {width}) as bucket, sum(observed_ms) as observed_ms

@@ -1,4 +1,4 @@
--- Sums of counters by what lines of the answer are told apart by, and bucket.
+-- Sums of counters by line of the answer and bucket.
 select {line}, idiv(middle - {origin}, {width}) as bucket, {sums}
 from entries as e
 where middle >= {since} and middle < {until} and {conditions}

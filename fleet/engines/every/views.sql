@@ -1,7 +1,7 @@
--- Views and questions for whoever asks the tables in an engine's own SQL; `tacho fleet views`
--- prints them in that. A question is about the time from `since` until before `until`. What is
--- added up are quotients in floating point: `tacho fleet top` and its like are exact.
--- micros() and hour_before() are written as the engine has them.
+-- Views and questions for users who query the tables in an engine's own SQL; `tacho fleet
+-- views` prints them in it. A question covers the time from `since` until before `until`. It
+-- adds up quotients in floating point: `tacho fleet top` and its like are exact. micros() and
+-- hour_before() are replaced by the engine's own form.
 
 -- view fleet_hours: of each hour of a node, what counts
 select server, node, hour, max(generation) as generation

@@ -1,4 +1,4 @@
--- What the questions in every/ need of an engine.
+-- Functions that the questions in every/ need.
 create temporary function micros(moment timestamp) returns bigint return unix_micros(moment);
 create temporary function idiv(number bigint, by_number bigint) returns bigint
   return number div by_number;
