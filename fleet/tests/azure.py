@@ -1,4 +1,4 @@
-"""Azurite, which speaks as the object store of Azure does; test.sh installs it where there is
+"""Azurite, which speaks the protocol of Azure's object store; test.sh installs it if there is
 npm."""
 
 import base64
@@ -28,7 +28,7 @@ PROGRAM = Path(sys.prefix, "azurite/node_modules/.bin/azurite-blob")
 
 
 def _signature(told: dict[str, str]) -> str:
-    """Of what whoever shows it may do."""
+    """The signature of a token with these fields."""
     names = ("sp", "ss", "srt", "st", "se", "sip", "spr", "sv")
     lines = "".join(f"{text}\n" for text in (ACCOUNT, *(told.get(name, "") for name in names)))
     signed = hmac.new(base64.b64decode(KEY), lines.encode(), hashlib.sha256)
@@ -36,14 +36,14 @@ def _signature(told: dict[str, str]) -> str:
 
 
 def _token() -> dict[str, str]:
-    """All rights, for good."""
+    """A token with all rights that does not expire."""
     told = {"sp": "rwdlac", "ss": "b", "srt": "sco", "spr": "https,http"}
     told |= {"se": "2099-01-01T00:00:00Z", "sv": "2019-12-12"}
     return told | {"sig": _signature(told)}
 
 
 def _port(server: subprocess.Popen[bytes], log: Path) -> int:
-    """Where it listens, once it says so."""
+    """The port, once the server has printed it."""
     while server.poll() is None:
         found = re.search(r"listens on http://127.0.0.1:(\d+)", log.read_text())
         if found:
@@ -59,7 +59,7 @@ class Azure(Store):
     secret: ClassVar = urlencode({"sig": _token()["sig"]})
 
     def environment(self) -> dict[str, str]:
-        """What whoever ships and asks is given."""
+        """Environment variables for shipping and asking."""
         return {
             "AZURE_STORAGE_USE_EMULATOR": "true",
             "AZURITE_BLOB_STORAGE_URL": self.url,
@@ -71,7 +71,7 @@ class Azure(Store):
         return f"http://127.0.0.1:{self.port}/{ACCOUNT}"
 
     def _client(self) -> AzureStore:
-        """One that is not broken."""
+        """A client whose requests are not broken."""
         return AzureStore(
             BUCKET,
             endpoint=self._endpoint(),
@@ -81,7 +81,7 @@ class Azure(Store):
         )
 
     def objects(self, prefix: str) -> dict[str, str]:
-        """The MD5 of every object below a prefix, but for the probe."""
+        """The MD5 of every object below a prefix, except the probe."""
         found = (entry["path"] for page in self._client().list(prefix) for entry in page)
         names = [name for name in found if not name.endswith(PROBE)]
         return {
@@ -92,7 +92,7 @@ class Azure(Store):
         return bytes(self._client().get(name).bytes())
 
     def download(self, prefix: str, root: Path) -> None:
-        """Every object below a prefix as a file."""
+        """Downloads every object below a prefix as a file."""
         for name in self.objects(prefix):
             path = root / name
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -103,7 +103,7 @@ class Azure(Store):
         self._ask("PUT")
 
     def drop(self) -> None:
-        """Removes the container with all that is in it."""
+        """Removes the container with everything in it."""
         self._ask("DELETE")
 
     def _ask(self, method: str) -> None:
@@ -114,7 +114,7 @@ class Azure(Store):
     @classmethod
     @contextmanager
     def served(cls) -> Iterator[int]:
-        """The port of a store."""
+        """Runs a store; yields its port."""
         if not PROGRAM.exists():
             pytest.skip("there is no Azurite: test.sh could not install it by npm")
         command = [PROGRAM, "--blobHost", "127.0.0.1", "--blobPort", "0", "--inMemoryPersistence"]

@@ -1,4 +1,4 @@
-"""A fleet that several tests ask."""
+"""Fleets that several tests share."""
 
 import random
 from pathlib import Path
@@ -10,7 +10,7 @@ WAITS = [("IO", "DataFileRead"), ("LWLock", "WALInsert"), ("Lock", "tuple"), (""
 COLUMNS = "time,interval_ms,pid,state,wait_event_type,wait_event,database,application,query_id"
 # ticks, interval in s, most sessions
 SERVERS = {"a": (2160, 5, 3), "b/ü ~": (1400, 5, 9), "c": (240, 30, 5)}
-# Digits spell the name of a database, as they do of one in 300 nodes at random.
+# Some digits spell the name of a database; one in 300 random nodes does so.
 NODES = ("0000000000000a7f", "00000000000db1e5", "fdb1000000000000")
 
 # by server: seed, seconds between readings, labels
@@ -114,7 +114,7 @@ def lake_and_tapes(tmp_path_factory: pytest.TempPathFactory) -> tuple[Lake, dict
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Counts as all tests of the project do; what could not be set up or cleared has failed."""
+    """Prints counts like all tests of the project; a failed setup or teardown counts as failed."""
     stats = terminalreporter.stats
     bad = len(stats.get("failed", ())) + len(stats.get("error", ()))
     terminalreporter.write_line(f"{len(stats.get('passed', ()))} passed, {bad} failed")

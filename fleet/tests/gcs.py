@@ -1,5 +1,5 @@
-"""fake-gcs-server, which speaks as Google's object store does; test.sh installs it where there is
-Go.
+"""fake-gcs-server, which speaks the protocol of Google's object store; test.sh installs it if there
+is Go.
 
 It has Google's XML interface to list, read and remove, but not to put. A put is passed on as the
 upload of the JSON interface that Google documents to do the same: header
@@ -27,20 +27,20 @@ PROGRAM = Path(sys.prefix, "google/fake-gcs-server")
 
 
 class Google(Store):
-    """Whoever asks has a key of a service; the store takes everybody."""
+    """Clients have the key of a service; the store accepts every client."""
 
     scheme: ClassVar = "gs"
     secret: ClassVar = SECRET
     is_translated: ClassVar = True
 
     def environment(self) -> dict[str, str]:
-        """What whoever ships and asks is given."""
+        """Environment variables for shipping and asking."""
         key = {"client_email": "shipper", "private_key_id": "1", "private_key": SECRET}
         key |= {"gcs_base_url": self.url, "disable_oauth": True}
         return {"GOOGLE_SERVICE_ACCOUNT_KEY": json.dumps(key)}
 
     def ask(self, method: str, path: str, headers: Mapping[str, str], body: bytes) -> Answer:
-        """Lets the store answer; a put in its own words."""
+        """The store's answer to a request; a put is translated."""
         if method != "PUT":
             return super().ask(method, path, headers, body)
         given = {name.lower(): value for name, value in headers.items()}
@@ -55,7 +55,7 @@ class Google(Store):
         return status, {"ETag": f'"{made["etag"]}"', "x-goog-generation": made["generation"]}, b""
 
     def _json(self, method: str, path: str, body: bytes = b"") -> bytes:
-        """What the JSON interface answers, past what breaks."""
+        """The answer of the JSON interface, without the proxy."""
         address = f"http://127.0.0.1:{self.port}{path}"
         asked = urllib.request.Request(address, data=body or None, method=method)
         asked.add_header("Content-Type", "application/json")
@@ -63,14 +63,14 @@ class Google(Store):
             return answer.read()
 
     def _listed(self, prefix: str) -> list[dict[str, str]]:
-        """All objects below a prefix: the store has no pages unless it is asked for them."""
+        """All objects below a prefix; the store makes pages only on request."""
         query = urlencode({"prefix": prefix, "maxResults": 100_000})
         listed = json.loads(self._json("GET", f"/storage/v1/b/{BUCKET}/o?{query}"))
         assert "nextPageToken" not in listed
         return listed.get("items", [])
 
     def objects(self, prefix: str) -> dict[str, str]:
-        """The MD5 of every object below a prefix, but for the probe."""
+        """The MD5 of every object below a prefix, except the probe."""
         return {
             each["name"].removeprefix(f"{prefix}/"): base64.b64decode(each["md5Hash"]).hex()
             for each in self._listed(f"{prefix}/")
@@ -78,7 +78,7 @@ class Google(Store):
         }
 
     def download(self, prefix: str, root: Path) -> None:
-        """Every object below a prefix as a file."""
+        """Downloads every object below a prefix as a file."""
         for name in self.objects(prefix):
             path = root / name
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -90,7 +90,7 @@ class Google(Store):
         self._json("POST", "/storage/v1/b", json.dumps({"name": BUCKET}).encode())
 
     def drop(self) -> None:
-        """Removes the bucket with all that is in it."""
+        """Removes the bucket with everything in it."""
         for each in self._listed(""):
             self._json("DELETE", f"/storage/v1/b/{BUCKET}/o/{quote(each['name'], safe='')}")
         self._json("DELETE", f"/storage/v1/b/{BUCKET}")
@@ -98,7 +98,7 @@ class Google(Store):
     @classmethod
     @contextmanager
     def served(cls) -> Iterator[int]:
-        """The port of a store."""
+        """Runs a store; yields its port."""
         if not PROGRAM.exists():
             pytest.skip("there is no fake-gcs-server: test.sh could not install it by Go")
         with socket.create_server(("127.0.0.1", 0)) as free:

@@ -21,7 +21,7 @@ Answer = list[dict[str, object]]
 
 
 def tacho(*words: object, stdin: str | None = None) -> str:
-    """What the program prints."""
+    """The output of the program."""
     command = [str(PROGRAM), *map(str, words)]
     env = os.environ | {"TZ": "UTC"}
     run = subprocess.run(command, input=stdin, capture_output=True, text=True, env=env, check=False)
@@ -30,7 +30,7 @@ def tacho(*words: object, stdin: str | None = None) -> str:
 
 
 def answer(*words: object) -> Answer:
-    """What a reader answers, numbers as they are written."""
+    """The answer of a reader, with numbers as text."""
     return json.loads(tacho(*words, "--json"), parse_float=str, parse_int=str)
 
 
@@ -41,12 +41,12 @@ class Lake:
     root: Path
 
     def ship(self, tape: Path, server: str, *words: object) -> None:
-        """Ships what is over."""
+        """Ships all complete hours."""
         to = f"file://{self.root}"
         tacho("ship", "--tape", tape, "--server", server, "--to", to, *words)
 
     def ask(self, *words: object) -> Answer:
-        """What `tacho fleet` answers, numbers as they are written."""
+        """The answer of `tacho fleet`, with numbers as text."""
         text = cli.answer([*map(str, words), "--json", "--lake", str(self.root)])
         return json.loads(text, parse_float=str, parse_int=str)
 
@@ -62,7 +62,7 @@ def fleet(*words: object) -> subprocess.CompletedProcess[str]:
 
 
 def sessions(tape: Path, csv: str, node: str | None = None) -> None:
-    """Records samples, with a node number that is given or made at random."""
+    """Records samples, with a given or random node number."""
     words = ("--node", node) if node else ()
     tacho("import", "sessions", "-", "--tape", tape, *words, stdin=csv)
 
@@ -80,7 +80,7 @@ def _run(step: int, words: tuple[str, ...]) -> None:
 
 
 def killed(step: int, *words: str) -> bool:
-    """Runs a command in a process of its own, which is killed at a step if it has so many."""
+    """Runs a command in a process of its own, which is killed at step `step` if it gets there."""
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(["tacho_fleet.maintain", "tacho_fleet.cli"])
     process = context.Process(target=_run, args=(step, words))
@@ -92,7 +92,7 @@ def killed(step: int, *words: str) -> bool:
 
 @contextmanager
 def stopped(step: int, *words: str) -> Iterator[subprocess.CompletedProcess[str]]:
-    """Runs a command that stops at a step and is woken after the block: how it ends is known
+    """Runs a command that is stopped at a step and continued after the block. Its end is known
     then."""
     fault = {"TACHO_FLEET_FAULT": str(step), "TACHO_FLEET_FAULT_SIGNAL": "STOP"}
     command = ["tacho-fleet", *words]
@@ -111,6 +111,6 @@ def stopped(step: int, *words: str) -> Iterator[subprocess.CompletedProcess[str]
 
 
 def end_lease(catalog: str) -> None:
-    """As if the time of whoever was killed was over."""
+    """Ends the lease of a killed committer."""
     with Iceberg(catalog).catalog.engine.begin() as connection:
         connection.exec_driver_sql("update tacho_fleet_lease set ends_at = 0")

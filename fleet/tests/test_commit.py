@@ -1,4 +1,4 @@
-"""What has landed becomes rows of Iceberg tables once, whatever happens meanwhile."""
+"""Landed hours become rows of Iceberg tables exactly once, whatever happens in between."""
 
 from pathlib import Path
 
@@ -19,7 +19,7 @@ HOURS = ("--since", "2026-03-01T10:00:00Z", "--until", "2026-03-01T12:00:00Z")
 
 
 def address(place: Path) -> str:
-    """Of a catalog."""
+    """The address of a catalog."""
     return f"sqlite:///{place}/catalog.db"
 
 
@@ -30,7 +30,7 @@ def commit(lake: Lake, place: Path, *words: str) -> str:
 
 
 def ask(place: Path, *words: str) -> Answer:
-    """Asks the tables."""
+    """Asks a question to the tables."""
     return Lake(address(place)).ask(*words)  # type: ignore[arg-type]
 
 
@@ -115,13 +115,13 @@ def test_a_committer_killed_at_any_step_neither_loses_nor_doubles(tmp_path: Path
         if not killed(steps + 1, "commit", str(lake.root), "--catalog", address(place)):
             break
         steps += 1
-        # what counts until then is whole hours: none, since `servers` is last, or all
+        # only whole hours count until then: none, because `servers` is last, or all
         assert ask(place, "aas", *HOURS)[0]["servers"] in ("0", "1")
         end_lease(address(place))
         commit(lake, place)
         assert (rows(place), stored(place)) == (wanted, wanted)
         assert ask(place, "top", "pid", *HOURS) == told
-    # the lease, and of four tables before and after they are made and have their rows
+    # the lease; and for four tables before and after they are made, and get their rows
     assert steps == 1 + 4 * 4
 
 
@@ -147,7 +147,7 @@ def test_of_two_committers_one_waits(fleet_of_three: Fleet, tmp_path: Path) -> N
 
 
 def test_a_committer_that_sleeps_beyond_its_lease_doubles_nothing(tmp_path: Path) -> None:
-    """Stopped at any step, and woken when another one has committed the same hours."""
+    """A committer is stopped at any step, and continued once another has committed the hours."""
     lake = Lake(tmp_path / "lake")
     lake.root.mkdir()
     sessions(tmp_path / "tape", samples(8, 1440, 5, 4))
@@ -216,7 +216,7 @@ def test_a_table_without_rows_of_an_older_generation_is_no_warning(tmp_path: Pat
     lake.root.mkdir()
     columns = "time,interval_ms,pid,state,query_id,query_text\n"
     row = "2026-03-01T{}:00Z,60000,1,active,{}\n"
-    # of 11 o'clock there is no text at first
+    # at first there is no text of 11 o'clock
     for clock, query in (("10:00", "7,select 7"), ("11:00", ","), ("11:30", "7,select 7")):
         csv = columns + row.format(clock, query)
         append = ("--append",) if tape.exists() else ()

@@ -1,5 +1,5 @@
-"""Every engine answers from tables of Iceberg as the tapes do, to the last digit. Those of
-TACHO_FLEET_ENGINES are tried: names with blanks between them."""
+"""Every engine gives the answers of the tapes from Iceberg tables, to the last digit.
+TACHO_FLEET_ENGINES has the names of the tested engines, separated by blanks."""
 
 import itertools
 import os
@@ -27,7 +27,7 @@ pytestmark = pytest.mark.parametrize("engine", TRIED)
 
 
 def committed(lake: Lake, place: Path) -> Lake:
-    """The tables of what has landed."""
+    """Commits all landed hours; returns the lake of tables."""
     address = f"sqlite:///{place}/catalog.db"
     cli.answer(["commit", str(lake.root), "--catalog", address])
     return Lake(address)  # type: ignore[arg-type]
@@ -142,7 +142,7 @@ def test_minutes_of_servers_that_are_observed_all_the_time(
 
 @pytest.fixture(scope="module")
 def observed(tmp_path_factory: pytest.TempPathFactory) -> Lake:
-    """Tables of three servers without a gap, of which one began an hour later."""
+    """Tables of three servers without a gap; one began an hour later."""
     place = tmp_path_factory.mktemp("observed")
     lake = Lake(place / "lake")
     lake.root.mkdir()
@@ -160,7 +160,7 @@ def observed(tmp_path_factory: pytest.TempPathFactory) -> Lake:
 def test_a_label_of_servers_is_a_dimension(
     fleet_of_three: Fleet, samples: tuple[Lake, Lake], engine: str
 ) -> None:
-    """`a` has env=test, the others env=prod; nobody has another label."""
+    """`a` has env=test, the others env=prod; no server has another label."""
     told = samples[1].ask("top", "label:env", *WINDOW_OF_SAMPLES, "--engine", engine)
     by_server = {
         row["key"]: Decimal(str(row["backend_seconds"]))
@@ -181,7 +181,7 @@ def test_a_label_of_servers_is_a_dimension(
 
 
 def assert_minutes_say_the_same(tables: Lake, question: tuple[str, ...], engine: str) -> None:
-    """But for what minutes do not know."""
+    """Except columns that minutes do not have."""
     window = ("--since", "2026-03-01T10:10:00Z", "--until", "2026-03-01T12:00:00Z")
     told = tables.ask(*question, *window, "--minutes", "--engine", engine)
     wanted = tables.ask(*question, *window)
@@ -215,7 +215,7 @@ def test_a_query_of_ones_own_has_all_tables_and_columns(
         assert wanted["n"] != "0"
 
 
-# More rows than any machine has room for; Spark hands over all of an answer at once.
+# More rows than any machine has memory for; Spark returns an answer only as a whole.
 ENDLESS = {
     "duckdb": "select range as n from range(1000000000000)",
     "clickhouse": "select toInt64(number) as n from numbers(1000000000000)",

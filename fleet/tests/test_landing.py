@@ -1,4 +1,4 @@
-"""What may happen to a directory of objects."""
+"""Damage and changes of a directory of objects."""
 
 import shutil
 import subprocess
@@ -20,7 +20,7 @@ HOUR = ("--since", "2026-03-01T10:00:00Z", "--until", "2026-03-01T11:00:00Z")
 
 @pytest.fixture
 def lake(tmp_path: Path) -> Lake:
-    """Nothing was shipped to it."""
+    """A lake without shipped objects."""
     (tmp_path / "lake").mkdir()
     return Lake(tmp_path / "lake")
 
@@ -82,7 +82,7 @@ def test_a_name_that_hive_reads_as_null_is_a_name(lake: Lake, tmp_path: Path) ->
          HIVE_NULL], capture_output=True, text=True, check=False)  # fmt: skip
     assert refused.returncode == 2
     assert "engines read this name as null" in refused.stderr
-    # one that was shipped before it was refused
+    # a server that was shipped before its name was refused
     for of_server in lake.root.glob("*/server=a"):
         of_server.rename(of_server.with_name(f"server={HIVE_NULL}"))
     for dimension, key in (("server", HIVE_NULL), ("label:env", "prod")):
@@ -163,7 +163,7 @@ def test_a_damaged_object_is_named(lake: Lake, tmp_path: Path, damage: str) -> N
         lake.ask("top", "--since", "2026-03-01T10:00:00Z")
     assert told.value.message == f'could not read object "{damaged}"'
     assert told.value.detail
-    # an answer that does not need it is as before
+    # an answer that does not need the object is unchanged
     assert lake.ask("aas", *HOUR, "--server", "broken")[0]["servers"] == "1"
 
 

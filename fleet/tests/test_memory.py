@@ -1,4 +1,4 @@
-"""What a question does with memory that it has and has not."""
+"""Memory limits of questions."""
 
 from pathlib import Path
 
@@ -23,7 +23,7 @@ def test_what_has_no_room_lies_in_a_directory_of_this_user_alone(
 
 
 def test_a_table_is_laid_out_block_by_block(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What was printed stays as it is; columns get wider with rows that need it."""
+    """Printed lines stay; columns get wider for later rows that need it."""
     monkeypatch.setenv("COLUMNS", "80")
     blocks = [[{"n": 1, "text": "a"}], [{"n": 100, "text": "b"}, {"n": 2, "text": "x" * 90}]]
     told = table_lines(iter(blocks), [("n", "n"), ("text", "text")], wide=False)

@@ -36,7 +36,7 @@ def catalog() -> Iterator[str]:
 
 
 def run(program: str, *words: str) -> None:
-    """A program of PostgreSQL, by a user that it accepts."""
+    """Runs a program of PostgreSQL as a user that it accepts."""
     config = os.environ.get("PG_CONFIG", "pg_config")
     where = subprocess.check_output([config, "--bindir"], text=True).strip()
     command = [AS_SERVER, f"{where}/{program}", *words]

@@ -1,5 +1,5 @@
-"""How many objects and requests shipping takes, of which docs and bench/results/fleet.md tell
-what a large fleet takes."""
+"""Number of objects and requests of shipping. docs and bench/results/fleet.md compute the cost of a
+large fleet from them."""
 
 import signal
 from collections import Counter
@@ -37,14 +37,14 @@ def record(place: Path, day: int, hours: range, *words: str) -> Path:
 
 
 def made(store: Store, since: int = 0) -> tuple[int, int]:
-    """PUT and GET after so many requests; there are no others."""
+    """Number of PUT and GET after request `since`; there are no others."""
     methods = Counter(request.method for request in store.requests[since:])
     assert set(methods) <= {"PUT", "GET"}
     return methods["PUT"], methods["GET"]
 
 
 def shipped(store: Store, tape: Path) -> tuple[int, int, int]:
-    """Objects, PUT and GET of a run."""
+    """Number of objects, PUT and GET of a run."""
     objects, requests = len(store.objects(PREFIX)), len(store.requests)
     code, text = said(ship(store, tape))
     assert code == 0, text
@@ -52,8 +52,9 @@ def shipped(store: Store, tape: Path) -> tuple[int, int, int]:
 
 
 def test_requests_of_a_run_that_ends(store: Store, tmp_path: Path) -> None:
-    """One PUT and two GET of it, a GET for each day that hours were shipped of and for each hour
-    that was not; the first ever and the first of a server put one object more."""
+    """A run takes one PUT and two GET beside its objects, and a GET for each day with shipped hours
+    and for each hour that is not shipped yet. The first run ever, and the first of a server, put one
+    more object."""
     tape = record(tmp_path, 2, range(2, 4))
     assert shipped(store, tape) == (2 * 6 + 1, 2 * 6 + 3, 5)
     assert shipped(store, tape) == (0, 1, 3)
@@ -71,7 +72,7 @@ def test_requests_of_a_run_that_ends(store: Store, tmp_path: Path) -> None:
 
 
 def test_requests_of_who_stays(store: Store, tmp_path: Path) -> None:
-    """An hour more is its objects and a GET: looks that find nothing new ask nothing."""
+    """One more hour takes its objects and a GET; a check without new hours takes no request."""
     tape = record(tmp_path, 2, range(2, 4))
     program = ship(store, tape, "--every", "1s")
     until(lambda: len(store.objects(PREFIX)) == 2 * 6 + 1)

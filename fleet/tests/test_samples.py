@@ -1,4 +1,4 @@
-"""Load of real tapes: what the lake answers is what the tapes answer."""
+"""Load of real tapes: the lake's answers equal those of the tapes."""
 
 from fractions import Fraction
 from pathlib import Path
@@ -26,7 +26,7 @@ QUESTIONS = [
 
 
 def four_places(value: Fraction) -> str:
-    """Half away from zero."""
+    """Rounds half away from zero, to four places."""
     digits = (value * 20_000 + 1) // 2
     return f"{digits // 10_000}.{digits % 10_000:04}"
 
@@ -43,7 +43,7 @@ def test_a_server_of_many_answers_as_its_tape(
 
 
 def _loads(tapes: dict[str, Path]) -> list[Fraction]:
-    """Loads of the fleet by minute, from what each tape says of itself."""
+    """Loads of the fleet by minute, from the answers of each tape."""
     sums: dict[object, Fraction] = {}
     for server, tape in tapes.items():
         for row in answer("timeline", *WINDOW, "--bucket", "1m", "--tape", tape):

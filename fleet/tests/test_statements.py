@@ -1,4 +1,4 @@
-"""Statistics of real tapes: what the lake answers is what the tapes answer."""
+"""Statistics of real tapes: the lake's answers equal those of the tapes."""
 
 import re
 from fractions import Fraction
@@ -24,13 +24,13 @@ QUESTIONS = [
 
 
 def statement(row: dict[str, object]) -> tuple[object, ...]:
-    """What tells one statement from another."""
+    """The columns that identify a statement."""
     return tuple(row[column] for column in ("key", "database", "username", "toplevel"))
 
 
 def ended(*words: object) -> list[dict[str, object]]:
-    """What a tape answers, without statements that only run: these are from samples, which
-    a lake is not asked for."""
+    """The answer of a tape, without statements that only run: these come from samples, which the
+    question to a lake does not use."""
     rows = answer(*words)
     called = {statement(row) for row in rows if row["calls"] not in (None, "0")}
     rows = [row for row in rows if statement(row) in called]
@@ -98,7 +98,7 @@ def test_servers_are_a_dimension(lake_and_tapes: Fleet) -> None:
 def test_labels_are_dimensions_and_choose_servers(
     lake_and_tapes: Fleet, question: tuple[str, ...]
 ) -> None:
-    """Both servers have one label, one has another one, and nobody a third."""
+    """Both servers have one label, one server has another, and no server a third."""
     lake, _ = lake_and_tapes
 
     def told(*words: str, key: object) -> list[dict[str, object]]:
@@ -126,7 +126,7 @@ def test_without_statements_it_is_said_how_much_was_recorded(
     assert (
         lake.ask(*asked, "--since", "2026-03-02T10:00:00Z", "--until", "2026-03-03T10:00:00Z") == []
     )
-    # 150 minutes of a day, less what was left out
+    # 150 minutes of a day, less the intervals that were left out
     said = capsys.readouterr().err
     share = re.fullmatch(r"notice: no rows: (\d+\.\d{4}) % of the period was recorded\n", said)
     assert share and 9 < float(share[1]) < 10.42

@@ -1,5 +1,5 @@
-"""Shipping to stores of S3, Azure and Google, on a network and to stores that fail: nothing lost
-and nothing twice."""
+"""Ships to stores of S3, Azure and Google over a failing network and to failing stores: nothing
+is lost or written twice."""
 
 import itertools
 import os
@@ -22,13 +22,13 @@ from store import UNSET, Fault, Request, Store, proxied
 SERVER = "b/ü ~"
 PREFIX = "of/us"
 Running = "queue.SimpleQueue[subprocess.Popen[str]]"
-# The longest that anything here may take, in s: it is waited for, not measured.
+# Longest wait for anything here, in s; nothing is measured.
 LONG = 120
 
 
 @pytest.fixture(scope="module", params=[Store, Azure, Google], ids=lambda kind: kind.scheme)
 def served(request: pytest.FixtureRequest) -> Iterator[tuple[type[Store], int]]:
-    """A store for all tests here: its kind and port."""
+    """A store for all tests of this file: its kind and port."""
     with request.param.served() as port:
         yield request.param, port
 
@@ -43,7 +43,7 @@ def store(served: tuple[type[Store], int]) -> Iterator[Store]:
 
 @pytest.fixture(scope="module")
 def shipped(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, str]]:
-    """A tape, and what a directory has when it is shipped there: MD5 by name."""
+    """A tape, and the objects that shipping it to a directory makes: MD5 by name."""
     place = tmp_path_factory.mktemp("s3")
     tape, lake = place / "tape", Lake(place / "lake")
     sessions(tape, samples(5, 400, 10, 4))  # of two hours
@@ -54,7 +54,7 @@ def shipped(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, s
 
 
 def ship(store: Store, tape: Path, *words: str, prefix: str = PREFIX) -> subprocess.Popen[str]:
-    """Begins to ship, with the secret in the environment."""
+    """Starts shipping, with the secret in the environment."""
     kept = {name: value for name, value in os.environ.items() if name not in UNSET}
     env = kept | store.environment() | {"NO_PROXY": "127.0.0.1"}
     to = store.address(prefix)
@@ -75,7 +75,7 @@ def killed_at(last: int, running: Running, fault: str) -> Fault:
 
 
 def said(program: subprocess.Popen[str]) -> tuple[int, str]:
-    """Waits; how it ended and what it said, never a secret."""
+    """Waits for the end: exit code and messages, which must not have a secret."""
     text = program.communicate(timeout=LONG)[1]
     assert not any(kind.secret in text for kind in (Store, Azure, Google))
     return program.returncode, text
@@ -119,7 +119,7 @@ def test_a_store_has_what_a_directory_has(
 def test_a_request_that_fails_once_is_made_again(
     store: Store, shipped: tuple[Path, dict[str, str]], fault: str
 ) -> None:
-    """Every put of an object fails once, also when the store has done it."""
+    """Every put of an object fails once, in some cases after the store has done it."""
     tape, wanted = shipped
     seen: set[str] = set()
 
@@ -139,7 +139,7 @@ def test_a_request_that_fails_once_is_made_again(
 def test_a_store_that_ignores_conditions_is_refused(
     store: Store, shipped: tuple[Path, dict[str, str]]
 ) -> None:
-    """Before anything is put there."""
+    """Such a store is refused before anything is put there."""
     store.fault = lambda _number, _request: "blind"
     code, text = said(ship(store, shipped[0]))
     wanted = f'error: object store "{store.address(PREFIX)}" puts an object where there is one\n'
@@ -150,7 +150,7 @@ def test_a_store_that_ignores_conditions_is_refused(
 def test_what_cannot_be_reached_is_shipped_later(
     store: Store, shipped: tuple[Path, dict[str, str]]
 ) -> None:
-    """Who stays warns, and ships all of it once the network is back."""
+    """A program that stays warns, and ships everything once the network is back."""
     tape, wanted = shipped
     store.fault = lambda _number, _request: "drop"
     program = ship(store, tape, "--every", "1s")
@@ -166,7 +166,7 @@ def test_what_cannot_be_reached_is_shipped_later(
 def test_who_is_told_to_end_waits_for_no_answer(
     store: Store, shipped: tuple[Path, dict[str, str]]
 ) -> None:
-    """A request hangs that may take an hour."""
+    """A request hangs whose limit is an hour."""
     store.fault = lambda number, _request: "stall" if number == 5 else None
     program = ship(store, shipped[0], "--request-limit", "1h")
     until(lambda: len(store.requests) == 6)
@@ -179,8 +179,8 @@ def test_who_is_told_to_end_waits_for_no_answer(
 def test_killed_at_any_request(
     store: Store, shipped: tuple[Path, dict[str, str]], fault: str
 ) -> None:
-    """With kill -9, before and after the store has done what it was asked; the next one ships
-    the rest."""
+    """With kill -9, before and after the store has done a request. The next program ships the
+    rest."""
     tape, wanted = shipped
     for step in itertools.count():
         running = queue.SimpleQueue()
@@ -202,7 +202,7 @@ def test_killed_at_any_request(
 def test_two_at_once_ship_everything_once(
     store: Store, shipped: tuple[Path, dict[str, str]]
 ) -> None:
-    """Each ends well, and no object is put by both."""
+    """Both end well, and no object is put twice."""
     tape, wanted = shipped
     programs = [ship(store, tape) for _ in range(2)]
     ends = [said(program) for program in programs]
@@ -226,7 +226,7 @@ def test_what_cannot_pass_is_told_at_once(
 def test_why_it_cannot_be_reached_is_told(
     store: Store, shipped: tuple[Path, dict[str, str]]
 ) -> None:
-    """To the cause that the system names."""
+    """The error has the cause that the system names."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         store.url = f"https://127.0.0.1:{free.getsockname()[1]}"
     code, text = said(ship(store, shipped[0]))

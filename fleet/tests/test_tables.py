@@ -1,4 +1,4 @@
-"""What the catalog names is read as PyIceberg reads it, and which rows count is known."""
+"""Tables are read like PyIceberg reads them, and only rows that count are used."""
 
 from pathlib import Path
 from urllib.parse import unquote

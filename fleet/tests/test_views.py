@@ -1,5 +1,5 @@
-"""The views and macros that other engines are given answer as `tacho fleet` does. Trino's are read
-by a parser of its SQL only."""
+"""The views and macros for other engines give the answers of `tacho fleet`. Trino's are only
+parsed, by a parser of its SQL."""
 
 import math
 import os
@@ -21,7 +21,7 @@ STATEMENTS = ("2026-03-02 10:20:00", "2026-03-02 12:00:00")
 
 
 def answered(engine: str, lake: str, name: str, window: tuple[str, str]) -> Answer:
-    """What a question answers in an engine that was given all of them."""
+    """The answer to a question in an engine with all views."""
     opened = open_lake(lake)
     reader = open_engine(opened, Part(opened.hours(), whole=TABLES), 512, engine).reader
     for _, statement in views.statements(engine, ""):
@@ -38,7 +38,7 @@ def words(window: tuple[str, str]) -> tuple[str, ...]:
 
 
 def assert_same(got: Answer, wanted: Answer, columns: dict[str, str]) -> None:
-    """Rows in one order, numbers that are equal once they are rounded."""
+    """Compares rows in the same order; numbers must be equal after rounding."""
     assert len(got) == len(wanted) > 0
     for row, want in zip(got, wanted, strict=True):
         for own, name in columns.items():
@@ -100,7 +100,7 @@ def test_coverage_of_a_server_is_that_of_servers(committed: Tables, engine: str)
 
 
 def test_an_hour_counts_once_in_a_directory(tmp_path: Path) -> None:
-    """The views take the greatest generation, as those of docs/ship.md do."""
+    """The views take the greatest generation, like the views of docs/ship.md."""
     lake, tape = Lake(tmp_path / "lake"), tmp_path / "tape"
     lake.root.mkdir()
     lines = samples(7, 720, 5, 4).splitlines(keepends=True)

@@ -1,4 +1,4 @@
-"""How committed files are written: in parts that memory has room for, and small."""
+"""Committed files are written in parts that fit into memory, and are small."""
 
 import io
 from pathlib import Path
@@ -41,7 +41,7 @@ def test_samples_of_an_hour_stay_in_the_order_of_their_sessions(
 def test_a_batch_that_memory_has_no_room_for_is_read_in_parts(
     fleet_of_three: Fleet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """In one commit of as many files, none of which is read twice."""
+    """The parts are one commit with as many files; no file is read twice."""
     lake = fleet_of_three[0]
     whole, parts = tmp_path / "whole", tmp_path / "parts"
     told = commit(lake, whole)
@@ -70,8 +70,8 @@ def test_a_part_may_have_columns_that_those_before_lack(tmp_path: Path) -> None:
 
 
 def test_what_repeats_after_thousands_of_rows_takes_no_room(tmp_path: Path) -> None:
-    """Sessions of an hour are sampled at the same moments; with pages of 20,000 rows each one
-    has them anew."""
+    """Sessions of an hour are sampled at the same moments. With pages of 20,000 rows, each page
+    would repeat these."""
     rows = pa.table({"day": [1] * 360_000, "slot": [n * n for n in range(3600)] * 100})
     table = create(made(tmp_path), "ticks", rows.schema)
     with table.transaction() as changed:
