@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # usage: import.sh DIRECTORY NODE <samples.csv
 #
-# Puts the history of another recorder, NODE, beside what a running server
-# records into DIRECTORY: `tacho import` refuses a directory in use, so the
-# file is made elsewhere and moved in, as if it had been inherited.
-# TACHO_PROGRAM names the program.
+# Puts the history of another recorder, NODE, into DIRECTORY, into which a running
+# server records. `tacho import` refuses a directory in use, so the script makes the
+# file elsewhere and moves it in, like an inherited one. TACHO_PROGRAM names the
+# program.
 set -euo pipefail
 
 [ $# -eq 2 ] || { sed -n '2,/^set /{/^set /d;s/^# \{0,1\}//p}' "$0" >&2; exit 2; }

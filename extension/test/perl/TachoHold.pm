@@ -1,10 +1,10 @@
-# Processes that are slow to die, as one that waits for a throttled disk.
+# Makes processes slow to die, like one that waits for a throttled disk.
 #
 # hold($pid);		# stops a process. SIGKILL still ends it, but its parent
 #					# cannot reap it. False if that fails; $@ says why
 # let_go($pid);		# continues it, or lets its parent reap it
 #
-# Processes that are held go on when the process that holds them ends.
+# Held processes continue when the process that holds them ends.
 package TachoHold;
 
 use strict;

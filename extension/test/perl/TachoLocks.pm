@@ -1,4 +1,4 @@
-# Helpers of the tests of locks: sessions with names, and who waits for whom.
+# Helpers of the tests of locks: named sessions, and pairs of waiter and blocker.
 package TachoLocks;
 
 use strict;

@@ -70,8 +70,9 @@ sub checked
 	return ($? >> 8, $out // '');
 }
 
-# Starts a Prometheus that scrapes a tacho-web every second, or one that only has blocks
-# of data. Fields: port, harness. Options: rules => file, data => directory.
+# Starts a Prometheus that scrapes a tacho-web every second or, without $web, only
+# serves blocks of data. Fields: port, harness. Options: rules => file, data =>
+# directory.
 sub prometheus
 {
 	my ($web, %opt) = @_;

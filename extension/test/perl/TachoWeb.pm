@@ -78,7 +78,7 @@ sub exact
 	return JSON::PP->new->utf8->decode($text);
 }
 
-# A connection over which a question was sent; whoever closes it gives it up.
+# Sends a question and returns its connection; closing it cancels the question.
 sub send
 {
 	my ($self, $function, %argument) = @_;

@@ -1,5 +1,5 @@
-# The sampler starts with the server, takes ticks of every session that is not
-# idle, and tells what it does.
+# The sampler starts with the server, takes ticks of every session that is not idle, and
+# shows its state in status().
 use strict;
 use warnings;
 use FindBin;

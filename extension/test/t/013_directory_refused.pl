@@ -1,5 +1,5 @@
-# Directories that belong to the server are refused, and one that is in use by
-# another server is left to it.
+# Refused directories: those that belong to the server, and one that another server
+# uses.
 use strict;
 use warnings;
 use FindBin;

@@ -16,7 +16,7 @@ my $kinds = q{SELECT string_agg(kind, ', ' ORDER BY marker_time, kind DESC)
 
 my $last_tick = 'SELECT coalesce(max(tick), 0) FROM tacho.samples(n => 1)';
 
-# Waits for a tick behind another; the session that waits is what it sees.
+# Waits for a tick newer than $tick. The session that waits is the one it samples.
 sub tick_after
 {
 	my ($tick) = @_;

@@ -1,6 +1,6 @@
-# A writer that hangs for so long that the buffer is full: the server and the
-# sampler go on, what found no room is counted and marked with exact bounds,
-# and a stop of the server does not wait for the writer.
+# A writer that hangs until the buffer is full: the server and the sampler continue,
+# lost frames are counted and marked with exact bounds, and a server stop does not wait
+# for the writer.
 use strict;
 use warnings;
 use FindBin;
@@ -54,8 +54,7 @@ is( sql(q{SELECT sum(substring(detail FROM '^(\d+) frames found no room in the b
 		FROM tacho.markers(since => '2000-01-01') WHERE kind = 'frames lost'}),
 	metric($node, 'frames_lost'), 'markers count all frames that were lost');
 
-# From the tick before to the tick after each marker all slots are in it, but
-# for those in which no tick was taken.
+# Each marker covers all slots between the ticks around it, except slots without a tick.
 my $missed = metric($node, 'ticks_missed');
 is( sql(qq{
 		WITH seen AS MATERIALIZED (

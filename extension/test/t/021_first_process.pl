@@ -17,7 +17,7 @@ use Test::More;
 my $missing = hold_missing() || container_missing();
 plan skip_all => $missing if $missing;
 
-# Behaviour of the program: the real one, and one that never ends.
+# Two behaviours of the program: it runs the real one, or it never ends.
 my $real = q{exec $program, @ARGV};
 my $silent = q{note('pid', $$); sleep 1000 while 1};
 

@@ -27,8 +27,8 @@ my %endless = (
 	  q{my $pid = fork; if ($pid == 0) { sleep 1000 while 1 } note('pid', $pid); waitpid $pid, 0},
 );
 
-# State of a process, empty when there is none. A killed one that was not our
-# child may take a moment to go.
+# State of a process, empty if it does not exist. A killed process that is not our child
+# may take a moment to disappear.
 sub state_of
 {
 	my ($pid) = @_;
@@ -87,8 +87,8 @@ sub busy_session
 	return ($session, $backend, $program);
 }
 
-# The program itself has been reaped when the error is reported; what it has
-# started is killed at the same time.
+# When the error is reported, the backend has reaped the program. Children of the
+# program are killed at the same time.
 for my $name (sort keys %endless)
 {
 	behave($node, $endless{$name});
@@ -137,7 +137,7 @@ is(state_of(wait_for_file($node, 'pid')), '',
 	behave($node, $endless{'a silent program'});
 }
 
-# The error is caught, the transaction goes on, the program does not.
+# The error is caught: the transaction continues, the program is gone.
 {
 	my $session = tacho_session($node, app => 'reader');
 
@@ -178,7 +178,7 @@ SKIP:
 	ok(wait_until_gone($program), 'the end of the client kills the program');
 }
 
-# The program is killed from outside; the session goes on.
+# The program is killed from outside: the session continues.
 {
 	my ($session, $backend, $program) = busy_session();
 

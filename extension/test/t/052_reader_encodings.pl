@@ -1,6 +1,5 @@
-# The program speaks UTF-8. In a database of another encoding its texts are
-# converted; what the encoding does not have becomes a question mark, never
-# an error.
+# The program writes UTF-8. In a database of another encoding the server converts its
+# texts; a character that the encoding lacks becomes a question mark, never an error.
 use strict;
 use warnings;
 use FindBin;

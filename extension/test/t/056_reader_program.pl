@@ -1,5 +1,5 @@
-# Reader functions with the real program: its memory is limited, it ends with
-# its backend, and it reads what the server records, on a standby as well.
+# Reader functions with the real program: its memory is limited, it ends with its
+# backend, and it reads the server's own history, also on a standby.
 use strict;
 use warnings;
 use FindBin;
@@ -52,7 +52,7 @@ wait_for_ticks($node, 5, server_ms($node));
 	is_deeply([ glob $node->data_dir . '/core*' ], [], 'no core file');
 }
 
-# A standby reads what it records itself.
+# A standby reads its own history.
 {
 	$node->backup('base');
 	my $standby = PostgreSQL::Test::Cluster->new('standby');

@@ -1,5 +1,5 @@
-# A load of known sessions, durations, users and applications reads as what it
-# was.
+# A load of known sessions, durations, users and applications: the readers return its
+# figures.
 use strict;
 use warnings;
 use FindBin;

@@ -1,5 +1,5 @@
-# Memory for texts: full, counters go on, and a new text takes the room of others;
-# raised, texts come and are normalised.
+# Memory for texts. When it is full, counters continue and a new text takes the room of
+# others. When it is raised, missing texts come with the next execution, normalised.
 
 use strict;
 use warnings;

@@ -73,7 +73,7 @@ sql('select catches()');
 is(row('^select catches', 'toplevel, calls, errors'), 't|1|0', 'a caught error is none of the caller');
 is(row('^SELECT fails\(0\)|^select fails|fails\(.1\)$', 'toplevel, calls, errors, last_sqlstate'), 'f|0|1|22012', '... but of the statement that failed');
 
-# planning and starting fail the same way whoever sees the error first
+# failed planning and failed starting count alike, whichever hook sees the error first
 sub planning_failed
 {
 	my ($settings, $expected, $name) = @_;
@@ -148,7 +148,7 @@ for my $inside ('', 'select fails(0)', 'select 1 / 0 from t', 'create table t (a
 }
 sql(q{drop table failing; select tacho.statements_reset()});
 
-# ... nor one that was caught where no statement is executed any more
+# ... nor an error that was caught where no statement is executed any more
 sql(q{create table late (a int);
 create function on_late() returns trigger language plpgsql as $$ begin perform fails(0); return new; exception when others then return new; end $$;
 create constraint trigger late after insert on late deferrable initially deferred for each row execute function on_late();
@@ -182,7 +182,7 @@ is(sql(q{set parallel_setup_cost = 0; set parallel_tuple_cost = 0; set min_paral
 is(row('^select count\(\*\) from big', 'calls, rows, shared_blks_hit + shared_blks_read >= (select relpages from pg_class where relname = $$big$$)'),
 	'1|1|t', '... is one execution with the blocks of its workers');
 
-# the same work costs the same CPU time, whoever does it
+# the same work costs the same CPU time, with or without workers
 sub cpu_time
 {
 	my ($settings) = @_;
@@ -198,14 +198,14 @@ cmp_ok($workers, '>', $alone / 2, 'the CPU time of parallel workers is in their 
 my $force = sql('show server_version_num') >= 160000 ? 'debug_parallel_query' : 'force_parallel_mode';
 is(sql("set $force = regress; select sum(calls) from tacho.statements where query ~ '^select count.* from big'"),
 	1, 'the view inside a parallel worker');
-# in a function of somebody else, workers count for who called it, and make no entry
+# in a function of another role, workers count for the caller, and make no entry
 my $parallel = 'set parallel_setup_cost = 0; set parallel_tuple_cost = 0; set min_parallel_table_scan_size = 0; set max_parallel_workers_per_gather = 2; set parallel_leader_participation = off';
 sql(q{grant select on big to owner;
 create function work() returns bigint language plpgsql security definer as $$ begin perform count(md5(md5(g::text))) from big; return 1; end $$;
 alter function work owner to owner});
 
-# Entries that parallel workers make for statements that are there; the view
-# does not show those without calls.
+# Number of entries that parallel workers make for statements that have an entry. The
+# view does not show entries without calls.
 sub made_by_workers
 {
 	my ($work) = @_;

@@ -13,7 +13,7 @@ sub sql { return $node->safe_psql('postgres', $_[0]) }
 my $one = pgbench_script($node, 'one', "SELECT 1 AS hot;\n");
 my $counts = q{select calls, rows, (select sum(b) from unnest(histogram) b) from tacho.statements where query ~* '^select .1 as hot$'};
 
-# one statement, everybody; two sessions read meanwhile
+# all clients execute one statement, while two sessions read
 sql('select tacho.statements_reset()');
 my $read = pgbench_script($node, 'read', 'select max(calls) from tacho.statements; select tacho.statements_reset(0, 1, 0);');
 my $reader = IPC::Run::start(

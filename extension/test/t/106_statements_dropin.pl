@@ -27,12 +27,12 @@ is(sql(q{select tacho.statements_reset() is null; set pg_stat_statements.track =
 	select string_agg(query, ',') from tacho.statements where query ~ 'seen' and query !~ 'tacho'}),
 	"f\n1\n2|3\n" . 'select $1, $2 as seen', 'pg_stat_statements.track counts while it is set');
 
-# objects: the extension shows what tacho counts as soon as it is there
+# objects: as soon as the extension exists, it shows what tacho counts
 my $members = q{select count(*) from pg_depend d join pg_extension e on e.oid = d.refobjid where extname = 'pg_stat_statements' and deptype = 'e'};
 my $libraries = q{select string_agg(distinct probin, ',') from pg_proc where proname ~ '^pg_stat_statements'};
 my $state = q{select value from tacho.status() where metric = 'pg_stat_statements'};
 
-# status() as text, and what it warns of
+# status() as text, and its warning
 sub state_and_warning
 {
 	my ($code, $out, $err) = $node->psql('postgres', $state);

@@ -1,5 +1,5 @@
-# Under churn, stops and long transactions: every execution is somewhere, hot
-# statements stay, and what a reader sees is of one moment.
+# Under churn, stops and long transactions: every execution is counted, hot statements
+# stay, and a reader sees one moment of each entry.
 
 use strict;
 use warnings;
@@ -14,10 +14,10 @@ max_connections = 60
 
 sub sql { return $node->safe_psql('postgres', $_[0]) }
 
-# what the statistics know of, but the reset that they begin with
+# all executions that the statistics know, without the reset at their begin
 my $counted = q{select sum(calls) + (select skipped from tacho.statements_info) - 1 from tacho.statements};
 
-# max + 1 statements in turns: none is kept from being counted
+# max + 1 statements in turns: all are counted
 sql('select tacho.statements_reset()');
 my $all = join "\n", map { "with q$_ as (select 1) select from q$_;" } 1 .. 5001;
 sql($all) for 1 .. 2;
@@ -58,7 +58,7 @@ is(3001 + run_pgbench($node, $churn, '-c', 8, '-j', 2, '-t', 1500), sql($counted
 cmp_ok(sql("select count(*) from tacho.statements where query ~ '^with hot' and stats_since < '$since'"),
 	'>=', 950, 'hot statements stay where they leave room for few others');
 
-# a limit far beyond what is reserved does not overflow anything
+# a limit far above the reserved number does not overflow
 $node->append_conf('postgresql.conf', 'tacho.statements_max = 1073741823');
 $node->reload;
 ok($node->poll_query_until('postgres', 'select max = reserved from tacho.statements_info'), 'the largest limit');
@@ -105,7 +105,7 @@ cmp_ok($stops, '>', 0, 'the view answered while a writer was stopped');
 is(sql(q{select calls + (select skipped from tacho.statements_info) from tacho.statements where query ~* '^select .1 as stopped$'}),
 	2001, 'every execution is counted');
 
-# what a reader sees of an entry is of one moment
+# a reader sees one moment of each entry
 $load = pgbench_start($one, '-c', 8, '-t', 1000);
 is(run_pgbench($node, $consistent, '-c', 1, '-t', 100), 100, 'calls, rows and histogram agree in every reading under load');
 $load->finish;

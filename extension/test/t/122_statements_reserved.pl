@@ -42,7 +42,7 @@ max_after_reload(5000, 2000);
 
 starts_with('statements_max = 4000', 'query_text_memory = 4MB');
 is(sql($limits), '4000|8000', 'a larger limit at the start reserves more');
-# the counters of what was evicted, and the power of two of the index, do not grow alike
+# memory for evicted counters and the index (a power of two) do not grow exactly alike
 is(sprintf('%.0f', reserved_bytes() / $small), 4, 'four times the limits take four times the memory');
 
 starts_with('statements_max_reserved = 6000', 'query_text_memory_reserved = 8MB');

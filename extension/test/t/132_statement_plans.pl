@@ -1,5 +1,5 @@
-# tacho.statement_plans: what the executions of each plan of a statement have
-# cost. The plans of a statement add up to the statement, whatever happens.
+# tacho.statement_plans: the costs of each plan of a statement. The plans of a statement
+# always add up to the statement.
 use strict;
 use warnings;
 use FindBin;
@@ -35,8 +35,7 @@ sub plans_of
 		 WHERE s.query LIKE '$text%' ORDER BY p.since NULLS FIRST});
 }
 
-# what the plans of a statement are more or less than the statement; statements with
-# plans alone
+# number of statements with plans whose plans do not add up to the statement
 my $differences = q{
 	SELECT count(*) FROM tacho.statements s JOIN (
 		SELECT userid, dbid, toplevel, queryid, sum(calls) AS calls, sum(total_exec_time) AS total_exec_time, sum(rows) AS rows,
@@ -65,7 +64,7 @@ is( $node->safe_psql('postgres', q{
 		 WHERE query ~ '^(SET|VACUUM|CREATE)'}),
 	0, 'commands without a plan have none');
 
-# five plans and more: those that were executed longest ago make room
+# more than four plans: the least recently executed ones make room
 my $many = 'SELECT count(*) FROM t x JOIN t y USING (a) WHERE x.b = ';
 my $joins = sub { join ' ', map { 'SET enable_' . ($_ eq $_[0] ? "$_ = on;" : "$_ = off;") } qw(hashjoin mergejoin nestloop) };
 $node->safe_psql('postgres', "$_ $many 1; $many 2;")
@@ -103,7 +102,7 @@ is( $node->safe_psql('postgres', q{SELECT count(*) FROM tacho.statements s WHERE
 	0, 'the latest statements have their two plans');
 is($node->safe_psql('postgres', $differences), 0, 'plans add up to their statements');
 
-# what was counted before the server started has no plan
+# counts from before the server's start have no plan
 $node->safe_psql('postgres', 'SELECT tacho.statements_reset()');
 run_query($by_index, 1 .. 3);
 $node->restart;

@@ -78,8 +78,8 @@ sub heads
 	$_->finish for $first, $second, $third;
 }
 
-# Two sessions hold a share lock on t, one of them idle in transaction and one
-# with a session-level advisory lock besides; ALTER TABLE waits for both.
+# Two sessions hold a share lock on t, one of them idle in transaction, the other with a
+# session-level advisory lock as well; ALTER TABLE waits for both.
 {
 	my ($one, $two, $alter, $late) = map { session($node, $_) } qw(one two alter late);
 	$one->run('BEGIN; LOCK TABLE t IN SHARE MODE');
@@ -149,7 +149,7 @@ sub heads
 	$node->safe_psql('postgres', q{ROLLBACK PREPARED 'it''s stuck'});
 }
 
-# Two sessions wait for each other, a third behind them.
+# Two sessions wait for each other, and a third waits for one of them.
 {
 	my ($one, $two, $behind) = map { session($node, $_) } qw(one two behind);
 	$one->run('BEGIN; UPDATE t SET v = 1 WHERE id = 1');

@@ -25,7 +25,7 @@ sub sql { return $node->safe_psql('postgres', $_[0]) }
 
 sql("CREATE FUNCTION area_found(text, bigint) RETURNS bool STRICT LANGUAGE c AS '$library'");
 
-# all areas, with what is left for more
+# all areas of shared memory
 my $areas = q{SELECT string_agg(concat(name, off, size), ',' ORDER BY off) FROM pg_shmem_allocations};
 my $before = sql($areas);
 my $table = q{FROM pg_shmem_allocations WHERE name = 'Prepared Transaction Table'};

@@ -1,5 +1,5 @@
-# SQL answers from what this server recorded, also when the directory holds a
-# newer history of another one; summary() names the gaps.
+# SQL functions read the history of this server, even if the directory has a newer
+# history of another one; summary() names the gaps.
 use strict;
 use warnings;
 use FindBin;

@@ -1,5 +1,5 @@
-# Directories of the server are refused by whatever name: all of those in the
-# data directory, and through symbolic links from either side.
+# Directories of the server are refused under every name: all directories in the data
+# directory, and through symbolic links in either direction.
 use strict;
 use warnings;
 use FindBin;

@@ -1,5 +1,5 @@
-# The server as a whole is measured: what is counted agrees with the server's
-# own views, a reset invents nothing and is marked.
+# History of the server as a whole: counters agree with the server's own views, and a
+# reset is marked and adds nothing.
 use strict;
 use warnings;
 use FindBin;
@@ -105,7 +105,7 @@ is( sql(q{SELECT detail, marker_time = (SELECT date_trunc('milliseconds', stats_
 		FROM tacho.markers(since => '2000-01-01') WHERE kind = 'statistics reset'}),
 	'statistics of database "shop" were reset|t',
 	'with its moment');
-# not what the session that resets has counted before it did
+# without what the resetting session had counted before the reset
 is( total('xact_commit', 'shop',
 		q{(SELECT stats_reset FROM pg_stat_database WHERE datname = 'shop')}),
 	sql("SELECT xact_commit FROM pg_stat_database WHERE datname = 'shop'"),
@@ -128,7 +128,7 @@ my $retained = sql(q{SELECT pg_wal_lsn_diff(pg_current_wal_lsn(), restart_lsn)::
 is( sql("SELECT max::bigint <= $retained FROM tacho.server_history(metric => 'slot_retained', since => $since)"),
 	't', 'and the log kept for it');
 
-# one that holds back vacuum
+# a slot that holds back vacuum
 sql(q{SELECT pg_create_logical_replication_slot('decoder', 'pgoutput')});
 sql('DO $$ BEGIN FOR i IN 1 .. 50 LOOP PERFORM txid_current(); COMMIT; END LOOP; END $$');
 $since = at(server_ms($node));

@@ -1,4 +1,4 @@
-# overhead() tells what tacho costs, in figures that agree with each other.
+# overhead() shows the costs of tacho, in figures that agree with each other.
 use strict;
 use warnings;
 use FindBin;
@@ -53,8 +53,8 @@ for my $name (sort keys %relation)
 		't', $name);
 }
 
-# The kernel has the same figures: each lies between what it says before and
-# after. The sampler tells its own at the end of a tick.
+# The kernel has the same figures: each lies between the kernel's values before and
+# after. The sampler reports its own at the end of a tick.
 sub figure { return sql("SELECT value FROM tacho.overhead() WHERE metric = '$_[0]'") }
 
 sub ticks_pass

@@ -12,7 +12,7 @@ my $node = tacho_cluster('recreated', interval => '50ms',
 my $make = q{CREATE ROLE app LOGIN;
 GRANT USAGE ON SCHEMA tacho TO app; GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA tacho TO app};
 
-# How much of an application each function tells of.
+# Each function, and its rows about an application.
 my %tells = (
 	samples => q{samples(application => '%s', n => NULL)},
 	sessions => q{sessions(application => '%s', n => NULL)},

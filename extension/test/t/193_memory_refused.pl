@@ -40,7 +40,7 @@ ok(wait_until_written($node), 'and writes what waited');
 is(metric($node, 'frames_lost'), '0', 'nothing is lost');
 cmp_ok(metric($node, 'frames_written'), '>', $made, 'frames of that time are there');
 
-# One that works, and is refused what it asks for next.
+# A running writer whose next allocation is refused.
 my $writer = metric($node, 'writer_pid');
 system_or_bail('prlimit', '--pid', $writer, '--as=4096:');
 $ticks = metric($node, 'ticks_taken');

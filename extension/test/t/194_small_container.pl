@@ -1,6 +1,6 @@
-# A server in a small container: /proc is hidden, and the file system of its
-# history gets full. Kinds of CPU activity degrade and the status says so;
-# recording pauses, says so, and goes on when there is room again.
+# A server in a small container: /proc is hidden, and the file system of its history
+# becomes full. Kinds of CPU activity become coarser and status() says so; recording
+# pauses, says so, and continues when there is space again.
 use strict;
 use warnings;
 use FindBin;

@@ -1,6 +1,6 @@
-# pg_upgrade from an older major: the extension comes along, the worker keeps
-# out of the servers that pg_upgrade starts, the new cluster records, and the
-# history of the old one can be moved over and asked for.
+# pg_upgrade from an older major keeps the extension. The worker does not run in the
+# servers that pg_upgrade starts. The new cluster records, and the history of the old
+# cluster can be moved to it and read.
 #
 # TACHO_OLD_BINDIR names the programs of the older major, with tacho installed
 # there (tools/test-upgrade.sh).
@@ -51,7 +51,7 @@ for (1 .. 10 * $PostgreSQL::Test::Utils::timeout_default)
 }
 my $moment = old_sql('SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint');
 my $ticks = "SELECT ticks_observed FROM tacho.aas(since => @{[at($moment)]} - interval '1 hour', until => @{[at($moment)]}, bucket => '1 day'";
-# what was observed by then is complete when something later is there
+# the history up to $moment is complete when it has a later sample
 for (1 .. 10 * $PostgreSQL::Test::Utils::timeout_default)
 {
 	last if old_sql("SELECT coalesce(max(sample_time) >= @{[at($moment)]}, false)

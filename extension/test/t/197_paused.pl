@@ -1,6 +1,6 @@
-# Recording that waits for space is resumed by the settings that its hint
-# names, also when they change while it waits, and the history knows why
-# nothing was recorded, also when the server is restarted meanwhile.
+# After a pause for lack of space, the settings that the hint names resume recording,
+# also if they change during the pause. The history says why nothing was recorded, also
+# after a restart during the pause.
 use strict;
 use warnings;
 use FindBin;
@@ -43,7 +43,7 @@ for my $time (1 .. 2)
 	ok(wait_for_marker($node, 'recording resumed', $time), 'which is marked');
 }
 
-# Settings that no writer has read, between those in effect and the newest.
+# Settings between those in effect and the newest, which no writer has read.
 set('10TB');
 ok(wait_for_metric($node, 'recording', "value = 'off'"), 'recording pauses');
 set('20TB');

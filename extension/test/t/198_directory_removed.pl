@@ -1,6 +1,6 @@
-# The directory of the history goes while the server records into it: that is
-# noticed and logged, recording goes on in a new one with a lock, and the
-# history says what is missing.
+# The directory of the history is removed while the server records into it. The server
+# notices and logs it, recording continues in a new directory with a lock, and the
+# history has a marker for the missing time.
 use strict;
 use warnings;
 use File::Path qw(remove_tree);

@@ -1,4 +1,4 @@
-# A sampler that gets no CPU for long says so when it goes on.
+# A sampler that got no CPU for long reports that when it continues.
 use strict;
 use warnings;
 use FindBin;

@@ -1,5 +1,5 @@
-# tacho-record --raw-texts: what sessions run as they sent it, also what has never
-# ended or has no query identifier; without it none of that has a text.
+# tacho-record --raw-texts records the texts as sessions sent them, also of statements
+# that never end or have no query identifier. Without it these have no text.
 use strict;
 use warnings;
 use FindBin;

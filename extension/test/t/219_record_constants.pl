@@ -133,7 +133,7 @@ my @sql = map { filled($_) } @templates;
 $node->safe_psql('postgres', 'SELECT pg_stat_statements_reset()');
 my $tape = $node->basedir . '/recorded';
 my $recorder = record($node->connstr('postgres') . ' user=watcher', $tape, args => [ '--statements-interval', 1000 ]);
-# what was counted before the first pass belongs to no interval
+# counts from before the first pass belong to no interval
 wait_until('the first pass', sub { ticks($tape, '2000-01-01T00:00:00Z') >= 30 });
 is(psql(join "\n;\n", @sql, ''), '', 'every statement is executed') or die 'not all';
 # the server has lost the text, and stores the next one as it was sent

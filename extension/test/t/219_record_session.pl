@@ -24,7 +24,7 @@ $node->safe_psql('postgres', q{
 	SELECT count(*) FROM t});
 my $version = $node->safe_psql('postgres', 'SHOW server_version_num');
 
-# Before 17 pg_stat_statements does not tell when an entry began.
+# Before 17 pg_stat_statements does not have the start time of an entry.
 $node->safe_psql('postgres', q{
 	ALTER FUNCTION pg_stat_statements(boolean) RENAME TO raw;
 	CREATE VIEW shape AS SELECT *, now() AS stats_since FROM raw(false);
@@ -77,7 +77,7 @@ sub counted
 		FROM pg_stat_statements WHERE query = '$text'}) =~ s/(\.\d\d)0+ ms/$1 ms/r;
 }
 
-# A pass that learns what was counted before, so that all below is counted.
+# This pass learns the earlier counts, so that everything after it is counted.
 for my $tape (values %tape)
 {
 	wait_until("a pass in $tape", sub { ask($tape, 'statements-history', '--since', '1h') > 0 });

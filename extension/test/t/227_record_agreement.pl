@@ -58,7 +58,7 @@ for my $who (sort keys %recorded)
 	wait_until("ticks of $who", sub { ticks($recorded{$who}, $until) >= 3 });
 }
 
-# Seconds by the server's clock: of each kind, and of it those before a lock.
+# Seconds by the server's clock for each kind, and the part of them before a lock.
 my (%seconds, %locked);
 for my $run (@running)
 {
@@ -68,8 +68,8 @@ for my $run (@running)
 	$locked{ $run->{kind} } += sum0(map { $_->[1] } @rows) if $run->{kind} eq 'queues';
 }
 
-# Each end of an interval that samples see adds at most a quarter of a tick
-# squared to the variance; five deviations, and what missed ticks did not see.
+# Tolerance: five standard deviations, plus what missed ticks did not see. Each end of
+# an interval that samples see adds at most a quarter of a tick squared to the variance.
 sub agrees
 {
 	my ($who, $kind, $expected, @filter) = @_;

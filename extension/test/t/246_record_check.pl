@@ -1,5 +1,5 @@
-# tacho-record --check says what is so: each thing is tried, on stock servers and on
-# those that look like a provider's; what is needed and missing is exit code 3.
+# tacho-record --check tries each thing, on stock servers and on servers like a
+# provider's. Exit code 3: something needed is missing.
 use strict;
 use warnings;
 use FindBin;
@@ -22,7 +22,8 @@ sub check { my ($code, $out) = run_record('--check', @_ ? @_ : $conninfo); retur
 sub line { my ($what) = @_; my (undef, $out) = check(); return ($out =~ /^(\w+ +\Q$what\E: .*\n(?: .*\n)?)/m)[0] // $out }
 sub sql { return $node->safe_psql('postgres', $_[0]) }
 
-# The extension is there, its library is not loaded: compute_query_id = auto computes nothing.
+# The extension exists, but its library is not loaded: compute_query_id = auto computes
+# nothing.
 my ($code, $out) = check();
 is($code, 3, 'what is needed is missing');
 my $preload = qr/add pg_stat_statements to shared_preload_libraries and restart the server\n/;

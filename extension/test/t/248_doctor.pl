@@ -1,5 +1,6 @@
-# tacho doctor: from a stock server to one that records, each step by the line that the
-# step before has printed. Exit codes: 0 nothing is missing, 1 something is, 2 broken.
+# tacho doctor, from a stock server to one that records: each step runs the command that
+# the step before has printed. Exit codes: 0 nothing is missing, 1 something is, 2
+# broken.
 use strict;
 use warnings;
 use FindBin;
@@ -18,7 +19,7 @@ my $node = PostgreSQL::Test::Cluster->new('doctor');
 $node->init;
 $node->append_conf('postgresql.conf', "tacho.sample_interval = 100\ntacho.program = '$ENV{TACHO_PROGRAM}'");
 my $data = abs_path($node->data_dir);
-# a library that is there before tacho; the one that counts statements, if there is one
+# a library that is preloaded before tacho: pg_stat_statements if installed, else plpgsql
 my ($other) = grep { -e $node->config_data('--pkglibdir') . "/$_.so" } qw(pg_stat_statements plpgsql);
 my $conninfo = $node->connstr('postgres');
 

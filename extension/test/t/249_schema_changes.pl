@@ -86,7 +86,7 @@ changes(4);
 is(sql(q{SELECT username, object_oid = 'shut.t'::regclass::oid FROM tacho.markers(since => '2000-01-01') WHERE object_name = 'shut.t'}),
 	'half|t', 'a schema that its creator may not use');
 
-# Transactions: nothing before the commit, nothing of what is rolled back.
+# Transactions: no marker before the commit, none for what is rolled back.
 run('BEGIN', 'CREATE TABLE a(x int)', 'SAVEPOINT s', 'CREATE TABLE b(x int)', 'ROLLBACK TO s', 'SAVEPOINT t',
 	'CREATE TABLE c(x int)', 'RELEASE t');
 is_deeply(changes(0), [], 'nothing before the commit');
@@ -111,7 +111,8 @@ ok($node->poll_query_until('postgres', qq{SELECT count(*) FILTER (WHERE detail ~
 	+ sum(substring(detail FROM '^(\\d+) more')::int) = 300 $told}), 'a minute lists some and counts the others')
   or diag(sql(qq{SELECT detail, marker_time $told}));
 
-# Names that a client gives count against tacho.name_limit: what was recorded above has used 1 kB of the day.
+# Names given by a client count against tacho.name_limit. The changes above have used 1 kB of the
+# day.
 $node->append_conf('postgresql.conf', 'tacho.name_limit = 1kB');
 $node->reload;
 sql('CREATE ROLE flood SUPERUSER LOGIN');

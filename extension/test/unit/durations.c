@@ -1,8 +1,9 @@
 /*
  * durations.c
- *	  Counts executions of made-up durations as hooks do, and tells the
- *	  percentiles that the view shows of them. For 116_statements_percentiles.pl,
- *	  which builds it; not part of the extension.
+ *	  Counts executions of made-up durations as hooks do, and returns the
+ *	  percentiles that the view shows for them. For
+ *	  116_statements_percentiles.pl, which builds it; not part of the
+ *	  extension.
  *
  * Copyright (c) 2026, tacho contributors
  */

@@ -1,9 +1,10 @@
 /*
  * evict.c
- *	  Tests of what evicts an entry (statements_evict.c): what has changed between
- *	  a look at a slot and the lock of its partition is seen. The lock is one of
- *	  this program, which changes the entry as another process would. Prints a line
- *	  a test, "ok - name" or what differs; built and run by 181_units.pl.
+ *	  Tests of eviction (statements_evict.c): a change between the first look
+ *	  at a slot and the lock of its partition is noticed. The lock is a stub
+ *	  of this program, which changes the entry as another process would.
+ *	  Prints a line a test, "ok - name" or the difference; built and run by
+ *	  181_units.pl.
  *
  * Copyright (c) 2026, tacho contributors
  */

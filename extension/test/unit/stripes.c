@@ -161,7 +161,7 @@ stripes_hold(PG_FUNCTION_ARGS)
 	PG_RETURN_BOOL(came);
 }
 
-/* Gives all entries the most chances. */
+/* Gives all entries the highest number of chances. */
 Datum
 stripes_hot(PG_FUNCTION_ARGS)
 {
