@@ -32,7 +32,7 @@ show() {
 	done
 	say "$line"
 }
-# Shows what a command says only when it fails.
+# Hides what a command prints, unless it fails.
 quiet() {
 	"$@" 2>"$place/said" || {
 		cat "$place/said" >&2

@@ -48,7 +48,7 @@ prepare() {
 	sql setup "vacuum analyze orders"
 }
 
-# everyday SECONDS: what the shop does all the time
+# everyday SECONDS: the usual load of the shop
 everyday() {
 	bench shop "$1" -c 2 -R 40 -b tpcb-like
 	bench "customer page" "$1" -c 2 -R 100 -f "$demo/load/lookup.sql"
@@ -69,7 +69,7 @@ plan-change() {
 	sql deployment "create index concurrently orders_customer on orders (customer, ordered_at)"
 }
 
-# forget SECONDS: the kernel drops what it cached of the orders, again and again
+# forget SECONDS: makes the kernel drop cached pages of the orders, again and again
 forget() {
 	local end=$((SECONDS + $1)) data files file
 	data=$(as setup psql -XqAtc "show data_directory" "$dsn")

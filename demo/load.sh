@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # usage: demo/load.sh BINDIR DSN
 #
-# Plays a minute of load against the database DSN names, which demo/run.sh has
-# filled. Prints four moments, as seconds since 1970: start, begin and end of the
-# lock storm, end.
+# Plays a minute of load against the database of DSN, which demo/run.sh has filled.
+# Prints four moments, as seconds since 1970: the start, the begin and the end of the
+# lock storm, the end.
 #
 #   0-60 s   pgbench, reads and writes; customers looking up their orders
 #   5-45 s   a console that opened a transaction and was forgotten
@@ -11,7 +11,7 @@
 #   34-48 s  an import that locks one item and then does nothing, with 24
 #            checkouts of this item behind it
 #
-# On a terminal it shows what is going on.
+# On a terminal it shows which part runs.
 set -euo pipefail
 
 [ $# -eq 2 ] || { sed -n '2,/^set /{/^set /d;s/^# \{0,1\}//p}' "$0" >&2; exit 2; }

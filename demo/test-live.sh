@@ -38,9 +38,9 @@ shows() {
 	no "$2" "$(screen)" >&2
 }
 
-# ask WORD...: the history, asked by the program on the command line
+# ask WORD...: asks the history with the program on the command line
 ask() { "$demo/tacho" "$@" --tape "$tape" --json; }
-# value NAME: of the first row
+# value NAME: the value of column NAME in the first row
 value() { sed -nE "s/.*\"$1\": *\"?([^\",}]*)\"?[,}]?.*/\1/p" | head -n 1; }
 clock() { date -u -d "@$1" "+%H:%M:%S"; }
 stamp() { date -u -d "@$1" +%Y-%m-%dT%H:%M:%SZ; }
@@ -51,7 +51,7 @@ terminal -u new-session -d -x 120 -y 40 "'$live' --tape '$tape' --tz UTC; echo e
 shows ' Lock$' "the storm is seen" >"$log"
 same "waits for locks are first" "$(screen | sed -n '/ wait class$/{n;s/.* //p}')" Lock
 
-# One key: who is at the head of the queue, and what it does.
+# One key shows the head of the queue and its statement.
 holder=$(ask top pid --application 'stock import' --scope all \
 	--since "$(stamp "$storm_start")" --until "$(stamp "$storm_end")" | value key)
 terminal send-keys b

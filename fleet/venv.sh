@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # usage: fleet/venv.sh [EXTRA]...
 #
-# Makes fleet/.venv (FLEET_VENV), when there is none for these dependencies, and installs the
-# package with optional dependencies, such as test or clickhouse. Says what is large, since a
-# minute or two may pass.
+# Makes fleet/.venv (FLEET_VENV), unless it exists for these dependencies, and installs the
+# package with optional dependencies, such as test or clickhouse. Announces large
+# installations, since they may take a minute or two.
 set -euo pipefail
 cd "$(dirname "$0")"
 

@@ -1,15 +1,14 @@
 #!/usr/bin/env bash
 # usage: tools/dropin-tools.sh [-a PG_ASH] [-c PGCENTER]
 #
-# Shows tools that want pg_stat_statements working on tacho in its place:
-# PoWA (snapshots into its own tables) and postgres_exporter (metrics), from
-# Debian's packages, unpacked and not installed; with -a also pg_ash, with -c
-# pgcenter, whose source trees these name (pgcenter is built with go; one in
-# PATH needs no -c). A private server of PG_CONFIG's major, whose list of
-# libraries names a link to tacho, a load of known statements, and what each
-# tool says of it; one that is not to be had is left out with a word. Then a
-# database made later, and what the history has after a reset. Exit 1 when the
-# load was not found.
+# Shows that tools for pg_stat_statements work on tacho in its place: PoWA (snapshots
+# into its own tables) and postgres_exporter (metrics), from Debian's packages, unpacked
+# and not installed; with -a also pg_ash, with -c pgcenter, whose source trees these
+# name (pgcenter is built with go; if PATH has it, -c is not needed). A tool that is not
+# available is left out, with a message. Starts a private server of PG_CONFIG's major,
+# whose list of libraries names a link to tacho, runs a load of known statements, and
+# prints what each tool reports of it. Then it checks a database made later, and the
+# history after a reset. Exit 1 if the load was not found.
 #
 # Needs apt and its mirror, so it is not among the tests.
 set -euo pipefail

@@ -8,8 +8,8 @@
 # Roots and compiled crates are kept below /var/cache/tacho/deb (TACHO_DEB_CACHE).
 # Needs root.
 #
-#   -t  a trial: without link-time optimisation. The packages are to look at: the
-#       programs are some per cent slower and larger
+#   -t  a trial: without link-time optimisation. The packages are for inspection:
+#       their programs are some per cent slower and larger
 #
 # TACHO_DEB_JOBS: processes of cargo (default: one for each CPU).
 set -euo pipefail

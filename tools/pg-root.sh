@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # usage: pg-root.sh MAJOR, inside a fresh Debian root (tools/pg-major.sh)
 #
-# Installs PostgreSQL MAJOR, its headers, a C compiler and what the TAP tests
-# need, and nothing else: 0.4 GB instead of 1.3 GB with the LLVM that the
-# headers ask for and an extension without bitcode does not use.
+# Installs PostgreSQL MAJOR, its headers, a C compiler and the packages that the TAP
+# tests need, and nothing else. That is 0.4 GB instead of 1.3 GB with LLVM, which the
+# headers depend on and an extension without bitcode does not use.
 set -euo pipefail
 
 major=$1

@@ -48,9 +48,9 @@ done
 [ "$dir" != "$root" ] || die "\"$dir\" is the installation itself"
 inside() { echo "$dir/${1#"${root%/}/"}"; }
 
-# Links the entries of directory $1 into directory $2. An entry that is a real
-# directory there is filled the same way; one that is a real file stays. A
-# tacho of the original installation is none of the copy's business.
+# Links the entries of directory $1 into directory $2. A real directory of $2 is filled
+# the same way; a real file of $2 stays. Files of a tacho in the original installation
+# are left out.
 merge() {
 	local entry target plain=()
 	for entry in "$1"/*; do

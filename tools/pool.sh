@@ -29,8 +29,9 @@ pool_run() {
 	} &
 }
 
-# again TRY NAME LOG: whether a test whose try number TRY has failed is run once
-# more (TACHO_TRIES, default 1). Says so with the log's end: such a test is to be mended.
+# again TRY NAME LOG: true if a test that failed in try number TRY is run once more
+# (TACHO_TRIES, default 1). Prints the end of its log, since an unsteady test must be
+# mended.
 again() {
 	[ "$1" -lt "${TACHO_TRIES:-1}" ] || return 1
 	printf 'UNSTEADY %s: failed, and is run once more\n%s\n' "$2" "$(tail -n 40 "$3" | sed 's/^/    /')"

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # usage: tools/prereq.sh [-n] extension|sql|page|fleet|build|demo|test|lint|matrix
 #
-# Looks whether this system has what a make target needs, and installs what is
-# missing from its Debian or Ubuntu packages, as root or with sudo, saying what;
-# -n only says. Rust that is too old in apt comes from apt's rustup.
+# Checks that this system has the packages that a make target needs. Installs missing
+# ones from Debian or Ubuntu, as root or with sudo, and prints their names; -n only
+# prints. If apt's Rust is too old, apt's rustup provides it.
 #
 #   extension   C compiler, make, PostgreSQL 15 or later with its headers
 #   sql         and pg_cron, where apt has it

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # usage: tools/record-live.sh [TAPE]
 #
-# Shows tacho live on a history, key by key, as Markdown: docs/live-recording.md
-# is what it prints without TAPE, on the history of its tests.
+# Shows tacho live on a history, key by key, as Markdown. docs/live-recording.md is its
+# output without TAPE, on the history of its tests.
 set -euo pipefail
 
 cd "$(dirname "$0")/.."

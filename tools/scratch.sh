@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # usage: source tools/scratch.sh
 #
-# Sets TMPDIR, where tests keep what they throw away, unless the caller did. That is
-# in memory where there is plenty: a file system on a disk spends as much time on
-# files that come and go as the tests do on all else.
+# Sets TMPDIR, the directory of the tests' temporary files, unless the caller did. It is
+# in memory if there is plenty: a file system on a disk spends as much time on creating
+# and removing files as the tests do on all else.
 
-# much_memory: whether a run of tests may keep its files there
+# much_memory: true if a run of tests may keep its files in memory
 much_memory() {
 	[ "$(awk '/^MemAvailable:/ { print $2 }' /proc/meminfo)" -gt 12000000 ]
 }

@@ -13,8 +13,8 @@
 #                  beside it that make install-programs installs; without it the
 #                  extension alone
 #   TACHO_STRICT   not empty: warnings in our own files are errors
-#   TACHO_BUILDS   directory where what was compiled is kept for a day: the same
-#                  sources for the same server are compiled once (default: none)
+#   TACHO_BUILDS   directory that keeps compiled files for a day: the same sources for
+#                  the same server are compiled once (default: none)
 set -euo pipefail
 
 [ $# -eq 1 ] || { sed -n '2,/^set /{/^set /d;s/^# \{0,1\}//p}' "$0" >&2; exit 2; }

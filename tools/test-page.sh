@@ -6,9 +6,9 @@
 # "tools/test-page.sh live states" runs live.e2e.ts and states.e2e.ts, and
 # "-g TITLE" the tests with that title. Needs the programs of "make program", or
 # those in the directory TACHO_PROGRAMS, and installs everything else.
-# SOURCES=dsn: on a server of its own instead, asked through connections, with the
-# extension and with the SQL edition (tools/page-server.sh; PG_CONFIG names which,
-# or MAJOR, such as 18, as of tools/in-pg.sh).
+# SOURCES=dsn: the tests run on a server of their own, read through connections, with
+# the extension and with the SQL edition (tools/page-server.sh). PG_CONFIG names its
+# installation, or MAJOR, such as 18, its major (tools/in-pg.sh).
 # The last line counts: "N passed, N failed".
 set -euo pipefail
 

@@ -13,7 +13,7 @@ config=/usr/lib/postgresql/$old/bin/pg_config
 [ -x "$config" ] || { echo "error: PostgreSQL $old is not installed on this system" >&2; exit 1; }
 export TACHO_PROGRAM=${TACHO_PROGRAM:-${CARGO_TARGET_DIR:-$(dirname "$here")/target}/release/tacho}
 
-# An installation without links: the other root does not have what they lead to.
+# An installation without links: their targets do not exist in the other root.
 scratch=$(mktemp -d "${TMPDIR:-/tmp}/tacho-upgrade.XXXXXX")
 trap 'rm -rf "$scratch"' EXIT
 PG_CONFIG=$config TACHO_STRICT=1 "$here/stage.sh" "$scratch/staged" >"$scratch/pg_config"

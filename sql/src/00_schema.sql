@@ -335,7 +335,7 @@ begin
 			execute format('create %4$s table tacho.%1$I partition of tacho.%2$I for values in (%3$s)',
 				v_table || '_' || v_slot, v_table, v_slot,
 				(select case k.relpersistence when 'u' then 'unlogged' else '' end from pg_class k where k.oid = 'tacho.hot'::regclass));
-			-- whoever reads the others
+			-- roles that may read the other partitions
 			for v_reader in
 				select r.rolname
 				from pg_class k

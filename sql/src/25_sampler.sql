@@ -56,7 +56,8 @@ begin
 		from pg_locks l
 		where exists (select from a where a.wait_event_type = 'Lock')
 	), pairs as (
-		-- who holds what somebody waits for; else who is ahead in the queue
+		-- a holder of the lock waited for; without a holder, the next session ahead in
+		-- the queue
 		select distinct on (w.pid)
 			w.pid, w.locktype, w.database, w.a, w.b, w.c, w.mode, w.waitstart,
 			h.pid as blocker, h.granted, h.mode as held, h.virtualtransaction

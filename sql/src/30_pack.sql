@@ -166,7 +166,7 @@ begin
 					and h.start_ms / 60000 = v_minute.minute
 			) x
 			group by x.piece
-			-- the last first: it may need the starts of those before
+			-- the last first: it may need the starts of earlier pieces
 			order by x.piece desc
 		loop
 			perform tacho._pack_ticks(v_piece.first_ms, v_piece.until_ms, v_minute.slot);

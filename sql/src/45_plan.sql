@@ -57,7 +57,7 @@ end
 $$;
 comment on function tacho._not_kept is 'complains';
 
--- `fine`: the most sessions in a tick is wanted for each bucket.
+-- `fine`: each bucket needs its most sessions in a tick.
 create function tacho._plan(q tacho.question, dimension text, by text, fine boolean)
 returns tacho.question
 language plpgsql stable

@@ -259,7 +259,7 @@ begin atomic
 end;
 comment on function tacho._ranked is 'lines with by_n, their rank by by_key within key_n';
 
--- The n largest keys; by_key is what is ranked.
+-- The n largest keys, ranked by by_key.
 create function tacho._largest(cells tacho.cell[], observed tacho.observed[], c tacho.coverage, order_by text, n bigint)
 returns setof tacho.line
 language plpgsql stable

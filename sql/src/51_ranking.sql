@@ -16,7 +16,7 @@ create type tacho.chosen as (
 );
 comment on type tacho.chosen is 'a key that is shown; word is null when it has no hour rows';
 
--- Full hours, and what lies before and behind them.
+-- Narrows the hours of a question to full hours.
 create function tacho._full_hours(q tacho.question)
 returns tacho.question
 language plpgsql immutable

@@ -41,8 +41,8 @@ create type tacho.change as (
 );
 comment on type tacho.change is 'a line of compare(); delta is over the product of the observed ms';
 
--- The n keys whose load changed most, and the rest; what was not observed
--- counts as nothing.
+-- The n keys whose load changed most, and the rest; a side without observed time counts
+-- as zero.
 create function tacho._changes(a tacho.side, b tacho.side, has_keys boolean, n bigint)
 returns setof tacho.change
 language sql stable

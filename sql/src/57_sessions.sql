@@ -153,8 +153,8 @@ end
 $$;
 comment on function tacho._unobserved is 'gaps between observed ticks, in order';
 
--- Spans of a life, in order; what continues is one. Kinds of CPU activity do
--- not end a span, they are listed, the most frequent first.
+-- Spans of a life, in order; equal spans without a gap between them are one. Different
+-- kinds of CPU activity do not end a span: it lists them, the most frequent first.
 create function tacho._spans(doings tacho.doing[])
 returns setof tacho.span
 language sql stable
@@ -194,7 +194,8 @@ begin atomic
 end;
 comment on function tacho._spans is 'spans of a life from what the session did at each tick';
 
--- Pieces between two spans: what was not observed, and what was.
+-- Pieces between two spans: gaps in observation, and observed time in which the session
+-- was not seen.
 create function tacho._between(begin_ms bigint, end_ms bigint, gaps int8multirange, unseen text)
 returns table (
 	kind text,

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # usage: conformance.sh, from run.sh
 #
-# Runs conformance/cases/*.json three times each: on hot rows, on packs, and
-# with full hours summed up (there "source" may say so, and peak_sessions may
-# be unknown). A case that needs what the edition does not record is skipped,
-# and says so. The last line counts.
+# Runs conformance/cases/*.json three times each: on hot rows, on packs, and with full
+# hours summed up (then "source" may say so, and peak_sessions may be unknown). A case
+# that needs values that the edition does not record is skipped, with a message. The
+# last line has the counts.
 set -euo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd -P)

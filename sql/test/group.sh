@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # usage: sql/test/group.sh DIR FILE...
 #
-# Runs tests of the SQL edition one after the other on a private server in DIR,
-# whose links sql and conformance lead to the sources: each *.sql in a
-# database of its own with tacho installed, and scripts. Lines of a test that
-# begin with "# " are shown; one that ends with "skipped: why" does not count.
-# DIR/result counts: "PASSED FAILED". Called by run.sh, as the server's user.
+# Runs tests of the SQL edition one after the other on a private server in DIR, whose
+# links sql and conformance lead to the sources: each *.sql in a database of its own
+# with tacho installed, and scripts. Shows the lines of a test that begin with "# "; a
+# test that ends with "skipped: why" does not count. DIR/result counts: "PASSED FAILED".
+# Called by run.sh, as the server's user.
 set -euo pipefail
 
 [ $# -ge 2 ] || { sed -n '2,/^set /{/^set /d;s/^# \{0,1\}//p}' "$0" >&2; exit 2; }

@@ -1,4 +1,4 @@
--- Ticks of the window, those that are alike added up by server and bucket.
+-- Ticks of the window, added up by server and bucket where they are alike.
 select server, idiv(micros(slot_time), {width}) as bucket,
   case when tick_status = 'failed' then 1 else 0 end as is_failed, interval_ms, vcpus,
   count(*) as ticks, sum(interval_ms) as length_ms, max(micros(slot_time)) as last_slot

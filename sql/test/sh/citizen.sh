@@ -27,7 +27,8 @@ same "$(command psql -qAtX -U plain_r -c "select count(*) from tacho.server_hist
 same "$(command psql -qAtX -U plain_r -c "select count(*) from tacho.explain('top')" 2>&1 | sed 's/.*NOTICE: *//' | head -n 1)" \
 	"the SQL edition has no files whose plan could be explained" "a notice for what needs files"
 
-# a failing installation leaves nothing, says why, and stops also where psql would go on
+# a failing installation leaves nothing, says why, and stops also where psql would
+# continue
 createdb t_broken
 refused() { # ROLE MESSAGE WHAT
 	echo '\i sql/tacho.sql' | PGOPTIONS='-c search_path=nowhere' command psql -qX -U "$1" -d "${4:-t_broken}" -v ON_ERROR_STOP=0 >/dev/null 2>broken.err || true

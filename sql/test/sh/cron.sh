@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# pg_cron runs the sampler for 20 ticks of a second: no slot has two, those
-# that are missing are seen. start, stop and status may be called again.
+# pg_cron runs the sampler for 20 ticks of a second: no slot has two ticks, and missing
+# ticks are reported. start, stop and status may be called again.
 set -euo pipefail
 
 [[ "$TACHO_PRELOAD" == *pg_cron* ]] || { echo "skipped: pg_cron is not installed here"; exit 0; }

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# One text, or name, in another encoding takes nothing but itself: what this
-# database cannot show is shown with replacement characters.
+# A text or name in another encoding affects no other row: characters that this database
+# cannot show become replacement characters.
 set -euo pipefail
 
 psql() { command psql -qAtX -v ON_ERROR_STOP=1 "$@"; }

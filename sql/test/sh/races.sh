@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Two sessions, one in the middle of what it does: rotation beside the sampler,
-# the roll-up and the cleanup; the roll-up beside a tick that is not committed;
-# the sampler beside maintenance; uninstall beside a reader and the sampler.
+# Two sessions, one of them in the middle of its work: rotation beside the sampler, the
+# roll-up and the cleanup; the roll-up beside a tick that is not committed; the sampler
+# beside maintenance; uninstall beside a reader and the sampler.
 set -euo pipefail
 
 export PGDATABASE=t_races
@@ -69,7 +69,7 @@ behind "select string_agg(step || ' ' || result, ', ') from tacho.maintain() whe
 first commit >/dev/null
 answered "sum up 2" "maintenance behind a tick"
 same "$(psql -c "select array_to_string(n_observed[60:60], ' ') from tacho.hour_tick order by hour desc limit 1")" 2 "the last minute has both ticks"
-# and no tick comes into what is summed up, whoever adds it
+# and neither import nor sampler adds a tick to an hour that is summed up
 psql -c "create table line as select timestamptz '$day 21:59:55+00' as time, 1 as pid"
 same "$(command psql -qAtX -c "select tacho.import_sessions('line')" 2>&1 | sed -n 's/^ERROR:  //p')" "time is in an hour that is summed up" "import"
 same "$(psql -c "begin" -c "lock table tacho.mutex_sampler in exclusive mode" -c "select tacho._take_sample(tacho._ms('$day 21:59:55+00'), 10000)" -c "commit")" taken "a tick of an hour ago"

@@ -1,4 +1,4 @@
--- Dictionaries are bounded: what has no room is counted, and no session is lost.
+-- Dictionaries are bounded: entries without room are counted, and no session is lost.
 update tacho.setting set dictionary_limit = 10;
 create table line as
 select t as time, 100 + s + 40 * n as pid, 'db' as database, 'IO' as wait_event_type, 'Read' || s % 2 as wait_event, s + 100 * n as query_id

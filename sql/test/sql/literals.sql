@@ -15,18 +15,18 @@ from (values
 	($a$call a1.b2$c3$('x', "d4""'5", "6")$a$, $a$call a1.b2$c3$($1, "d4""'5", "6")$a$),
 	($a$/* one /* ' */ */ call f() -- it's 2
 		;$a$, 'call f()  ' || e'\n\t\t;'),
-	-- the end is not known: of a text that was cut, and where a setting tells
+	-- the end is not known: the text was cut, or a setting decides it
 	($a$call f('cut, 'x')$a$, 'call f($1$2'),
 	('call f($x$cut, $$, $y$', 'call f($1'),
 	('call f(e''cut\', 'call f($1'),
 	('call f(1, "cut', 'call f($1, "cut'),
 	('call f(/* cut', 'call f('),
 	($a$call f('\', 'x')$a$, 'call f($1'),
-	-- those without constants stay as they are
+	-- texts without constants stay as they are
 	($a$/* it's */ select a, 1 from t where b = $1 order by 1 -- 'x'$a$, $a$/* it's */ select a, 1 from t where b = $1 order by 1 -- 'x'$a$),
 	('(values ($1::numeric(10, 2)))', '(values ($1::numeric(10, 2)))'),
 	('insert into t values ($1) returning 1', 'insert into t values ($1) returning 1'),
-	-- and these are not without
+	-- and these have constants
 	('select 1 as a into t', 'select $1 as a into t'),
 	($a$select 1, 'not normalized'$a$, 'select $1, $2'),
 	('', '')) v (given, kept);

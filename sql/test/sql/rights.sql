@@ -46,7 +46,7 @@ reset role;
 select test.equal(test.error(format('select tacho.revoke_reader(%L)', current_user)), format('22023: role "%s" owns tacho', current_user), 'the owner stays');
 revoke all on schema test from reader_r;
 
--- every object says what it is
+-- every object has a comment
 select test.equal((
 	select string_agg(p.oid::regprocedure::text, ', ')
 	from pg_proc p

@@ -1,5 +1,5 @@
--- Rotation: nothing that is not summed up is lost, answers stay the same where
--- hour rows can give them, and what they cannot give is an error.
+-- Rotation: nothing is lost before it is summed up, answers that hour rows can give
+-- stay the same, and all others are errors.
 create table line as
 select t as time, 100 + s as pid, 'db' || s % 2 as database, 'IO' as wait_event_type, 'Read' || (extract(epoch from t)::bigint / 60 + s) % 3 as wait_event, s as query_id
 from generate_series(timestamptz '2026-03-01 20:30+00', '2026-03-01 23:29:50+00', '10 seconds') t,
