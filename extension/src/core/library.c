@@ -1,10 +1,11 @@
 /*
  * library.c
- *	  Whether the file of the library is still the one that the server loaded.
+ *	  Tells whether the file of the library is still the one that the server
+ *	  loaded.
  *
- * Callers: the postmaster remembers the file in shared memory (shmem.c),
- * tacho.status() compares. Nothing is opened. Locking: none, the remembered
- * file never changes.
+ * Callers: the postmaster stores the identity of the file in shared memory
+ * (shmem.c), tacho.status() compares. No file is opened. Locking: none, the
+ * stored identity never changes.
  *
  * Copyright (c) 2026, tacho contributors
  */

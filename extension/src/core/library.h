@@ -1,6 +1,7 @@
 /*
  * library.h
- *	  Whether the file of the library is still the one that the server loaded.
+ *	  Tells whether the file of the library is still the one that the server
+ *	  loaded.
  *
  * Copyright (c) 2026, tacho contributors
  */
@@ -9,15 +10,18 @@
 
 #include <sys/stat.h>
 
-/* A file, as the file system tells it from others. */
+/* The identity of a file in the file system. */
 typedef struct LibraryFile
 {
 	dev_t		device;
 	ino_t		inode;
-	time_t		changed;		/* 0: not known */
+	time_t		changed;		/* 0: unknown */
 } LibraryFile;
 
-/* The file of this library as it is now; not known if it is not there. */
+/*
+ * The identity of this library's file now; unknown if the file does not
+ * exist.
+ */
 extern LibraryFile library_file(void);
 
 /*

@@ -15,9 +15,9 @@
 #include "statements/statements.h"
 
 /*
- * The statement of the client that the server is planning or starting now. No
- * code between it and the client can catch an error. So the error is reported
- * in any case and counted then, and nothing has to catch it before.
+ * The client's statement that the server is planning or starting now. No code
+ * between the statement and the client can catch an error. So the server
+ * reports any error, and the report counts it: no PG_TRY is needed.
  */
 typedef struct Attempt
 {
@@ -32,10 +32,10 @@ typedef struct Attempt
 
 extern Attempt failures_attempt;
 
-/* Installs the hook that sees what is reported. */
+/* Installs the hook that sees reported messages. */
 extern void failures_init(void);
 
-/* Whether an attempt of an earlier message has not ended. */
+/* True if an attempt of an earlier message has not ended. */
 static inline bool
 failures_attempt_left(void)
 {
@@ -44,10 +44,10 @@ failures_attempt_left(void)
 }
 
 /*
- * Whether an error in a statement of the top level with this text ends the
- * message of the client, and is reported. So it is when the text is what the
- * client has sent: functions, triggers and prepared statements execute texts of
- * their own. Background workers catch errors where they like.
+ * True if an error in a top-level statement with this text ends the client's
+ * message and is reported. That holds if the text is the one that the client
+ * has sent: functions, triggers and prepared statements execute texts of
+ * their own. Background workers may catch errors anywhere.
  */
 static inline bool
 failures_go_to_client(const char *string)
@@ -58,8 +58,8 @@ failures_go_to_client(const char *string)
 }
 
 /*
- * Between these two an error is one of this statement, for which
- * failures_go_to_client() holds.
+ * From begin to end of the attempt, an error belongs to this statement.
+ * Requires failures_go_to_client().
  */
 static inline void
 failures_attempt_begin(bool counted, uint64 query_id, const char *string,
@@ -81,7 +81,7 @@ failures_attempt_end(void)
 	failures_attempt.message = 0;
 }
 
-/* The error of the attempt, if there is one, has ended its way. */
+/* The attempt's error, if there is one, was reported or caught. */
 static inline void
 failures_attempt_failed(void)
 {
@@ -91,14 +91,15 @@ failures_attempt_failed(void)
 }
 
 /*
- * An error leaves a statement of the top level, which has counted it or is not
- * counted (inside of PG_CATCH); and there is none on its way any more.
+ * failures_leave() (inside PG_CATCH): an error leaves a top-level statement,
+ * which has counted it or is not counted. failures_forget(): that error was
+ * reported or caught.
  */
 extern void failures_leave(void);
 extern void failures_forget(void);
 
 /*
- * Counts the error that is being handled; inside of PG_CATCH. `delta` has the
+ * Counts the error that is being handled, inside PG_CATCH. `delta` has the
  * resources of the `ms` that the statement was executed, NULL = not executed.
  */
 extern void failures_count(const StatementKey *key, const StatementSource *source,

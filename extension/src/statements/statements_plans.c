@@ -1,27 +1,31 @@
 /*
  * statements_plans.c
- *	  What the executions of each plan of a statement have cost.
+ *	  Counts the executions of each plan of a statement.
  *
- * Most statements have one plan for all their life. Then nothing is counted
- * here: plan and entry have the same counters. From its second plan on an entry
- * has a set, in which up to four plans have counters of their own. The first plan
- * has all that the entry counted beyond these. So the plans always add up to the entry, and an execution that could not be counted here
- * (its lock was busy, there was no set left) is in the sum, too.
+ * Most statements have one plan for all their life. This file counts nothing
+ * for them: plan and entry have the same counters. At its second plan an entry
+ * gets a set, in which up to four plans have counters of their own. The first
+ * plan has those and the rest of the entry's counters, which no plan of the
+ * set has. So the plans always add up to the entry. The rest also has the
+ * executions that could not be counted for their plan: its lock was busy, or
+ * no set was left.
  *
- * Example: 1,000 executions of plan A, then plan B once, then A twice. The entry
- * has 1,003, the set has B: 1 and A: 2. Shown are B: 1 and A: 2 + (1,003 - 3).
+ * Example: 1,000 executions of plan A, then plan B once, then A twice. The
+ * entry has 1,003, the set has B: 1 and A: 2. The view shows B: 1 and
+ * A: 2 + (1,003 - 3).
  *
- * A fifth plan takes the place of the one that was executed longest ago. Then the
- * counters beyond the set belong to that plan and to the first one together, so
- * they are shown without a plan.
+ * A fifth plan replaces the least recently executed one. Then the rest belongs
+ * to the replaced plan and the first plan together, so the view shows the rest
+ * without a plan.
  *
- * An entry that was saved before the server started has counters of unknown
- * plans. They are kept apart when its next execution is counted.
+ * An entry that was saved before the server's start has counters of unknown
+ * plans. They are stored apart at its next execution.
  *
- * When an entry goes, its set stays with the slot, and is freed when the next
- * entry of that slot is counted, or when a set is wanted and there is no other.
+ * The set of a removed entry stays with its slot. It is freed when the slot's
+ * next entry counts a plan, or when another entry needs a set and the pool is
+ * empty.
  *
- * Locking rules: statements_shared.h. Nothing here allocates or raises.
+ * Locking rules: statements_shared.h. Nothing here allocates or raises errors.
  *
  * Copyright (c) 2026, tacho contributors
  */
@@ -32,7 +36,7 @@
 
 #include "statements/statements_shared.h"
 
-#define LOOKS_FOR_A_SET 64		/* at sets of entries that have gone, at a time */
+#define LOOKS_FOR_A_SET 64		/* slots visited in one search */
 
 static inline PlanPlace *
 place_of(const StatementEntry *entry)
@@ -40,14 +44,14 @@ place_of(const StatementEntry *entry)
 	return &statements_memory.plans[entry - statements_memory.entries];
 }
 
-/* Number 0 is none. */
+/* The set with this number, NULL for number 0. */
 static inline PlanSet *
 set_of(uint32 number)
 {
 	return number == 0 ? NULL : &statements_memory.plan_sets[number - 1];
 }
 
-/* The same patience as for the stripes of an entry. */
+/* Tries as long as for the stripes of an entry. */
 static bool
 place_lock(PlanPlace *place)
 {
@@ -76,7 +80,7 @@ plan_counters_add(PlanCounters *to, const PlanCounters *from)
 	to->temp_blks_written += from->temp_blks_written;
 }
 
-/* Nothing gets negative: an execution may be counted in one of them so far. */
+/* Stops at 0: one of the two may not have an execution yet. */
 static inline void
 plan_counters_take(PlanCounters *from, const PlanCounters *part)
 {
@@ -88,7 +92,7 @@ plan_counters_take(PlanCounters *from, const PlanCounters *part)
 	from->temp_blks_written = Max(from->temp_blks_written - part->temp_blks_written, 0);
 }
 
-/* Executions with these groups of counters; others may not be set. */
+/* Counters of executions that have these groups; other groups may be unset. */
 static PlanCounters
 plan_counters(const Counters *counters, uint32 groups)
 {
@@ -105,7 +109,7 @@ plan_counters(const Counters *counters, uint32 groups)
 	};
 }
 
-/* All that an entry has counted, while others go on counting. */
+/* Sums all counters of an entry, while other processes count. */
 static void
 entry_counters(StatementEntry *entry, Counters *counters)
 {
@@ -119,7 +123,7 @@ entry_counters(StatementEntry *entry, Counters *counters)
 
 /* ---- sets ---- */
 
-/* The set of an entry that has gone; 0 = none was found. */
+/* Takes the set of a removed entry; 0 if it found none. */
 static uint32
 set_reclaim(const PlanPlace *mine)
 {
@@ -160,7 +164,7 @@ counted_init(CountedPlan *plan, int64 plan_id, TimestampTz since)
 	plan->since = since;
 }
 
-/* A second plan: both have counters from now on. Plan lock held. */
+/* Starts a set for an entry that gets its second plan. Plan lock held. */
 static PlanSet *
 set_begin(StatementEntry *entry, PlanPlace *place)
 {
@@ -178,7 +182,10 @@ set_begin(StatementEntry *entry, PlanPlace *place)
 	return set;
 }
 
-/* The plan in the set; one that is not there takes the place of another. */
+/*
+ * Finds a plan in the set. A new plan replaces the least recently executed
+ * one.
+ */
 static CountedPlan *
 set_plan(PlanPlace *place, PlanSet *set, int64 plan_id)
 {
@@ -204,9 +211,9 @@ set_plan(PlanPlace *place, PlanSet *set, int64 plan_id)
 /* ---- counting ---- */
 
 /*
- * The first execution of a plan that this entry counts. One of an entry that
- * was restored had others before it. Plan lock held. Returns the set of an entry
- * that had the slot before, to be freed, or 0.
+ * Starts the plans of a new entry in the slot, with its first plan. A
+ * restored entry has earlier executions. Plan lock held. Returns the set of
+ * the slot's previous entry, to be freed, or 0.
  */
 static uint32
 place_begin(StatementEntry *entry, PlanPlace *place, uint64 generation,
@@ -232,7 +239,7 @@ place_begin(StatementEntry *entry, PlanPlace *place, uint64 generation,
 	return old;
 }
 
-/* Plan lock held. False: there is no set for a second plan. */
+/* Plan lock held. False if no set is left for a second plan. */
 static bool
 place_count(StatementEntry *entry, PlanPlace *place, const StatementDelta *delta)
 {
@@ -281,7 +288,10 @@ plans_count(StatementEntry *entry, uint64 generation, const StatementDelta *delt
 
 /* ---- reading ---- */
 
-/* Place and set of one moment. A writer that was stopped leaves them as they are. */
+/*
+ * Copies place and set consistently. If a writer was stopped in between,
+ * takes them as they are.
+ */
 static void
 place_copy(PlanPlace *place, PlanPlace *copy, PlanSet *set)
 {
@@ -311,7 +321,10 @@ rows_append(PlanRows *rows, int64 plan_id, TimestampTz since, double max,
 	return row;
 }
 
-/* The plans of a set; `rest` is what the entry has beyond them and `before`. */
+/*
+ * Appends the plans of a set. `rest` are the entry's counters beyond the set
+ * and `before`.
+ */
 static void
 rows_of_set(PlanRows *rows, const PlanPlace *place, const PlanSet *set,
 			const PlanCounters *rest, PlanCounters *unknown)

@@ -1,22 +1,25 @@
 /*
  * statements_record.c
- *	  What the history has of each entry, and what it lacks.
+ *	  Differences between the counters of an entry and those in the history.
  *
- * Counters only grow while an entry lives, so the history records what they
- * have grown by. What it has of an entry stands in shared memory beside it, not
- * in the sampler: a sampler that starts again goes on where the last one
- * ended; values restored from a file count as recorded; and eviction, which
- * moves counters to those of the database, moves with them what was recorded.
- * So the sum of all rows is what was counted, whatever happens in between.
+ * Counters only grow while an entry lives, so the history records their
+ * growth. Shared memory keeps, for each entry, the counters that the history
+ * already has: the recorded counters. A restarted sampler therefore continues
+ * where the last one ended. Counters restored from a file count as recorded.
+ * Eviction moves an entry's counters to its database, and the recorded ones
+ * with them. So the sum of all rows always equals the counters.
  *
- * An entry that a reset removes while the history lacks some of its counters
- * keeps its slot until the next record has taken them: nobody finds it any
- * more, it is "leaving". Where slots are wanted before, the accumulator of its
- * database owes the history what was left: then it stands with the evicted.
+ * Example: an entry has 1,003 calls, the history 1,000. The next row has 3
+ * calls, and then 1,003 are recorded.
  *
- * A row is never negative: a value that is behind what was recorded (by the
- * rounding of times that were added up in another order) waits until it has
- * caught up.
+ * If a reset removes an entry whose growth is not yet recorded, the entry is
+ * "leaving": lookups do not find it, and it keeps its slot until the next
+ * record has taken the rest. If its slot is needed earlier, the rest is
+ * recorded with the evicted counters of its database (statements_owe()).
+ *
+ * A row is never negative. A value may be below its recorded one, because
+ * times were added up in another order and rounded differently. It is not
+ * recorded until it exceeds that.
  *
  * Locking rules: statements_shared.h. Nothing here waits or allocates.
  *
@@ -28,9 +31,9 @@
 #include "core/settings.h"
 #include "statements/statements_shared.h"
 
-#define NEVER PG_UINT64_MAX		/* what changes() does not return */
+#define NEVER PG_UINT64_MAX		/* a value that changes() never returns */
 
-/* What the history has of an entry; begins with nothing. */
+/* The recorded counters of an entry; zeros if the slot had another one. */
 static Recorded *
 recorded_get(const StatementEntry *entry, uint64 generation)
 {
@@ -60,7 +63,7 @@ recorded_of(const StatementEntry *entry, uint64 generation, int64 *values)
 	return any;
 }
 
-/* It has so much. */
+/* Sets the recorded counters of an entry. */
 static void
 recorded_set(const StatementEntry *entry, uint64 generation,
 			 const int64 *values)
@@ -99,7 +102,7 @@ recorded_take(const StatementEntry *entry, uint64 generation,
 	for (int i = 0; i < HISTORY_COLUMNS; i++)
 		rest[i] -= values[i];
 	recorded_set(entry, generation, rest);
-	/* to be looked at again, though nothing was added to the entry */
+	/* the next record must compare, though no counter has grown */
 	recorded_get(entry, generation)->change = NEVER;
 }
 
@@ -133,7 +136,7 @@ statements_set_recorded_at(int64 boot_us)
 	pg_atomic_write_u64(&statements_memory.shared->recorded_at, boot_us);
 }
 
-/* Moves on with every addition to the counters of the entry. */
+/* A number that changes with every addition to the entry's counters. */
 static uint64
 changes(StatementEntry *entry)
 {
@@ -166,7 +169,7 @@ statements_state(void)
 	return state + pg_atomic_read_u64(&statements_memory.shared->skipped);
 }
 
-/* What the history lacks of an entry that has counted so much. True if any. */
+/* Computes the unrecorded growth of an entry. True if there is any. */
 static bool
 lacking(const StatementEntry *entry, uint64 generation,
 		const Counters *counters, int64 *values)
@@ -224,8 +227,8 @@ entry_leaves(StatementEntry *entry, uint64 generation, const Counters *counters)
 }
 
 /*
- * Takes what is left in a slot and frees it. False when there is nothing, or
- * somebody else was faster.
+ * Takes the unrecorded rest from the slot of a leaving entry and frees the
+ * slot. False if no entry is leaving, or another process has taken it.
  */
 static bool
 take_leaving(StatementEntry *entry, StatementRow *row)

@@ -164,8 +164,8 @@ typedef struct PlanSet
 } PlanSet;
 
 /*
- * What is known of the plans of the entry in a slot. One of another generation
- * stands for nothing; a set that it has is free. See statements_plans.c.
+ * The plans of the entry in a slot. If the generation is another one, they do
+ * not count, and the set may be freed. See statements_plans.c.
  */
 typedef struct PlanPlace
 {
@@ -337,13 +337,13 @@ stripe_collect(Counters *to, const Stripe *stripe, const RarePart *rare)
 }
 
 /*
- * statements_plans.c: counts an execution, which the entry has counted, for its
- * plan. Never raises an error and allocates nothing.
+ * statements_plans.c: counts for its plan an execution that the entry has
+ * counted. Never raises an error and allocates nothing.
  */
 extern void plans_count(StatementEntry *entry, uint64 generation,
 						const StatementDelta *delta);
 
-/* Whether this plan is the only one of the entry, and known as that. */
+/* True if this plan is known as the only one of the entry. */
 static inline bool
 plans_same(const StatementEntry *entry, uint64 generation, int64 plan_id)
 {
