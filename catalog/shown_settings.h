@@ -3,11 +3,11 @@
  *
  * SHOWN_SETTING(name)
  *
- * A marker says that a setting has changed. It shows both values if they cannot
- * hold a secret: values of the types bool, integer, real and enum of the server
- * itself, and the strings of this list. It shows no value of a command, of an
- * address of another server, or of a setting with a dot in its name (extensions
- * and users define these), except tacho's own. No include guard.
+ * A marker says that a setting has changed. It shows both values if they
+ * cannot hold a secret: values of the types bool, integer, real and enum of
+ * the server itself, and the strings of this list. It never shows a command
+ * or the address of another server. Extensions and users define settings with
+ * a dot in their name: it shows only tacho's own ones. No include guard.
  */
 SHOWN_SETTING(archive_library)
 SHOWN_SETTING(client_encoding)

@@ -6,6 +6,7 @@
  * log_connections. It may also have set a value itself, as the sampler does
  * with lock_timeout. The values of such settings are read from the
  * configuration files, where the last line counts.
+ *
  * Copyright (c) 2026, tacho contributors
  */
 #include "postgres.h"

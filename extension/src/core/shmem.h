@@ -8,10 +8,10 @@
  *	known[KNOWN_TEXTS]	lossy set of text keys, see query_text.c
  *	ring[RING_BYTES]	texts on their way to the sampler
  *
- * It holds no pointers to functions, and to data only what lies in shared
  * The memory holds no pointers to functions, and no pointers to data outside
  * shared memory. So it also works with EXEC_BACKEND, where each process
  * attaches by itself.
+ *
  * Copyright (c) 2026, tacho contributors
  */
 #ifndef TACHO_SHMEM_H

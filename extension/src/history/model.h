@@ -6,6 +6,7 @@
  * cannot turn labels into names, so the values of enumerations that the code
  * uses are repeated below. schema_check() compares them with the catalog at
  * start.
+ *
  * Copyright (c) 2026, tacho contributors
  */
 #ifndef TACHO_MODEL_H

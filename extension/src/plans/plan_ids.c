@@ -14,6 +14,7 @@
  * has. So the plan cache copies and frees it with the plan. The server only
  * compares an item's cache number with the numbers of its own caches. It does
  * not send items to parallel workers.
+ *
  * Copyright (c) 2026, tacho contributors
  */
 #include "postgres.h"

@@ -4,9 +4,9 @@
  *
  * Two plans have the same id when they do the same steps on the same
  * relations. Constants, costs, estimated rows, the number of workers, and the
- * number of partitions do not matter. Example: an index scan of the one
- * partition that is left after pruning has the id of an Append of index scans
- * of twelve partitions by the index of the same columns.
+ * number of partitions do not matter. Example: two plans scan the same index
+ * of a partitioned table, one in twelve partitions (Append), one in the
+ * single partition left after pruning. Both have the same id.
  *
  * Copyright (c) 2026, tacho contributors
  */

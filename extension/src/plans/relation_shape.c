@@ -6,6 +6,7 @@
  * more than the rest of a plan of one index scan: 1,000 partitions by index
  * took 364 us. A number is forgotten when the server invalidates its
  * relation.
+ *
  * Copyright (c) 2026, tacho contributors
  */
 #include "postgres.h"

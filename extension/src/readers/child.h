@@ -2,10 +2,10 @@
  * child.h
  *	  Runs a program as a child of a backend and reads its output.
  *
- * A child never outlives the work that started it. It is killed and reaped by
- * child_stop(), by the release of the resource owner that was current at its
- * start (end or error of the query, cancel, subtransaction abort), and by the
- * exit of the backend. If the kernel keeps it for more than a second after
+ * A child never outlives the work that started it. Three events kill and reap
+ * it: child_stop(), the exit of the backend, and the release of the resource
+ * owner that was current at its start (end or error of the query, cancel,
+ * subtransaction abort). If the kernel keeps it for more than a second after
  * that, its parent, tacho-parent, waits for it.
  *
  * Copyright (c) 2026, tacho contributors

@@ -7,6 +7,7 @@
  * the process reports the same identifier. A process that ended in the middle
  * leaves its words. They could only mislead about the same EXECUTE of the
  * next session in its slot, until that has started its statement.
+ *
  * Copyright (c) 2026, tacho contributors
  */
 #include "postgres.h"

@@ -19,8 +19,9 @@
  * new entry, so that there is nearly always room. If there is no room, one
  * statement sweeps at most one rotation. If all entries were used meanwhile,
  * it evicts the one with the fewest chances. After the limit was lowered,
- * each new entry causes visits to about SWEEP entries and is made within the
- * reserved memory, until the number of entries has gone down.
+ * each new entry visits about SWEEP entries, until the number of entries is
+ * low enough. Until then, new entries take slots beyond the limit, within the
+ * reserved memory.
  *
  * For the locking rules see statements_shared.h.
  *

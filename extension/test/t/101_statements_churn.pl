@@ -80,8 +80,8 @@ is($node->safe_psql('postgres', "select text_bytes - $base from tacho.statements
 is($node->safe_psql('postgres', 'select texts_missing from tacho.statements_info'),
 	0, 'no text was lost');
 
-# after the limit was lowered, no statement pays for more than a sweep, however far the
-# limit went down and however empty the used part of the slab is
+# after the limit was lowered, no statement pays for more than one sweep; neither the
+# size of the change nor empty slots of the slab matter
 sub limit_is
 {
 	my ($max) = @_;

@@ -1,6 +1,6 @@
 # Stripes under contention. If a writer is stopped while it holds the lock of a stripe,
-# no other session waits, and every execution is counted, as long as there are other
-# stripes. After that, executions are counted as skipped.
+# no other session waits. Every execution is counted as long as other stripes are free;
+# after that, executions are counted as skipped.
 
 use strict;
 use warnings;

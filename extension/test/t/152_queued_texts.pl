@@ -1,5 +1,5 @@
-# A session that waits for a lock before its statement has a query identifier, such as a
-# reader behind a queued ALTER TABLE, has a text without constants.
+# Some sessions wait for a lock before their statement has a query identifier, such as
+# readers behind a queued ALTER TABLE. Their texts have no constants.
 use strict;
 use warnings;
 use FindBin;

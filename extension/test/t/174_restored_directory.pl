@@ -1,6 +1,6 @@
-# A data directory that was copied in the place of its original, as a restore
-# does, begins a node that answers with all of the earlier history: nothing is
-# hidden, a marker and the server's log say what happened.
+# A data directory that was copied in the place of its original, as a restore does,
+# begins a new node. The node answers with all of the earlier history. A marker and the
+# server's log say what happened.
 use strict;
 use warnings;
 use FindBin;
