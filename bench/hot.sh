@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
 # usage: bench/hot.sh [-b COMMIT] [-r ROUNDS] [-t TRANSACTIONS] [-m "MAJOR..."]
 #
-# The scenario hot of `tacho bench`, written to bench/results/hot.md: CPU of a fixed number of
-# transactions (-t, default 64000, a multiple of 32) and the share of each library, ROUNDS
-# (default 7) times on each MAJOR (default "15 18"; tools/pg-major.sh provides it). With -b it
-# also measures the extension of an earlier commit on the first MAJOR: each round measures one
-# and then the other. Twelve minutes on an idle machine. perf must be installed here; it is
-# copied into the roots of other majors.
+# The scenario hot of `tacho bench`, written to bench/results/hot.md. It measures the CPU of a
+# fixed number of transactions (-t, default 64000, a multiple of 32) and the share of each
+# library. It runs ROUNDS (default 7) times on each MAJOR (default "15 18"; tools/pg-major.sh
+# provides it). With -b it also measures the extension of an earlier commit on the first
+# MAJOR: each round measures one and then the other. Twelve minutes on an idle machine. perf
+# must be installed here; it is copied into the roots of other majors.
 set -euo pipefail
 
 before='' rounds=7 transactions=64000 majors="15 18" inside=''

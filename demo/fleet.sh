@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # usage: demo/fleet.sh
-#
-# Five servers, one question: makes tapes of the inputs of conformance/, ships them to a
-# directory, makes tables of Iceberg of that, and asks three engines (ENGINES), which must
-# answer alike. TACHO_PROGRAM is the program, with tacho-ship beside it; what Python needs
+# Five servers, one question. It makes tapes of the inputs of conformance/, ships them to
+# a directory, and makes Iceberg tables of them. Then it asks three engines (ENGINES),
+# which must answer alike. TACHO_PROGRAM is the program, with tacho-ship beside it; what
+# Python needs is installed in fleet/.venv. Environment: NO_COLOR.
 # is installed in fleet/.venv. Environment: NO_COLOR.
 set -euo pipefail
 cd "$(dirname "$0")/.."

@@ -1,12 +1,11 @@
 #!/usr/bin/env bash
 # usage: demo/record.sh [--stop]
 #
-# The demo where nothing can be installed: a stock PostgreSQL (PG_CONFIG, default
-# pg_config), PgBouncer by transaction in front of it where there is one, and
-# tacho record as a role with pg_monitor. In the middle of a minute of load the
-# pooler, or else the connection, is killed. Everything is in a directory under
-# /var/tmp that .demo-record of this repository points to; server and recorder
-# stay up.
+# The demo for servers where nothing can be installed. It runs a stock PostgreSQL
+# (PG_CONFIG, default pg_config), PgBouncer by transaction in front of it if installed,
+# and tacho record as a role with pg_monitor. In the middle of a minute of load the
+# pooler, or else the connection, is killed. Everything is in a directory under /var/tmp
+# that .demo-record of this repository points to; server and recorder stay up.
 #
 #   --stop  stop them and remove everything
 set -euo pipefail

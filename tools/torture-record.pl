@@ -1,13 +1,17 @@
 #!/usr/bin/perl
 # usage: tools/torture-record.pl [-m MINUTES] [-s SEED]
 #
-# tacho record of a stock server, through a proxy of ours and PgBouncer by
-# transaction, as a role with pg_monitor, under a small mixed load, with its
-# history on a small volume (tmpfs: root alone can do this). At random the
-# recorder is killed and ended, the server restarted, crashed and its sessions
-# ended, the pooler paused, stopped and killed, bytes are held, delayed and cut,
-# connections refused, rights revoked, settings of server and role changed,
-# messages of 20 MB and statements in other encodings run, and the volume filled.
+# Tests tacho record on a stock server, through a proxy of ours and PgBouncer by
+# transaction, as a role with pg_monitor, under a small mixed load. The history is on a
+# small volume (tmpfs: root alone can do this). Faults come at random:
+#   - the recorder is killed or ended;
+#   - the server is restarted or crashes, or its sessions are ended;
+#   - the pooler is paused, stopped or killed;
+#   - bytes are held, delayed or cut, connections are refused;
+#   - rights are revoked, settings of server and role are changed;
+#   - messages of 20 MB and statements in other encodings are run;
+#   - the volume is filled.
+#
 # The run shows that
 #   - recording continues each time, and a marker has a fitting reason;
 #   - the recorder ends only on request, and then at once;
