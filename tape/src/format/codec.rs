@@ -257,7 +257,8 @@ fn placed(spans: Vec<Span>) -> impl Iterator<Item = (usize, Span)> {
     })
 }
 
-/// The wanted ones of `rows` rows that begin at row `begin`, counted from `begin`.
+/// The wanted rows of a span or page, counted from its first row. It has `rows` rows from row
+/// `begin` on. Example: of 100 rows from row 300 on, the wanted rows 350..500 are 50..100.
 pub(crate) fn overlap(begin: usize, rows: usize, wanted: &Range<usize>) -> Range<usize> {
     let first = wanted.start.saturating_sub(begin);
     first..wanted.end.saturating_sub(begin).min(rows).max(first)
@@ -566,7 +567,8 @@ pub(crate) fn stretches(
     stretches
 }
 
-/// The current span of a column; `done` of its rows are used.
+/// A position in a column: its spans from the current one on. `done` rows of the current span are
+/// used.
 struct Cursor<'s> {
     spans: &'s [Span],
     done: usize,

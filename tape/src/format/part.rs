@@ -364,7 +364,7 @@ impl Part {
     }
 }
 
-/// A table, its column `username` and its column `user_oid`.
+/// Indexes in the schema: a table, its column `username` and its column `user_oid`.
 pub(crate) type RoleColumn = (usize, usize, usize);
 
 /// The columns with names of roles.

@@ -258,7 +258,8 @@ impl Remains {
         }
     }
 
-    /// Moves the end if the part goes further; returns true then.
+    /// Moves the end of the history to the end of this part, if the part has later ticks or later
+    /// frames of the same incarnation. Returns true if it moved the end.
     fn extend_end(
         &mut self,
         part: &Part,

@@ -22,7 +22,7 @@ use std::sync::Arc;
 pub struct Sealed {
     /// The log's header.
     pub header: LogHeader,
-    /// Bounds of the sealed file; `None` if the log had no rows, so there is no file.
+    /// Ticks and times of the sealed file; `None` if the log had no rows, so there is no file.
     pub info: Option<PartInfo>,
     /// Length of the sealed file in bytes.
     pub bytes: u64,
@@ -125,7 +125,8 @@ pub(crate) fn convert(storage: &dyn Storage, number: u64, contents: LogContents)
     Ok(sealed)
 }
 
-/// Writes the sealed file of this number in one step. Returns its bounds and its length in bytes.
+/// Writes the sealed file of this number in one step. Returns its ticks and times, and its length
+/// in bytes.
 ///
 /// # Errors
 /// The file could not be written; no temporary file is left.
@@ -213,7 +214,7 @@ impl SealedFile {
     }
 
     /// Writes the rows of a builder as a group. The dictionaries stay in the builder. Returns the
-    /// group's bounds.
+    /// group's ticks and times.
     ///
     /// # Errors
     /// The group could not be written.

@@ -686,7 +686,8 @@ fn the_age_limit_removes_old_files_but_believes_no_jump() {
     assert_eq!(drive.files(Kind::Sealed), [2, 3]);
     drive.send(600);
     assert_eq!(drive.files(Kind::Sealed), [3, 4]);
-    // Neither the log before the jump nor the one behind it removes anything.
+    // The clock jumps by a year. The log before the jump is sealed, then the log after it.
+    // Retention removes no file either time.
     drive.sampler.slot_ms += 365 * 86_400_000;
     drive.send(1);
     assert_eq!(drive.files(Kind::Sealed), [3, 4, 5]);

@@ -309,7 +309,7 @@ pub trait Request: Default + Send + Sync {
     type Row: Row;
     /// The answer in one line, for help.
     const ABOUT: &'static str;
-    /// The arguments, in the order in which they are described.
+    /// The arguments, in the order of the struct's fields.
     const ARGUMENTS: &'static [Argument];
 
     /// Reads the arguments that a caller gives.

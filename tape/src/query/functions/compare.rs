@@ -137,7 +137,7 @@ struct Side<'a> {
     scan: Scan<'a>,
     scanned: Scanned,
     total: Coverage,
-    /// Cells of the groups that are not printed yet.
+    /// Cells of the dimensions that are not printed yet, one cube each.
     cubes: std::vec::IntoIter<Cube<Cells>>,
 }
 
@@ -172,7 +172,7 @@ impl<'a> Sides<'a> {
         Ok(Sides { sides, register })
     }
 
-    /// Emits the rows for the next group.
+    /// Emits the rows for the next dimension.
     fn rows(
         &mut self,
         dimension: Option<&Dimension>,
@@ -212,7 +212,7 @@ impl<'a> Sides<'a> {
 }
 
 impl Side<'_> {
-    /// The keys of the next group.
+    /// The keys of the next dimension.
     fn next(&mut self) -> Compared {
         let cube = self.cubes.next().unwrap_or_default().into_cells();
         let keys: FastMap<Id, Cells> = cube.map(|(key, cells)| (key.0, cells)).collect();

@@ -12,16 +12,16 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Memory limit in bytes: enough for two days of 50 sessions that wait at every second.
+/// Memory limit in bytes: enough for two days of 50 sessions with a new piece each second.
 const MOST_BYTES: usize = 1 << 24;
 /// The results may use this fraction (1/8) of the memory limit.
 const MEMORY_SHARE: u64 = 8;
 
-/// The selected pieces of a part.
+/// The selected pieces of a part's runs.
 pub struct Pieces {
     /// Number of each piece's key.
     numbers: Vec<u16>,
-    /// Rows of each piece's ticks, begin and end; empty if they are not kept.
+    /// Begin and end of each piece's ticks, as rows of table `tick`; empty if they are not kept.
     ranges: Vec<(u16, u16)>,
     /// Key of each number.
     keys: Vec<Key>,
@@ -97,13 +97,15 @@ fn address(part: &Part) -> usize {
 pub struct Known(HashMap<usize, Pieces>);
 
 impl Known {
-    /// The pieces of a part, if their number is `count`.
+    /// The pieces of a part. `None` if they were not kept, or if the second pass found another
+    /// number of pieces (`count`).
     pub fn pieces(&self, part: &Part, count: usize) -> Option<&Pieces> {
         let found = self.0.get(&address(part));
         found.filter(|pieces| pieces.numbers.len() == count)
     }
 
-    /// The pieces of a part if their ticks were kept; copies these to `ranges`.
+    /// The pieces of a part. `None` unless the ranges of their ticks were kept; copies these to
+    /// `ranges`.
     pub fn pieces_with_ranges(&self, part: &Part, ranges: &mut Vec<(u32, u32)>) -> Option<&Pieces> {
         let found = self.0.get(&address(part))?;
         let known = &found.ranges;

@@ -50,8 +50,8 @@ impl<'a> Scan<'a> {
         self.planned(buckets, groups, Passes::One, None)
     }
 
-    /// Plans for the largest keys of the last group by their sums. A first pass finds them if cells
-    /// of all keys might cost more than that pass.
+    /// Plans cells for the keys of the last group that have the largest sums. If cells of all keys
+    /// might cost more than a first pass, a first pass finds these keys.
     pub fn plan_chosen<'q>(
         &self,
         buckets: Buckets,

@@ -67,7 +67,8 @@ impl<'a> Scan<'a> {
     }
 
     /// Carries out a plan. With two passes, `choose` gets the sums of the last group's keys and
-    /// chooses the keys of each group that get cells. Only the last group may lack keys.
+    /// chooses the keys of each group that get cells. Only the last choice may leave out keys: the
+    /// pieces of these keys are dropped, and no group after it could count them.
     pub fn read(
         &self,
         plan: Plan,
@@ -214,7 +215,8 @@ enum Detail<'k> {
 struct Chosen {
     /// Choice for each group.
     choices: Vec<Choice>,
-    /// Keys of the pieces in the last group. Keys of the other groups are a prefix of them.
+    /// Keys of the pieces by the dimensions of the last group. Each other group has none or only
+    /// the first of these dimensions.
     known: Known,
 }
 
@@ -226,7 +228,7 @@ struct Question<'q> {
     totals: &'q Totals<'q>,
 }
 
-/// A unit of work for one thread.
+/// A unit of work for one thread. Not to be confused with the pieces of a part's runs.
 enum Piece<'a> {
     /// A part whose samples are read.
     Scan(&'a Part),
@@ -319,8 +321,9 @@ struct Worker<'s, 'p> {
     file: Option<FileState<'p>>,
     /// Memory of the sums in bytes.
     held: usize,
-    /// Rows of each selected piece's ticks, and number of its key.
+    /// Begin and end of the ticks of each selected piece, as rows of table `tick`.
     ranges: Vec<(u32, u32)>,
+    /// Number of each selected piece's key.
     numbers: Vec<u32>,
     adder: Adder,
 }

@@ -61,7 +61,7 @@ struct Numbering {
     met: Vec<u32>,
     /// Code by number.
     codes: Vec<u32>,
-    /// By code + 1: an earlier code with the same key, or 0.
+    /// By code, for the whole file: 1 + the code that had the same key first; 0 if there is none.
     same: Vec<u32>,
     /// Number + 1 by id; 0 between parts.
     by_id: Vec<u32>,

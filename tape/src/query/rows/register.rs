@@ -73,7 +73,7 @@ impl Register {
         self.ids().text(id)
     }
 
-    /// The text of a key that may have no id.
+    /// The text of a key. A number may not have an id yet.
     pub fn shown(&self, atom: Atom) -> Option<String> {
         match atom {
             Atom::Null => None,

@@ -214,7 +214,7 @@ impl Chains {
         Ok(numbers)
     }
 
-    /// The root blocker of a row at a tick, and a tick until which it stays the same.
+    /// The root blocker of a row at a tick, and the first tick at which it may be another one.
     fn root(&self, row: usize, tick: i64) -> (Root, i64) {
         let mut until = i64::MAX;
         let runner = self.runner[row];
