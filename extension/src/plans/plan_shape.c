@@ -7,12 +7,12 @@
  * numbers of its inputs in order. ShapeKind numbers the kinds, because the
  * values of NodeTag differ between major versions.
  *
- * A partition counts as its root table. An index counts as method, columns
- * and operator classes, because each partition's index has its own OID and
- * name. So partitions that are scanned in the same way have the same number,
- * and an Append counts each number once. The planner replaces an Append that
- * has one input by this input. Therefore an Append whose inputs all have the
- * same number gets that number.
+ * A partition counts as its root table. An index counts as its method,
+ * columns and operator families (relation_shape.h), because each partition's
+ * index has its own OID and name. So partitions that are scanned in the same
+ * way have the same number, and an Append counts each number once. The
+ * planner replaces an Append that has one input by this input. Therefore an
+ * Append whose inputs all have the same number gets that number.
  *
  * Copyright (c) 2026, tacho contributors
  */
@@ -50,7 +50,7 @@ typedef enum ShapeKind
 typedef struct Shape
 {
 	const PlannedStmt *stmt;
-	int			nodes;			/* partitions of one shape count once */
+	int			nodes;			/* so far; partitions of one shape count once */
 	Index	   *parents;		/* by range table entry, 0 = none; NULL = all
 								 * 0 */
 } Shape;

@@ -79,7 +79,7 @@ make_relation_shape(Relation relation)
 	return RelationGetRelid(relation);
 }
 
-/* The condition of a partial index, as the catalog has it. */
+/* Mixes in the condition of a partial index, as the catalog stores it. */
 static uint64
 mix_condition(uint64 sum, Relation index)
 {

@@ -29,9 +29,9 @@ shape_mix_name(uint64 sum, const char *name)
 }
 
 /*
- * Number of a table or view that this process has locked: a hash of its OID.
- * For a temporary table it is a hash of its name, because each session makes
- * its own table. May raise an error when memory is short.
+ * Number of a table or view that this process has locked: its OID. For a
+ * temporary table it is a hash of its name, because each session makes its
+ * own table. May raise an error when memory is short.
  */
 extern uint64 relation_shape(Oid relation);
 

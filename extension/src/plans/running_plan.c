@@ -94,9 +94,7 @@ running_plan_publish(const PlannedStmt *stmt)
 	publish(plan_id_of(stmt));
 }
 
-/*
- * Query id and start of a parallel worker are those that its leader reports.
- */
+/* A parallel worker reports the query id and start of its leader. */
 void
 running_plan_publish_leader(void)
 {

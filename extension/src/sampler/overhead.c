@@ -57,7 +57,10 @@ per_hour(int64 value, int64 elapsed_us)
 		(int64) ((double) value * HOUR_US / elapsed_us + 0.5);
 }
 
-/* The cost that `part` of the ticks did not exceed, to a quarter octave. */
+/*
+ * The CPU time in us that a share of the ticks, `part` (0 to 1), did not
+ * exceed, rounded to the nearest power of 2^(1/4).
+ */
 static int64
 quantile_us(const TachoStatus *status, double part)
 {

@@ -2,11 +2,12 @@
  * executed.c
  *	  The statement that a top-level EXECUTE executes.
  *
- * Each process has a place that only this process writes, without a lock.
- * `reported` is 0 while the other word changes. A reader uses a place only if
- * the process reports the same identifier. A process that ended in the middle
- * leaves its words. They could only mislead about the same EXECUTE of the
- * next session in its slot, until that has started its statement.
+ * Each process has a place in shared memory that only this process writes,
+ * without a lock. `reported` is 0 while query_id changes. A reader uses a
+ * place only if the process reports the same query id to the server. A
+ * process that ends during an EXECUTE leaves its place filled. This misleads
+ * readers only if the next session in the slot reports the same EXECUTE, and
+ * only until it has started its statement.
  *
  * Copyright (c) 2026, tacho contributors
  */

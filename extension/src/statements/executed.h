@@ -22,8 +22,8 @@ extern void executed_shmem_startup(void);
 
 /*
  * Until executed_clear(), the `reported` query id of this process stands for
- * the statement `query_id`. A call of executed_clear() without a set one is
- * allowed.
+ * the statement `query_id`. executed_clear() may be called when nothing is
+ * set.
  */
 extern void executed_set(uint64 reported, uint64 query_id);
 extern void executed_clear(void);

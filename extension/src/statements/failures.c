@@ -3,9 +3,9 @@
  *	  Counts errors for the statements that they leave.
  *
  * An error is counted at one of three places. If it leaves a statement,
- * hooks.c counts it where it is caught. If it ends an attempt, it is counted
- * when it is reported. If it left no statement, it is counted then for the
- * user and the database.
+ * hooks.c counts it where it is caught. If it ends an attempt (failures.h),
+ * on_emit_log() counts it for the attempt's statement. If it left no
+ * statement, on_emit_log() counts it for the user and the database.
  *
  * Called by hooks in the user's session. Nothing here raises an error, waits
  * or allocates.
@@ -138,11 +138,11 @@ count_outside(int sqlstate)
 }
 
 /*
- * Counts an error that goes to the client: for an attempt, or outside of
- * statements. If it left a statement, that has counted it. Errors outside
- * happen before there is a statement (syntax, missing objects), between
- * statements, or at commit. The server does not call this for errors that
- * log_min_messages keeps out of the log.
+ * Counts an error that goes to the client, unless it left a statement: then
+ * hooks.c has counted it. Errors outside of statements happen before there is
+ * a statement (syntax, missing objects), between statements, or at commit.
+ * The server does not call this for errors that log_min_messages keeps out of
+ * the log.
  */
 static void
 on_emit_log(ErrorData *edata)

@@ -27,7 +27,7 @@ typedef struct Attempt
 	const char *string;			/* the message */
 	int			location;
 	int			length;
-	int		   *level;			/* becomes 0 when its error is reported; or NULL */
+	int		   *level;			/* nesting level to set to 0 on error, or NULL */
 } Attempt;
 
 extern Attempt failures_attempt;
@@ -81,7 +81,7 @@ failures_attempt_end(void)
 	failures_attempt.message = 0;
 }
 
-/* The attempt's error, if there is one, was reported or caught. */
+/* Ends the attempt, if there is one, and restores the nesting level. */
 static inline void
 failures_attempt_failed(void)
 {

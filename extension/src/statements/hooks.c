@@ -64,7 +64,10 @@ static HOT_DATA ExecutorFinish_hook_type previous_finish = NULL;
 static HOT_DATA ExecutorEnd_hook_type previous_end = NULL;
 static ProcessUtility_hook_type previous_utility = NULL;
 
-/* depth of executors and utility commands; of planners if counted apart */
+/*
+ * nesting depth of executors and utility commands, and of planners: from 17
+ * on `level` has both (compat.h)
+ */
 static HOT_DATA int level = 0;
 static HOT_DATA int plan_level = 0;
 
@@ -133,9 +136,9 @@ error_leaves(void)
 
 /*
  * Counts a failure for `user`. The error may come from a function of another
- * user, whose identity is reset only when the transaction ends. Callable
- * where error_leaves() is. `delta` has the resources used in `ms`, NULL = it
- * was not executed yet.
+ * user, whose identity is reset only when the transaction ends. To be called
+ * inside of PG_CATCH, as error_leaves(). `delta` has the resources used in
+ * `ms`; NULL = the statement was not executed yet.
  */
 static void
 store_failure(Oid user, uint64 query_id, const StatementSource *source,

@@ -1,6 +1,6 @@
 /*
  * inner_query.c
- *	  The place of the query inside of a utility command in its message.
+ *	  Position in the client's message of the query inside a utility command.
  *
  * Called by hooks. Locking: none. Memory: none.
  *
@@ -55,7 +55,7 @@ is_alone(const Query *command, const char *source)
 	return *rest == '\0';
 }
 
-/* Whether a query has a place, and this lies inside of the command. */
+/* Whether a query has a position, and this lies inside of the command. */
 static bool
 is_placed(const Query *inner, const Query *command)
 {

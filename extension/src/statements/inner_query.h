@@ -1,6 +1,6 @@
 /*
  * inner_query.h
- *	  The place of the query inside of a utility command in its message.
+ *	  Position in the client's message of the query inside a utility command.
  *
  * Copyright (c) 2026, tacho contributors
  */
@@ -10,11 +10,11 @@
 #include "nodes/parsenodes.h"
 
 /*
- * Gives the query inside of EXPLAIN, CREATE TABLE AS or DECLARE CURSOR the
- * place of its command in `source`. Up to 17 such a query has no place, and
- * from 18 on not always. Its text would then be the whole message, with the
- * literals of all other statements. Call it when the command has been
- * analysed.
+ * If the query inside of EXPLAIN, CREATE TABLE AS or DECLARE CURSOR has no
+ * position in `source`, gives it the position of its command. Up to 17 such a
+ * query never has one, and from 18 on not always. Its text would then be the
+ * whole message, with the literals of all other statements. Call it when the
+ * command has been analysed.
  */
 extern void inner_query_place(Query *command, const char *source);
 

@@ -206,8 +206,8 @@ secrets_command_text(const PlannedStmt *pstmt, const char *string, bool known)
 	CommandText text = {{string, location, length}};
 
 	/*
-	 * after SET ROLE it counts for another user, whose entry may lack the
-	 * text
+	 * after SET ROLE the command counts for another user, whose entry may
+	 * lack the text
 	 */
 	known = known && secrets_mask_all() && !IsA(pstmt->utilityStmt, VariableSetStmt);
 	if (known || string == NULL)

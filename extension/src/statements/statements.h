@@ -105,7 +105,7 @@ typedef struct PlanCounters
 	int64		temp_blks_written;
 } PlanCounters;
 
-/* Plans of an entry that are counted at the same time, once it has two. */
+/* Plans that have counters of their own, once an entry has two. */
 #define PLANS_AT_ONCE 4
 
 /*
@@ -128,8 +128,8 @@ typedef struct PlanRows
 } PlanRows;
 
 /*
- * Walks over all entries. Zero it, set with_text, call until it returns
- * false.
+ * Walks over all entries. Zero it, set with_text, then call statements_read()
+ * until it returns false.
  */
 typedef struct StatementReader
 {
@@ -222,9 +222,9 @@ extern int	statements_one_of(uint64 query_id, bool toplevel);
 
 /*
  * Whether a process has noted that the history has the text of the current
- * user's `query_id`; and noting it. `texts` is a number that changes every
- * day, because each day's history has its own texts. Without an entry nothing
- * is known or noted.
+ * user's `query_id`. statements_note_text() notes it. `texts` is a number
+ * that changes every day, because each day's history has its own texts.
+ * Without an entry nothing is known or noted.
  */
 extern bool statements_text_known(uint64 query_id, bool toplevel, uint32 texts);
 extern void statements_note_text(uint64 query_id, bool toplevel, uint32 texts);
@@ -238,8 +238,9 @@ extern bool statements_text_there(uint64 query_id, bool toplevel);
 extern bool statements_read(StatementReader *reader, StatementCopy *copy);
 
 /*
- * For the history, by the sampler only; waits for nothing, but for what says
- * so. What an entry has counted since it was recorded last.
+ * For the history. Only the sampler calls the following functions. They do
+ * not wait unless their comment says so. A row has the growth of an entry's
+ * counters since its last row.
  */
 typedef struct StatementRow
 {
@@ -267,17 +268,17 @@ extern bool statements_record(uint32 slot, StatementRow *row);
 extern void statements_give_back(const StatementRow *row);
 
 /*
- * The counters that the history lacks of the entry that was just read. False
- * if they are not to be kept. Only in the postmaster at its end.
+ * Sets `values` to those counters of the entry just read that the history
+ * lacks. False if there are none, or if the next start must not record them.
+ * Only in the postmaster at its end.
  */
 extern bool statements_lacking(const StatementReader *reader,
 							   const StatementCopy *copy, int64 *values);
 
-/*
- * Whether a record should come soon, because many slots wait for one. Time of
- * the last reset of all statistics and of some entries; 0 = never.
- */
+/* Whether a record should come soon, because many slots wait for one. */
 extern bool statements_want_record(void);
+
+/* Time of the last reset of all statistics, and of some; 0 = never. */
 extern TimestampTz statements_reset_at(void);
 extern TimestampTz statements_partial_reset_at(void);
 
@@ -285,14 +286,16 @@ extern TimestampTz statements_partial_reset_at(void);
 extern uint64 statements_state(void);
 
 /*
- * Time of the last record, by clock_boot_us(); of any life of the sampler, or
- * the start of the server. 0 = the counters so far are not to be recorded.
+ * Time of the last record by any life of the sampler, from clock_boot_us();
+ * at first the time at which the memory was made. 0 = the sampler discards
+ * the counters so far.
  */
 extern int64 statements_recorded_at(void);
 extern void statements_set_recorded_at(int64 boot_us);
 
 /*
- * The history skips counters that were counted over a longer time than this.
+ * If the last record is longer ago than this, or than two intervals if these
+ * are longer, the sampler discards the counters.
  */
 #define STATEMENTS_LONGEST_MS	(60 * 60 * 1000)
 
@@ -307,8 +310,8 @@ extern TimestampTz statements_reset(Oid user_id, Oid database_id,
 extern void statements_info(StatementsInfo *info);
 
 /*
- * The plans of the entry that was just read. A utility statement has none.
- * False if the entry is gone.
+ * Sets `rows` to the plans of the entry just read. A utility statement has
+ * none. False if the entry is gone.
  */
 extern bool statements_plans(const StatementReader *reader,
 							 const StatementCopy *copy, PlanRows *rows);

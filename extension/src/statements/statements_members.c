@@ -125,8 +125,8 @@ statements_adopts(const Node *statement)
 }
 
 /*
- * Changes one function; not one that only a later version of the extension
- * has.
+ * Changes one function, unless tacho lacks its symbol: a later version of the
+ * extension may have more functions.
  */
 static void
 adopt(Relation functions, Oid function)

@@ -80,7 +80,10 @@ plan_counters_add(PlanCounters *to, const PlanCounters *from)
 	to->temp_blks_written += from->temp_blks_written;
 }
 
-/* Stops at 0: one of the two may not have an execution yet. */
+/*
+ * Subtracts counters. None becomes negative: an execution that is being
+ * counted may be in `part` and not yet in `from`.
+ */
 static inline void
 plan_counters_take(PlanCounters *from, const PlanCounters *part)
 {
@@ -322,8 +325,9 @@ rows_append(PlanRows *rows, int64 plan_id, TimestampTz since, double max,
 }
 
 /*
- * Appends the plans of a set. `rest` are the entry's counters beyond the set
- * and `before`.
+ * Appends the plans of a set. `rest` has the counters of the entry without
+ * those in the set and in `before`. It is added to the first plan, or to
+ * `unknown` if a plan was replaced.
  */
 static void
 rows_of_set(PlanRows *rows, const PlanPlace *place, const PlanSet *set,

@@ -21,7 +21,8 @@
  * times were added up in another order and rounded differently. It is not
  * recorded until it exceeds that.
  *
- * Locking rules: statements_shared.h. Nothing here waits or allocates.
+ * Locking rules: statements_shared.h. Nothing here allocates. Only
+ * statements_give_back() and leaving_reclaim() wait for a lock.
  *
  * Copyright (c) 2026, tacho contributors
  */
@@ -187,14 +188,14 @@ lacking(const StatementEntry *entry, uint64 generation,
 	return any != 0;
 }
 
-/* Partition lock held. */
+/* Fills `row` and notes it as recorded. Partition lock held. */
 static bool
 record(StatementEntry *entry, uint64 generation, StatementRow *row)
 {
 	Recorded   *recorded = recorded_get(entry, generation);
 	StatementCopy copy;
 
-	/* first: what is added meanwhile comes with the next record */
+	/* before the counters: the next record sees what is added meanwhile */
 	recorded->change = changes(entry);
 	pg_read_barrier();
 	entry_copy(entry, generation, &copy);

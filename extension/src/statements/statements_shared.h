@@ -18,9 +18,9 @@
  *	  set of stripes. Exclusive to create, evict, reset, promote; shared to
  *	  find and copy. A process holds at most one. Under it nothing is
  *	  allocated or raised, and only functions of these files are called.
- *	  It also protects the part of an entry that the history has (Recorded).
- *	  The only sampler changes this part under the shared lock; all others
- *	  need the exclusive lock.
+ *	  It also protects the counters of an entry that the history has
+ *	  (Recorded). The sampler, of which there is one, changes them under the
+ *	  shared lock; all other processes need the exclusive lock.
  * 2. Stripe lock (the low bit of `change`). It protects the counters of the
  *	  stripe. It is only tried, and never waited for while another lock is
  *	  held. Under it no function is called, so its holder cannot leave it
@@ -164,8 +164,9 @@ typedef struct PlanSet
 } PlanSet;
 
 /*
- * The plans of the entry in a slot. If the generation is another one, they do
- * not count, and the set may be freed. See statements_plans.c.
+ * The plans of the entry in a slot. If the generation is not the entry's, an
+ * earlier entry has left it, and its set may be taken. See
+ * statements_plans.c.
  */
 typedef struct PlanPlace
 {
@@ -173,16 +174,16 @@ typedef struct PlanPlace
 	pg_atomic_uint64 first;		/* the plan that was executed first */
 	pg_atomic_uint32 set;		/* number of its set, 0 = no other plan yet */
 	pg_atomic_uint32 change;	/* odd = locked */
-	bool		replaced;		/* a plan of the set has made room for another */
+	bool		replaced;		/* a plan of the set was replaced by another */
 	TimestampTz since;			/* begin of the first execution of `first` */
-	PlanCounters before;		/* of the entry, from an earlier life of the server */
+	PlanCounters before;		/* restored, so of unknown plans */
 } PlanPlace;
 
-/* Stack of numbers; `head`: count << 32 | number + 1, 0 = empty. */
+/* Stack of numbers from 1. `head`: count << 32 | top number, 0 = empty. */
 typedef struct Pool
 {
 	pg_atomic_uint64 head;
-	pg_atomic_uint32 untouched; /* first number never given out */
+	pg_atomic_uint32 untouched; /* larger numbers were never given out */
 	uint32		size;
 } Pool;
 
@@ -399,9 +400,9 @@ extern bool entry_copy(StatementEntry *entry, uint64 generation,
 /*
  * statements_record.c: the counters of an entry that the history has. The
  * caller holds the partition lock exclusively, or there is no other process.
- * recorded_of() returns false if the history has nothing, which means zeros.
- * Others add to them, take from them, or set them to all of the entry's
- * counters.
+ * recorded_of() returns false and zeros if the history has nothing. The other
+ * functions add to them, subtract from them, or set them to all counters of
+ * the entry.
  */
 extern bool recorded_of(const StatementEntry *entry, uint64 generation,
 						int64 *values);

@@ -42,7 +42,7 @@ text_chunks_limit(void)
 }
 
 #define SWEEP 64				/* slots that one text without room visits */
-#define SWEEPS 4				/* ... times this, while no text was taken */
+#define SWEEPS 4				/* ... times this, while it does not fit */
 #define LARGE 1024				/* bytes; a larger text is taken sooner */
 #define SHARE 16				/* a text has at most 1/16 of the memory */
 
