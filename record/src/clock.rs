@@ -63,7 +63,7 @@ impl Clock {
     }
 
     /// Plans the next tick after the last one, whether or not it got an answer. `phase` (0 to 1) is
-    /// the moment within the slot.
+    /// the moment within the first four fifths of the slot: a late answer may still be in its slot.
     pub fn plan(&mut self, mono_us: i64, phase: f64) {
         let Some(last) = self.last else {
             self.planned_us = mono_us + self.interval_us;
@@ -76,10 +76,11 @@ impl Clock {
         self.planned_us = mono_us + (planned - server_us);
     }
 
-    /// Takes a tick whose answer has the server's time `server_us`. The question left at
-    /// `asked_us`, the answer came at `answered_us` (own clock). Returns `None` if the slot has a
-    /// tick already. An answer may have waited in a pooler: of all moments between the two, the one
-    /// at which both clocks agree best is taken as the reading.
+    /// Takes a tick. `server_us` is the server's time in the answer. On this process's clock, the
+    /// question left at `asked_us` and the answer came at `answered_us`. The server read its clock
+    /// between the two, but a pooler may have held question or answer. The best guess is the moment
+    /// that the last tick's two clocks predict. Returns `None` if the slot has a tick already, also
+    /// one of an earlier process.
     pub fn take(&mut self, server_us: i64, [asked_us, answered_us]: [i64; 2]) -> Option<Due> {
         let mut slot = server_us.div_euclid(self.interval_us);
         let mono_us = match self.last {

@@ -18,8 +18,8 @@ pub fn minute(number: i64) -> i64 {
     BEGIN_MS + number * MINUTE_MS
 }
 
-/// A part with a tick per minute. `passes` has the time of each pass and its
-/// distance from the previous one; a pass counts one call per minute.
+/// A part with a tick per minute. `passes` has the minute of each pass and the
+/// number of minutes since the previous one; a pass counts one call per minute.
 fn part(minutes: Range<i64>, passes: &[(i64, i64)]) -> Part {
     builder(minutes, passes).finish(identity())
 }
