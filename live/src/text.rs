@@ -1,5 +1,5 @@
-//! The only way of text to the terminal: as one line, without control
-//! characters, cut to its place.
+//! Text reaches the terminal only through this file. It becomes one line without
+//! control characters, as wide as its place at most.
 
 use ratatui::buffer::Buffer;
 use ratatui::style::Style;

@@ -91,7 +91,7 @@ fn work(
     while let Ok((asked, ask)) = asked.recv() {
         let cancel = Arc::new(AtomicBool::new(false));
         *lock(&running.cancel) = Arc::clone(&cancel);
-        // A newer view came before the new flag was in place.
+        // A newer view came before the new flag was in place, so `ask` set the old one.
         if asked.view < running.view.load(Ordering::SeqCst) && asked.slot != Slot::Status {
             continue;
         }

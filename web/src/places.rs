@@ -24,8 +24,9 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::{Instant, Sleep, sleep, sleep_until};
 
-/// For each 16 places, one connection more than there are places may exist: its predecessor is
-/// about to end. Otherwise many new clients would wait for one end after the other.
+/// For each 16 places, one new connection may begin before an old one has ended. Example: with 64
+/// places, up to 68 connections exist while the old ones are ending. Otherwise each of many new
+/// clients would wait until one more connection has ended.
 const ABOUT_TO_END: usize = 16;
 
 /// All places.
