@@ -26,7 +26,8 @@ const KINDS: [(&str, &str); 6] = [
     ("statements", "statement_stats"),
 ];
 
-/// Columns whose names in text differ from the catalog's.
+/// Columns whose names in text differ from the catalog's: table, name in the
+/// catalog, name in text.
 const RENAMED: [(&str, &str, &str); 5] = [
     ("tick", "status", "tick_status"),
     ("tick", "reason", "tick_reason"),

@@ -17,9 +17,9 @@ pub struct Args {
     rest: Vec<String>,
 }
 
-/// The question in a command line without the program's name, if the command is
-/// `query`. Each question of the server starts a program: building the
-/// description of all commands would take as long as a short answer.
+/// Reads the words after the program's name if they are a `query` of the server.
+/// Each such question starts a program, and describing all commands to clap would
+/// take as long as a short answer.
 pub fn of_server(words: impl Iterator<Item = OsString>) -> Option<Args> {
     let mut words = words.map(OsString::into_string);
     let is_question = words.next()?.ok()? == "query";

@@ -464,7 +464,7 @@ impl<'a> Importer<'a> {
         Ok(statement)
     }
 
-    /// Keeps a text once per file and database.
+    /// Adds a text to the file being built, once for each database, query id and text key.
     fn text(&mut self, query_id: i64, text_key: i64, record: &Record) -> ImportResult<()> {
         let query_text = text(record, self.plan.query_text);
         let [database, username] =
