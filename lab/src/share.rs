@@ -3,8 +3,8 @@
 //! has its stack up to the library. The stack distinguishes a library's own
 //! instructions from work that the library makes the server and the kernel do. Work
 //! that the server would do without the library (`standard_ExecutorRun` and the like)
-//! counts as neither. Work of the server at a library's request is not seen if the
-//! library is not on the stack (the executor's clock for pg_stat_statements).
+//! counts as neither. This hides work that a library requested from the server's own
+//! functions: the executor's clock for pg_stat_statements counts as the server's.
 
 use super::process::{Running, Stop, in_path, run};
 use anyhow::{Context, Result, ensure};
@@ -14,7 +14,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 /// Bytes of stack per sample: enough frames to reach the library from the innermost
-/// function. A longer stack means that the server was deep in its own work.
+/// function. If a stack is cut before the library, the server was deep in its own work.
 const STACK: &str = "dwarf,1024";
 /// Server functions that a library's hook calls to continue normal work.
 const SERVERS_OWN: [&str; 2] = ["standard_", "ProcessUtility"];
