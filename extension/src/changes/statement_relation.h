@@ -9,7 +9,7 @@
 
 #include "nodes/nodes.h"
 
-/* Whether it makes a relation, whose OID is known only afterwards. */
+/* True if the statement makes a relation: it has no OID until it ends. */
 extern bool statement_creates(const Node *statement);
 
 /*

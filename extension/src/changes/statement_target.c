@@ -139,7 +139,7 @@ put_to(Words *rest, const char *name)
 	put(rest, name);
 }
 
-/* Whether the statement renames a part of its relation. */
+/* True if the statement renames a part of its relation. */
 static bool
 renames_part(ObjectType type)
 {

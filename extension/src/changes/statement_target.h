@@ -33,7 +33,7 @@ typedef struct StatementTarget
 extern void statement_target(Node *statement, StatementTarget *target);
 
 /*
- * Whether the statement is about temporary objects only, as far as its parse
+ * True if the statement is about temporary objects only, as far as its parse
  * tree shows.
  */
 extern bool statement_is_temporary(const Node *statement);

@@ -101,7 +101,7 @@ compat_next_full_xid(void)
 #endif
 }
 
-/* Whether a process uses a replication slot; `slot` may be volatile. */
+/* True if a process uses a replication slot; `slot` may be volatile. */
 #if PG_VERSION_NUM >= 190000
 #define compat_slot_is_active(slot)	((slot)->active_proc != INVALID_PROC_NUMBER)
 #else
@@ -129,7 +129,7 @@ compat_plan_id(const volatile PgBackendStatus *entry)
 #endif
 }
 
-/* Whether a plan has a place for an id (PlannedStmt.planId). */
+/* True if a plan has a place for an id (PlannedStmt.planId). */
 #define COMPAT_PLANS_HAVE_IDS	(PG_VERSION_NUM >= 180000)
 
 static inline int64
@@ -302,7 +302,7 @@ compat_prepared_table_size(void)
 	return size;
 }
 
-/* Whether log_min_messages lets errors through to emit_log_hook. */
+/* True if log_min_messages lets errors through to emit_log_hook. */
 static inline bool
 compat_logs_errors(void)
 {
@@ -359,7 +359,7 @@ compat_has_lists(CompatJumble *jumble)
 }
 
 /*
- * Whether a backslash in a plain string is an ordinary character; always from
+ * True if a backslash in a plain string is an ordinary character; always from
  * 19 on.
  */
 static inline bool
@@ -557,7 +557,7 @@ compat_workers_launched(const EState *estate)
 #endif
 }
 
-/* Whether the plan is a generic or a custom one from the plan cache (19). */
+/* True for a generic or a custom plan of the plan cache; 19 knows that. */
 static inline bool
 compat_plan_is_generic(const PlannedStmt *plan)
 {

@@ -17,7 +17,7 @@
  */
 extern char *encoding_to_server(const char *bytes, int length, int encoding);
 
-/* Whether all bytes mean the same in every encoding. */
+/* True if all bytes mean the same in every encoding. */
 extern bool encoding_is_ascii(const char *bytes, int length);
 
 #endif							/* TACHO_ENCODING_H */

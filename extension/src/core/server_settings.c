@@ -41,7 +41,7 @@ is_shown(const struct config_generic *setting)
 	return false;
 }
 
-/* Whether a file or a command can set it. Some belong to a transaction only. */
+/* True if a file or a command can set it for longer than a transaction. */
 static bool
 is_servers(const struct config_generic *setting)
 {
@@ -52,7 +52,7 @@ is_servers(const struct config_generic *setting)
 		(setting->flags & GUC_CUSTOM_PLACEHOLDER) != 0;
 }
 
-/* Whether this process may have another value than a new session. */
+/* True if the value in this process may differ from that of a new session. */
 static bool
 is_of_this_process(const struct config_generic *setting)
 {

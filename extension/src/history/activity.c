@@ -39,7 +39,7 @@ starts_with_word(const char *text, const char *word)
 }
 
 /*
- * Whether the server made the text, or parsed it as one of its own commands.
+ * True if the server made the text, or parsed it as one of its own commands.
  */
 static bool
 is_of_server(BackendType type, const char *activity)

@@ -34,7 +34,7 @@ extern void text_share_day(void);
 extern void text_share_frame(void);
 extern void text_share_lost(void);
 
-/* Whether the open frame has texts. */
+/* True if the open frame has texts. */
 extern bool text_share_in_frame(void);
 
 /*

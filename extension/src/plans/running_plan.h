@@ -53,7 +53,7 @@ running_plan_leave(void)
  */
 extern int64 running_plan_in(int slot, uint64 reported, TimestampTz start);
 
-/* Whether processes publish their plans; not with tacho.statements = off. */
+/* True if processes publish their plans: not with tacho.statements = off. */
 extern bool running_plan_known(void);
 
 #endif							/* TACHO_RUNNING_PLAN_H */

@@ -1,6 +1,6 @@
 /*
  * statements_status.c
- *	  Whether tacho or contrib answers for the extension pg_stat_statements.
+ *	  Tells whether tacho or contrib answers for pg_stat_statements.
  *
  * If the extension was created before tacho replaced it, its functions call
  * their own library. That library then counts nothing, so tools fail, and the

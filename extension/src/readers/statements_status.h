@@ -1,6 +1,6 @@
 /*
  * statements_status.h
- *	  Whether tacho or contrib answers for the extension pg_stat_statements.
+ *	  Tells whether tacho or contrib answers for pg_stat_statements.
  *
  * Copyright (c) 2026, tacho contributors
  */

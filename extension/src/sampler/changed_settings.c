@@ -142,7 +142,7 @@ read_file(Size *size)
 	return bytes;
 }
 
-/* Whether the file is complete and this server has written it. */
+/* True if the file is complete and this server has written it. */
 static bool
 is_ours(const char *bytes, Size size)
 {

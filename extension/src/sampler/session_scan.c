@@ -173,7 +173,7 @@ read_status(SessionRow *row, const volatile PgBackendStatus *entry)
 }
 
 /*
- * Whether to copy the activity of a row without a query id. A client has no
+ * True if the activity of a row without a query id is needed. A client has no
  * query id while its parse analysis waits for a lock, for example on a table
  * that is being altered.
  */

@@ -53,7 +53,7 @@ failures_forget(void)
 	error_message = 0;
 }
 
-/* Whether the reported error left a statement. */
+/* True if the reported error left a statement. */
 static inline bool
 is_of_statement(int sqlstate)
 {
@@ -66,7 +66,7 @@ is_of_statement(int sqlstate)
 }
 
 /*
- * Whether the reported error ended an attempt. Compares the text of the
+ * True if the reported error ended an attempt. Compares the text of the
  * message, too.
  */
 static inline bool

@@ -272,7 +272,7 @@ piece_end(Execution *execution, const UsageStart *start)
 }
 
 /*
- * Whether ExecutorFinish has work to do: remaining changes, or triggers. If
+ * True if ExecutorFinish has work to do: remaining changes, or triggers. If
  * not, nothing can be executed or fail in it.
  */
 static bool

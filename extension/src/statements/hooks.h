@@ -13,7 +13,7 @@
  */
 extern void hooks_install(void);
 
-/* Whether the statement being analysed is the client's own. */
+/* True if the statement being analysed is the client's own. */
 extern bool hooks_at_toplevel(void);
 
 #endif							/* TACHO_HOOKS_H */

@@ -38,7 +38,7 @@ inner_query(const Node *command)
 }
 
 /*
- * Whether `source` contains only the command. Then its text is the whole
+ * True if `source` contains only the command. Then its text is the whole
  * message, as in pg_stat_statements.
  */
 static bool
@@ -55,7 +55,7 @@ is_alone(const Query *command, const char *source)
 	return *rest == '\0';
 }
 
-/* Whether a query has a position, and this lies inside of the command. */
+/* True if a query has a position, and this lies inside of the command. */
 static bool
 is_placed(const Query *inner, const Query *command)
 {

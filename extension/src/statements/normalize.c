@@ -131,7 +131,7 @@ replace(Normalizer *n, int location, int length, const char *suffix)
 }
 
 /*
- * Whether the end of a token depends on standard_conforming_strings: true for
+ * True if the end of a token depends on standard_conforming_strings: true for
  * a plain string with a backslash before a quote.
  */
 static bool

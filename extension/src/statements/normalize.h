@@ -48,7 +48,7 @@ strings_observe(void)
 }
 
 /*
- * Whether a text may have been parsed with another value of
+ * True if a text may have been parsed with another value of
  * standard_conforming_strings. Later statements of a message, function bodies
  * and prepared statements are analysed long after they were parsed.
  */

@@ -96,7 +96,7 @@ sharer(Oid database, Oid user)
 	return hash == NO_ROLE || hash == SEVERAL ? SEVERAL - 1 : hash;
 }
 
-/* Whether the sampler has reported that this role's share is used up. */
+/* True if the sampler has reported that this role's share is used up. */
 static bool
 share_is_used(int account)
 {
@@ -156,7 +156,7 @@ ring_put(const RingEntry *entry, const char *bytes)
 }
 
 /*
- * Whether the longest text has room. An account may take as much of the ring
+ * True if the longest text has room. An account may take as much of the ring
  * as it leaves free. Without the lock this is only a guess.
  */
 static bool

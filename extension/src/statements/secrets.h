@@ -13,14 +13,14 @@
 #include "statements/statements.h"
 
 /*
- * Whether the text of a utility statement may hold a secret: by the kind of
+ * True if the text of a utility statement may hold a secret: by the kind of
  * statement, or by a word in it such as "password". `location` and `length`
  * are its place in `string`, as in PlannedStmt.
  */
 extern bool secrets_in(const Node *statement, const char *string,
 					   int location, int length);
 
-/* Whether all literals of utility statements are removed; see secrets.c. */
+/* True if all literals of utility statements are removed; see secrets.c. */
 static inline bool
 secrets_mask_all(void)
 {

@@ -162,7 +162,7 @@ typedef struct StatementsInfo
 extern void statements_shmem_request(void);
 extern bool statements_shmem_startup(void);
 
-/* Whether this server keeps statistics of statements. */
+/* True if this server keeps statistics of statements. */
 extern bool statements_active(void);
 
 /*
@@ -221,7 +221,7 @@ extern void statements_remember(const StatementKey *key,
 extern int	statements_one_of(uint64 query_id, bool toplevel);
 
 /*
- * Whether a process has noted that the history has the text of the current
+ * True if a process has noted that the history has the text of the current
  * user's `query_id`. statements_note_text() notes it. `texts` is a number
  * that changes every day, because each day's history has its own texts.
  * Without an entry nothing is known or noted.
@@ -229,7 +229,7 @@ extern int	statements_one_of(uint64 query_id, bool toplevel);
 extern bool statements_text_known(uint64 query_id, bool toplevel, uint32 texts);
 extern void statements_note_text(uint64 query_id, bool toplevel, uint32 texts);
 
-/* Whether the entry of the current user's `query_id` has its text. */
+/* True if the entry of the current user's `query_id` has its text. */
 extern bool statements_text_there(uint64 query_id, bool toplevel);
 
 /*
@@ -275,7 +275,7 @@ extern void statements_give_back(const StatementRow *row);
 extern bool statements_lacking(const StatementReader *reader,
 							   const StatementCopy *copy, int64 *values);
 
-/* Whether a record should come soon, because many slots wait for one. */
+/* True if a record should come soon, because many slots wait for one. */
 extern bool statements_want_record(void);
 
 /* Time of the last reset of all statistics, and of some; 0 = never. */

@@ -79,7 +79,7 @@ ASSIGN(utility, bool, utility)
 ASSIGN(planning, bool, planning)
 ASSIGN(save, bool, save)
 
-/* Whether the path made from `format` is a file; fills *it. */
+/* True if the path made from `format` is a file; fills *it. */
 static bool
 found(struct stat *it, const char *format, ...) pg_attribute_printf(2, 3);
 

@@ -69,12 +69,12 @@ setting_save(void)
 extern void statements_alias_init(void);
 
 /*
- * Whether a library name from a setting is contrib's own library. A link with
+ * True if a library name from a setting is contrib's own library. A link with
  * contrib's name to this library is not, wherever the server finds it.
  */
 extern bool statements_is_contrib(const char *name);
 
-/* Whether contrib's own library is preloaded. */
+/* True if contrib's own library is preloaded. */
 extern bool statements_contrib_preloaded(void);
 
 #endif							/* TACHO_STATEMENTS_ALIAS_H */

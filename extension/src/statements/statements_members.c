@@ -40,7 +40,7 @@
 /* the same name as in the scripts of the extension tacho */
 #define LIBRARY "$libdir/tacho"
 
-/* Whether a function is written in C and belongs to contrib's library. */
+/* True if a function is written in C and belongs to contrib's library. */
 static bool
 calls_contrib(Oid function)
 {
@@ -95,7 +95,7 @@ statements_contrib_members(void)
 }
 
 /*
- * Whether a command may change the extension's functions. Any user may run
+ * True if a command may change the extension's functions. Any user may run
  * CREATE EXTENSION IF NOT EXISTS for an extension that exists; without the
  * right to change its functions this does nothing. A command for another
  * extension may install this one with CASCADE. If it existed before, its

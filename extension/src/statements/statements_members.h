@@ -19,7 +19,7 @@
 extern List *statements_contrib_members(void);
 
 /*
- * Whether a utility command that is about to run may give this database
+ * True if a utility command that is about to run may give this database
  * functions of the extension that tacho shall answer for. If so,
  * statements_adopt_members() must be called when the command has run. For
  * other commands it is false, at the cost of a comparison.

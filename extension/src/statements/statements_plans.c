@@ -4,11 +4,11 @@
  *
  * Most statements have one plan for all their life. This file counts nothing
  * for them: plan and entry have the same counters. At its second plan an entry
- * gets a set, in which up to four plans have counters of their own. The first
- * plan has those and the rest of the entry's counters, which no plan of the
- * set has. So the plans always add up to the entry. The rest also has the
- * executions that could not be counted for their plan: its lock was busy, or
- * no set was left.
+ * gets a set, in which up to four plans have counters of their own. The rest
+ * of the entry's counters, which no plan of the set has, belongs to the first
+ * plan. So the plans always add up to the entry. The rest also has executions
+ * that could not be counted for their plan, because its lock was busy or no
+ * set was left.
  *
  * Example: 1,000 executions of plan A, then plan B once, then A twice. The
  * entry has 1,003, the set has B: 1 and A: 2. The view shows B: 1 and

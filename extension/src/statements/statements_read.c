@@ -101,7 +101,7 @@ wants_text(const StatementReader *reader, const StatementEntry *entry)
 }
 
 /*
- * Whether this is the postmaster, which reads when no other process exists. A
+ * True if this is the postmaster, which reads when no other process exists. A
  * killed process may have left a lock, and the postmaster cannot wait for it.
  */
 static bool

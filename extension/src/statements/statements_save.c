@@ -175,7 +175,7 @@ put_entry(Output *output, const StatementReader *reader,
 	put(output, lacks, saved.lacking * sizeof(SavedLack));
 }
 
-/* Whether the entry has counted anything. */
+/* True if the entry has counted anything. */
 static bool
 worth_saving(const StatementCopy *copy)
 {

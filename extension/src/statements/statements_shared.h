@@ -444,7 +444,7 @@ extern uint32 text_store_anyhow(const StatementKey *owner, const char *text,
 extern void text_free(uint32 first);
 extern void text_copy(uint32 first, int length, char *to);
 
-/* Whether a text of that role has room, possibly by removing other texts. */
+/* True if a text of that role has room, possibly by removing other texts. */
 extern bool text_has_room(const StatementKey *owner, int length);
 extern uint32 text_chunks_limit(void);
 
@@ -475,7 +475,7 @@ same_key(const StatementKey *a, const StatementKey *b)
 		a->database_id == b->database_id && a->toplevel == b->toplevel;
 }
 
-/* Whether it is the entry for counters evicted from a database. */
+/* True for the entry with the counters of a database's evicted entries. */
 static inline bool
 is_accumulator(const StatementKey *key)
 {

@@ -9,7 +9,7 @@
 
 #include "statements/statements.h"
 
-/* Whether the current role may see query ids and texts of role `user_id`. */
+/* True if the current role may see query ids and texts of role `user_id`. */
 extern bool statements_may_see(Oid user_id);
 
 /* The text in the encoding of the database; null if there is none. */

@@ -185,7 +185,7 @@ text_free(uint32 first)
 	}
 }
 
-/* Whether a text may be removed for one of `account`. */
+/* True if a text may be removed for one of `account`. */
 static bool
 text_may_go(uint32 first, int account)
 {

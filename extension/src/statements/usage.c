@@ -192,7 +192,7 @@ read_usage(void)
 	return true;
 }
 
-/* Whether this process has lost its CPU since that reading. */
+/* True if this process has lost its CPU since that reading. */
 static inline bool
 switched(const UsageReading *before)
 {
@@ -273,7 +273,7 @@ end_measured(const UsageStart *start, double ms, StatementDelta *delta)
 
 /* ---- server ---- */
 
-/* Whether the words `from` … `to` - 1 of BufferUsage have changed. */
+/* True if the words `from` … `to` - 1 of BufferUsage have changed. */
 static inline bool
 used_between(const BufferUsage *before, int from, int to)
 {

@@ -70,7 +70,7 @@ sub behave
 	return;
 }
 
-# Whether the stand-in has written a file.
+# True if the stand-in has written a file.
 sub has_file
 {
 	my ($node, $name) = @_;

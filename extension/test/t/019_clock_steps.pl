@@ -90,7 +90,7 @@ sub set_clock
 	return;
 }
 
-# Whether the statistics of statements are saved once more.
+# Waits until the statistics of statements are saved once more.
 sub is_saved
 {
 	my $file = $node->data_dir . '/pg_stat_tmp/tacho_statements.stat';

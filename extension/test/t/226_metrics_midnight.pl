@@ -96,7 +96,7 @@ sub increase
 	return $found->[0]{value}[1];
 }
 
-# Whether a figure is the true one, within the extrapolation.
+# Tests that a figure is true, within the limits of extrapolation.
 sub is_about
 {
 	my ($figure, $true, $name) = @_;

@@ -15,7 +15,7 @@
 PG_MODULE_MAGIC;
 PG_FUNCTION_INFO_V1(area_found);
 
-/* Whether there is an area with this name and this size. */
+/* True if an area with this name and this size exists. */
 Datum
 area_found(PG_FUNCTION_ARGS)
 {
