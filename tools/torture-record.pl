@@ -396,7 +396,7 @@ sub one_fault
 
 # --- checks at the end
 
-# Whether calls of this time may be missing: from the last record before a fault to the
+# True if calls of this time may be missing: from the last record before a fault to the
 # first record after it.
 sub may_lack
 {

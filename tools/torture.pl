@@ -167,7 +167,7 @@ sub stop_server
 	return !wait_until("a stop ($mode)", 120, \&has_ended);
 }
 
-# Whether the contained server has ended, with all its processes.
+# True if the contained server has ended, with all its processes.
 sub has_ended
 {
 	return 0 if waitpid($contained{space}, POSIX::WNOHANG()) == 0;
@@ -376,7 +376,7 @@ sub kill_backend
 	return;
 }
 
-# Whether recording continues: there are ticks since a time.
+# Waits until recording continues: ticks since the given time exist.
 sub recovered
 {
 	my $since = moment($_[0]);
@@ -435,7 +435,7 @@ sub one_fault
 
 # --- checks at the end
 
-# Whether calls of this time may be missing: since the last record before a crash.
+# True if calls of this time may be missing: since the last record before a crash.
 sub may_lack
 {
 	my ($at) = @_;
