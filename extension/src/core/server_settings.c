@@ -52,7 +52,7 @@ is_servers(const struct config_generic *setting)
 		(setting->flags & GUC_CUSTOM_PLACEHOLDER) != 0;
 }
 
-/* True if the value in this process may differ from that of a new session. */
+/* True if a new session may have another value than this process. */
 static bool
 is_of_this_process(const struct config_generic *setting)
 {

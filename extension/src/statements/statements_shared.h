@@ -19,8 +19,8 @@
  *	  find and copy. A process holds at most one. Under it nothing is
  *	  allocated or raised, and only functions of these files are called.
  *	  It also protects the counters of an entry that the history has
- *	  (Recorded). The sampler, of which there is one, changes them under the
- *	  shared lock; all other processes need the exclusive lock.
+ *	  (Recorded). There is only one sampler, so the shared lock is enough for
+ *	  it; all other processes need the exclusive lock.
  * 2. Stripe lock (the low bit of `change`). It protects the counters of the
  *	  stripe. It is only tried, and never waited for while another lock is
  *	  held. Under it no function is called, so its holder cannot leave it
