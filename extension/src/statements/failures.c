@@ -7,8 +7,9 @@
  * on_emit_log() counts it for the attempt's statement. If it left no
  * statement, on_emit_log() counts it for the user and the database.
  *
- * Called by hooks in the user's session. Nothing here raises an error, waits
- * or allocates.
+ * Called by hooks in the user's session. Nothing here raises an error. It
+ * waits for each lock for half a millisecond at most
+ * (statements_add_failure()).
  *
  * Copyright (c) 2026, tacho contributors
  */

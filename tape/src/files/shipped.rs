@@ -56,7 +56,7 @@ pub(crate) fn shipped_until(storage: &dyn Storage) -> u64 {
     each.map(|told| told.1.unwrap_or(0)).min().unwrap_or(0)
 }
 
-/// The number in each note, by name; `None` if it is unreadable.
+/// Name and number of each note; the number is `None` if the note is unreadable.
 fn told(storage: &dyn Storage) -> Vec<(String, Option<u64>)> {
     let until = |name: &str| {
         let bytes = read_all(&*storage.open(name).ok()?).ok()?;

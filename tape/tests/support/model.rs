@@ -155,7 +155,7 @@ impl Zone for Clocks {
     }
 }
 
-/// Midnight, and a change of the clock, within the tape.
+/// Clocks whose midnight and whose change lie within the tape.
 fn clocks() -> impl Strategy<Value = Clocks> {
     let midnight = prop_oneof![(0..6_i64).prop_map(|m| m * 60_000), 0..300_000_i64];
     let by = prop_oneof![Just(HOUR), Just(-HOUR), Just(0)];

@@ -348,9 +348,9 @@ impl Grid {
 struct Count {
     /// Sum of the rows over all ticks.
     sum: u64,
-    /// Tick + 1 that `now` belongs to.
+    /// 1 + the tick that `now` belongs to; 0 before the first tick.
     tick: u32,
-    /// Rows in this tick so far.
+    /// Number of rows so far in that tick.
     now: u32,
     /// Pieces that cover the whole block.
     whole: u32,
