@@ -487,7 +487,8 @@ mod tests {
         }
         seen(&mut s, OWN, 61 * 60_000, &[(mine(9), 61)]);
         assert_eq!(s.counted.len(), 1);
-        // More than an hour's calls do not belong to one minute.
+        // Keys 1 to 3 were hidden for over an hour. Their calls in that time do not belong to one
+        // minute, so they are dropped.
         let grown = [(key(1), 90), (key(2), 10), (key(3), 7), (mine(9), 63)];
         assert_eq!(seen(&mut s, ALL, 62 * 60_000, &grown), [(9, 2)]);
         let grown = [(key(1), 91), (key(2), 10), (key(3), 7), (key(4), 5)];

@@ -63,13 +63,14 @@ pub struct Tally {
     closed: (i64, Sums),
     /// Begin of the next count.
     counted_to: i64,
-    /// The turn of the day at the last count.
+    /// Step of the turn at the last count.
     turn: Turn,
-    /// The next day, its turn, and the counters of the day before (or of its last hour).
+    /// A day and its step of the turn, with the counters of the day before it (or of that day's
+    /// last hour).
     before: (i64, Turn, Sums),
 }
 
-/// The progress of a day since its first tick.
+/// The steps of a turn: counters pass from the previous day to this one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Turn {
     /// Counters still show the day before.
@@ -211,7 +212,7 @@ impl Tally {
         };
     }
 
-    /// Progress of a day. The first day of a history has no turn.
+    /// Step of the turn at `until`. The first day of a history has no turn.
     fn turn_of(&self, asked: &Asked, day: i64, until: i64) -> QueryResult<Turn> {
         let is_first = self
             .first_tick
