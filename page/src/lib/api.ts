@@ -54,10 +54,10 @@ export class Problem extends Error {
   }
 }
 
-/** With the stream of a live window this is the browsers' limit of connections, and less than the
- *  server answers at once. */
+/** Most questions at once. With the stream of a live window this is the browsers' limit of
+ *  connections, and less than the server answers at once. */
 const AT_ONCE = 5
-/** Longest wait of questions for the first ones to be drawn. */
+/** Later questions wait until the answers to the first ones are drawn, but at most this long. */
 const DRAWN_MS = 500
 const KEPT = 60
 const PATIENCE_MS = 200
