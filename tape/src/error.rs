@@ -35,7 +35,7 @@ pub struct Error {
     pub kind: Kind,
     /// Primary line: lower case, no full stop.
     pub message: String,
-    /// The file.
+    /// File that the error is about.
     pub path: Option<PathBuf>,
     /// Offset in the file in bytes.
     pub offset: Option<u64>,
@@ -84,7 +84,7 @@ impl Error {
         }
     }
 
-    /// The same error with its file.
+    /// Adds the file, unless the error already has one.
     #[must_use]
     pub fn at(mut self, path: &Path) -> Self {
         self.path.get_or_insert_with(|| path.to_path_buf());
@@ -106,7 +106,7 @@ impl Error {
         }
     }
 
-    /// The same error with the group of the column, if it is damage.
+    /// If the error is damage, adds the group of the damaged column, and its file.
     #[must_use]
     pub(crate) fn of_group(mut self, path: &Path, group: u32) -> Self {
         if self.is_damage() {
@@ -116,7 +116,7 @@ impl Error {
         self
     }
 
-    /// The same error with the offset in its file.
+    /// Adds the offset in the file, in bytes, unless the error already has one.
     #[must_use]
     pub fn offset(mut self, offset: u64) -> Self {
         self.offset.get_or_insert(offset);
@@ -147,8 +147,8 @@ impl std::error::Error for Error {
 }
 
 /// True if the device or the file system has lost the bytes. Other bytes of the file or the
-/// directory may be readable. Linux returns these errors when a medium, a checksum or a target
-/// fails.
+/// directory may be readable. Linux returns these errors if a medium, a checksum, a storage target
+/// or the link to it fails.
 pub(crate) fn is_lost(error: &io::Error) -> bool {
     const LOST: [Errno; 7] = [
         Errno::IO,
@@ -164,7 +164,7 @@ pub(crate) fn is_lost(error: &io::Error) -> bool {
 
 /// Runs code that reads a file. A panic becomes damage of the file.
 pub(crate) fn supervised<T>(what: &str, work: impl FnOnce() -> Result<T>) -> Result<T> {
-    // After a panic nothing of the unfinished work is used.
+    // After a panic, nothing uses the state that the unfinished work left.
     catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| {
         let reason = reason_of(&*panic);
         Err(Error::damaged(format!(

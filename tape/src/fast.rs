@@ -9,7 +9,7 @@ pub type FastMap<K, V> = std::collections::HashMap<K, V, BuildHasherDefault<Fold
 /// A set with [`Fold`].
 pub type FastSet<K> = std::collections::HashSet<K, BuildHasherDefault<Fold>>;
 
-/// Folds eight bytes at a time.
+/// Hash function that folds eight bytes at a time into 64 bits. It has no random seed.
 #[derive(Default)]
 pub struct Fold(u64);
 

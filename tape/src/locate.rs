@@ -1,5 +1,5 @@
-//! Finds the history if the user names none. It knows only names of PostgreSQL's files: a
-//! postmaster's working directory is its data directory, and the first line of `postmaster.pid`
+//! Finds the history if the user names none. It reads files of PostgreSQL but does not connect: the
+//! working directory of a postmaster is its data directory, and the first line of `postmaster.pid`
 //! there is its process id.
 
 use crate::files::storage::open_regular;
@@ -9,7 +9,7 @@ use std::fs::{self, OpenOptions};
 use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
-/// The setting with the tape of a server.
+/// Setting of a server that names the directory of its history files.
 const SETTING: &str = "tacho.directory";
 /// Its default, relative to the data directory.
 pub const DEFAULT: &str = "tacho";
@@ -146,7 +146,8 @@ fn is_postmaster(data: &Path, pid: u32) -> bool {
     first.and_then(|line| line.trim().parse().ok()) == Some(pid)
 }
 
-/// The text of a regular file; `None` for all others, because reading them could wait.
+/// The first [`READ_BYTES`] of a regular file. `None` for other files, because reading a FIFO or a
+/// device could wait.
 fn text(path: &Path) -> Option<String> {
     let mut bytes = Vec::new();
     let file = open_regular(OpenOptions::new().read(true), path).ok()?;
@@ -154,8 +155,8 @@ fn text(path: &Path) -> Option<String> {
     Some(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// The last `NAME=VALUE` among the words of `postmaster.opts`, which are in double quotes. It
-/// follows `-c` or `--`.
+/// The last `NAME=VALUE` among the words of `postmaster.opts`, which stand in double quotes. In a
+/// word it may follow `-c` or `--`.
 fn argument<'t>(started: &'t str, name: &str) -> Option<&'t str> {
     let words = started.split('"').skip(1).step_by(2);
     let values = words.filter_map(|word| {

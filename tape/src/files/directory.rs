@@ -33,7 +33,7 @@ pub fn file_name(number: u64, kind: Kind) -> String {
 }
 
 /// Numbers of the logs whose rows a file has. A file of several logs replaces every other file
-/// whose numbers are among them.
+/// whose numbers are among them. Example: `0000000001-0000000144.tape` replaces `0000000007.tape`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Numbers {
     /// The first.
@@ -99,7 +99,7 @@ pub(crate) fn file_mark(since_ms: i64) -> String {
     format!("{MARK}{since_ms}")
 }
 
-/// Begin of a pause in ms since 1970, if this is the name of such a file.
+/// Start of a pause in ms since 1970, if this is the name of such a file.
 pub fn parse_mark(name: &str) -> Option<i64> {
     let since_ms = name.strip_prefix(MARK)?.parse().ok()?;
     (file_mark(since_ms) == name).then_some(since_ms)
@@ -151,7 +151,7 @@ pub fn list(storage: &dyn Storage) -> Result<Vec<HistoryFile>> {
 pub(crate) struct Listed {
     pub(crate) numbers: Numbers,
     pub(crate) kind: Kind,
-    /// As [`Name::file`].
+    /// Inode number, as [`Name::file`].
     pub(crate) file: u64,
 }
 

@@ -1,11 +1,13 @@
 //! The file `node`: the node of a directory, and the data that distinguishes the directory from its
 //! copies.
 //!
-//! A directory is the same as long as its inode is the same, on whatever device: a reboot or
-//! another mount gives the file system another number. A copied directory becomes a new node. The
-//! fate of the original decides whether readers take the copied history as history of the same
-//! server. They do not if the original still exists, because then it goes on by itself. An original
-//! on another machine may exist, too.
+//! A directory counts as the same while its inode and the creation time of the inode are the same.
+//! Its device may differ: a reboot or another mount gives the file system another device number.
+//!
+//! A copied directory becomes a new node. If the original is gone, readers take the copied history
+//! as history of the same server. If the original still exists, they take it as history of another
+//! server, because the original goes on by itself. An original on another machine counts as
+//! existing.
 
 use crate::crc::crc32c;
 use crate::error::{Error, Result};

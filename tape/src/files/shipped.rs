@@ -67,8 +67,8 @@ fn told(storage: &dyn Storage) -> Vec<(String, Option<u64>)> {
     names.map(|name| (name.clone(), until(&name))).collect()
 }
 
-/// Removes notes about numbers that no file has had. All files of the directory were removed, and
-/// new files get these numbers.
+/// Removes notes whose number is `next_number` or higher. All files of the directory were removed;
+/// new files get these numbers and are not shipped yet.
 pub(crate) fn forget_unknown(storage: &dyn Storage, next_number: u64) {
     for (name, until) in told(storage) {
         if until.is_some_and(|until| until >= next_number) {

@@ -25,13 +25,12 @@ pub struct Entry {
     pub bytes: u64,
 }
 
-/// A file of the directory by name and number. Another file that takes this name has another
-/// number.
+/// A file of the directory by name and inode. Another file that takes this name has another inode.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Name {
     /// File name.
     pub name: String,
-    /// Number of the file's inode.
+    /// Inode number.
     pub file: u64,
 }
 
@@ -59,7 +58,7 @@ pub struct Space {
 
 /// A file for reading.
 pub trait ReadFile: Send + Sync {
-    /// Present length in bytes.
+    /// Current length in bytes.
     ///
     /// # Errors
     /// The operating system refuses.
@@ -71,7 +70,7 @@ pub trait ReadFile: Send + Sync {
     /// The operating system refuses.
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize>;
 
-    /// Number of the file, as [`Name::file`].
+    /// Inode number, as [`Name::file`].
     ///
     /// # Errors
     /// The operating system refuses.
@@ -87,7 +86,7 @@ pub trait Opener: Send + Sync {
     fn open(&self) -> io::Result<Arc<dyn ReadFile>>;
 }
 
-/// A file that is written from begin to end.
+/// A file that is written from start to end.
 pub trait AppendFile: Send {
     /// Writes all bytes at the end.
     ///
@@ -96,7 +95,7 @@ pub trait AppendFile: Send {
     fn append(&mut self, bytes: &[u8]) -> io::Result<()>;
 
     /// Syncs all appended bytes to disk. After a failure the state of the bytes is unknown, and
-    /// another call could return a wrong success. Therefore the file is given up.
+    /// another call could return a wrong success. Therefore callers stop using the file.
     ///
     /// # Errors
     /// The operating system refuses.
@@ -117,22 +116,22 @@ pub trait Storage: Send + Sync {
     /// # Errors
     /// The operating system refuses.
     fn names(&self) -> io::Result<Vec<Name>>;
-    /// Stamp of the directory before its names are listed. `None` if a later change may not change
-    /// the stamp.
+    /// Stamp of the directory. Callers take it before they list the names. `None` if a later change
+    /// of names may leave the stamp as it is.
     fn stamp(&self) -> Option<Stamp>;
     /// Opens a file for reading.
     ///
     /// # Errors
     /// The operating system refuses.
     fn open(&self, name: &str) -> io::Result<Arc<dyn ReadFile>>;
-    /// Opens a file for reading later, when it may be gone.
+    /// An opener for a file that is read later. The file may be gone by then.
     fn opener(&self, name: &str) -> Box<dyn Opener>;
     /// Creates a file that does not exist.
     ///
     /// # Errors
     /// The operating system refuses.
     fn create(&self, name: &str) -> io::Result<Box<dyn AppendFile>>;
-    /// Renames a file and replaces another one of the new name.
+    /// Renames a file. It replaces a file that has the new name.
     ///
     /// # Errors
     /// The operating system refuses.

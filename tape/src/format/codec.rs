@@ -29,16 +29,16 @@ pub const SPANS: u8 = 6;
 pub const STEPS: u8 = 7;
 /// Numbers compressed with pco in pages that can be decoded one by one.
 pub const PAGES: u8 = 8;
-/// Numbers that take as many bytes as they need.
+/// Numbers of variable length (`numbers.rs`).
 pub const NUMBERS: u8 = 9;
 /// Strings. Outside of packs they are compressed with zstd.
 pub const STRINGS: u8 = 16;
 
 const ZSTD_LEVEL: i32 = 9;
-/// Up to 256 bins for a column.
+/// Compression level of pco: up to 256 bins for a column.
 const LEVEL: usize = pco::DEFAULT_COMPRESSION_LEVEL;
-/// Up to 128 bins, for unordered references. With more bins, encoding takes longer, and the
-/// description of the bins takes more bytes than they save.
+/// Compression level of pco for unordered references: up to 128 bins. With more bins, encoding
+/// takes longer, and the description of the bins takes more bytes than they save.
 const REFERENCES_LEVEL: usize = 7;
 
 pub(crate) fn broken(what: &str) -> Error {
@@ -257,8 +257,8 @@ fn placed(spans: Vec<Span>) -> impl Iterator<Item = (usize, Span)> {
     })
 }
 
-/// The wanted rows of a span or page, counted from its first row. It has `rows` rows from row
-/// `begin` on. Example: of 100 rows from row 300 on, the wanted rows 350..500 are 50..100.
+/// The wanted rows within a span or page that has `rows` rows from row `begin` on. They are counted
+/// from its first row. Example: of 100 rows from row 300 on, the wanted rows 350..500 are 50..100.
 pub(crate) fn overlap(begin: usize, rows: usize, wanted: &Range<usize>) -> Range<usize> {
     let first = wanted.start.saturating_sub(begin);
     first..wanted.end.saturating_sub(begin).min(rows).max(first)
@@ -368,7 +368,8 @@ pub(crate) fn compress(plain: &[u8]) -> Result<(Vec<u8>, u32)> {
     Ok((packed, size))
 }
 
-/// Sizes up to this are trusted before anything is decompressed.
+/// Memory for claims up to this size, in bytes, is allocated before decompression. For larger
+/// claims it grows with the decompressed data.
 const SMALL_BYTES: u32 = 1 << 18;
 
 /// The inverse of [`compress`].
@@ -473,7 +474,7 @@ pub(crate) fn from_starts(coded: &[i64], sessions: &[i64], base: &[i64]) -> Vec<
     values.collect()
 }
 
-/// The last start of the session whose runs are currently read.
+/// The last start, or the end of the last run, of the session whose rows are read.
 #[derive(Default)]
 struct Last {
     session: Option<i64>,
@@ -518,7 +519,8 @@ pub(crate) fn from_gaps(coded: &mut [i64], sessions: &[i64], lengths: &[i64], or
     }
 }
 
-/// Consecutive runs of a session whose first ticks have equal distances.
+/// Consecutive runs of a session that have equal lengths, and equal distances between their first
+/// ticks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stretch {
     /// First row.

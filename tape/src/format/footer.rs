@@ -120,7 +120,7 @@ impl Bytes {
         Ok(Bytes { file, path, length })
     }
 
-    /// The same file with its present length.
+    /// The same file with its current length.
     pub(crate) fn again(&self) -> Result<Self> {
         Bytes::new(self.file.clone(), self.path.clone())
     }
@@ -300,8 +300,8 @@ impl Footer {
         Ok(footer)
     }
 
-    /// Drops entries that are not needed to know the groups. The footer of a damaged file keeps all
-    /// of them.
+    /// Drops all entries except the one of the schema. The footer of a damaged file keeps all of
+    /// them.
     pub(crate) fn without_entries(mut self) -> Footer {
         if self.damage.is_empty() {
             let schema = self.entries.iter().find(|e| e.kind == SCHEMA);
@@ -481,7 +481,7 @@ impl<'a> Chunks<'a> {
         }
     }
 
-    /// The valid chunk that begins at the present offset.
+    /// The valid chunk that begins at the current offset.
     fn valid(&mut self) -> Option<(Entry, &'a [u8])> {
         let at = self.at;
         let entry = Entry::parse_head(self.all.get(at..)?, at as u64)?;

@@ -161,7 +161,7 @@ fn a_lost_footer_is_rebuilt_from_the_chunks() {
     assert_eq!(store.damage().len(), 1);
 }
 
-/// Begin and kind of each chunk of an undamaged file.
+/// Start and kind of each chunk of an undamaged file.
 fn chunks(bytes: &[u8]) -> Vec<(usize, u8)> {
     let mut found = Vec::new();
     let mut at = HEAD_BYTES;
@@ -219,7 +219,7 @@ fn check_whole(storage: &MemoryStorage) -> Snapshot {
     Snapshot::open_storage(storage).unwrap()
 }
 
-/// Begin of the chunk of a column of runs.
+/// Start of the chunk of a column of runs.
 fn run_column(bytes: &[u8], column: &str) -> Option<usize> {
     let runs = schema().with_runs();
     let (table, column) = runs.column(RUN, column).unwrap();

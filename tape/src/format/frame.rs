@@ -45,14 +45,14 @@ pub struct Header {
     pub sections: u32,
     /// Life of the sampler.
     pub incarnation: u64,
-    /// Number within the incarnation.
+    /// Sequence number within the incarnation.
     pub sequence: u64,
     /// Base of TIME columns, in ms since 1970.
     pub base_ms: i64,
 }
 
 impl Header {
-    /// Reads the header at the begin of `bytes`. `None` if there are fewer than [`HEADER_BYTES`]
+    /// Reads the header at the start of `bytes`. `None` if there are fewer than [`HEADER_BYTES`]
     /// bytes.
     ///
     /// # Errors
@@ -100,7 +100,7 @@ pub struct Frame<'a> {
 }
 
 impl<'a> Frame<'a> {
-    /// Reads the frame at the begin of `bytes`. `None` if the frame is incomplete.
+    /// Reads the frame at the start of `bytes`. `None` if the frame is incomplete.
     ///
     /// # Errors
     /// The header or the checksum is wrong.

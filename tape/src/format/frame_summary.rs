@@ -1,4 +1,5 @@
-//! The writer's view of a frame: its ticks, the number of samples, and markers for the writer.
+//! The writer's view of a frame: its ticks, the number of samples, and whether it has markers of a
+//! stop or a clock step.
 
 use crate::error::Result;
 use crate::format::hello;

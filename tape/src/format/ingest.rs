@@ -328,8 +328,8 @@ impl Ingest {
         }
     }
 
-    /// Ends a large group before a tick. Only definitions of the frame are taken before its first
-    /// tick; all other rows follow it.
+    /// Ends a large group before the first tick of a frame. By then, only definitions of this frame
+    /// have been taken, which all groups share. Its other rows belong to the next group.
     fn end_group(&mut self) {
         let is_first = self.ticks.iter().filter(|t| t.number.is_some()).count() == 1;
         if self.group_rows < usize::MAX && is_first && self.builder.group_rows() >= self.group_rows
@@ -433,8 +433,8 @@ impl Ingest {
         self.values = values;
     }
 
-    /// From now on rows are returned in groups of about `rows` rows. A finished group does not
-    /// change any more.
+    /// Splits later rows into groups of about `rows` rows, for [`Ingest::take_groups`]. A finished
+    /// group does not change any more.
     pub(crate) fn in_groups_of(&mut self, rows: usize) {
         self.group_rows = rows;
     }
@@ -460,7 +460,7 @@ impl Ingest {
         lost.sum()
     }
 
-    /// The present dictionaries, with `?` for missing definitions. `before` is the result of the
+    /// The current dictionaries, with `?` for missing definitions. `before` is the result of the
     /// last call; tables that have not changed since are not copied.
     pub(crate) fn definitions(&mut self, before: Option<Definitions>) -> Definitions {
         let schema = self.builder.schema.clone();

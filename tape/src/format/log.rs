@@ -53,7 +53,7 @@ impl LogHeader {
         copy
     }
 
-    /// Reads the header from the begin of a log.
+    /// Reads the header from the start of a log.
     ///
     /// # Errors
     /// Both copies are damaged or missing, or of a later version.
@@ -122,7 +122,7 @@ pub enum Stretch<'a> {
         /// Length in bytes.
         bytes: usize,
     },
-    /// The begin of a frame at the end of the log, or zeros. The frame is being written, or a crash
+    /// The start of a frame at the end of the log, or zeros. The frame is being written, or a crash
     /// cut it off.
     Torn {
         /// Offset in the log.
@@ -137,7 +137,7 @@ pub struct Scan<'a> {
     bytes: &'a [u8],
     at: usize,
     sums: Sums<'a>,
-    /// After damage, bytes that look like a frame may not be one.
+    /// True after damage: bytes that look like a frame may not be one.
     doubt: bool,
 }
 
@@ -321,7 +321,7 @@ struct Reader<'a> {
     until_sequence: u64,
     /// Offset in the log of the first byte of the scan.
     before: usize,
-    /// Indexes of damage without a known end in time.
+    /// Indexes in `contents.damage` of damage whose `until_ms` is not known yet.
     unclosed: Vec<usize>,
 }
 
@@ -397,7 +397,7 @@ mod tests {
 
     struct Made {
         log: Vec<u8>,
-        /// Begin of each frame, and the end of the log.
+        /// Start of each frame, and the end of the log.
         offsets: Vec<usize>,
         ticks: Vec<Vec<(u64, i64)>>,
         seen: Vec<Vec<Seen>>,

@@ -1,5 +1,5 @@
-//! Numbers that take as many bytes as they need, and columns of them. For few rows they are shorter
-//! than pco, and zstd finds the similarities between columns in them.
+//! Numbers of variable length (LEB128, signed ones with zigzag), and columns of them. For few rows
+//! they are shorter than pco, and zstd finds the similarities between columns in them.
 
 use crate::error::Result;
 use crate::format::codec::{CONSTANT, NUMBERS, broken, spare_buffer};
@@ -19,6 +19,7 @@ pub(crate) fn unzigzag(n: u64) -> i64 {
 }
 
 /// Appends a number in groups of seven bits, the lowest first. Bit 7 is set if more groups follow.
+/// Example: 300 becomes the bytes AC 02.
 pub(crate) fn put_number(out: &mut Vec<u8>, mut n: u64) {
     while n > 0x7F {
         out.push(n as u8 | 0x80);

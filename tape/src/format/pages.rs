@@ -9,8 +9,8 @@ use std::ops::Range;
 
 /// Number of rows in a page, about one hour of totals.
 const PAGE_ROWS: usize = 1 << 10;
-/// Number of rows of a column that is written in pages. The overhead of a page must be small, and
-/// all pages are one chunk of pco.
+/// Numbers of rows for which a column is written in pages. With fewer rows, the overhead of a page
+/// would be too large. More rows would not fit into one chunk of pco, which all pages share.
 pub(crate) const ROWS: Range<usize> = 4 * PAGE_ROWS..1 << 20;
 
 /// Appends the data of a column.
@@ -43,7 +43,8 @@ pub(crate) fn decode(data: &[u8], rows: usize, wanted: Range<usize>) -> Result<V
     let pages = rows.div_ceil(of_page);
     let lengths = pages.checked_add(2).and_then(|n| n.checked_mul(4));
     let mut rest = lengths.and_then(|at| data.get(at..)).ok_or_else(short)?;
-    // The piece contains the rest of the data: pco copies bytes near the end of its input.
+    // A piece extends to the end of the data, not of its page: pco copies bytes near the end of its
+    // input.
     let mut next = |length: usize| {
         let piece = rest;
         rest = rest.get(length..).ok_or_else(short)?;

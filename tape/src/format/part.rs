@@ -51,7 +51,7 @@ pub struct PartInfo {
     pub last_tick: u64,
     /// First slot time in ms since 1970. Without ticks it is greater than `max_ms`.
     pub min_ms: i64,
-    /// Last slot time (begin of the slot) in ms since 1970.
+    /// Last slot time (start of the slot) in ms since 1970.
     pub max_ms: i64,
     /// Number of rows that refer to an entry whose definition was lost. They show `?`.
     pub lost_definitions: u64,
@@ -144,8 +144,8 @@ impl Part {
         part
     }
 
-    /// The same part without the names of roles that have another OID. `columns` are the columns of
-    /// its schema with such names.
+    /// The same part in which `username` is null if `user_oid` is neither `oid` nor 0. `columns`
+    /// are the columns of its schema with such names.
     pub(crate) fn without_other_roles(&self, oid: i64, columns: Arc<[RoleColumn]>) -> Part {
         Part {
             source: Arc::new(OneRole {
@@ -377,7 +377,7 @@ pub(crate) fn role_columns(schema: &Schema) -> Vec<RoleColumn> {
     columns.collect()
 }
 
-/// A part in which `username` is null if `user_oid` is another role's.
+/// A part in which `username` is null if `user_oid` is the OID of another role.
 struct OneRole {
     source: Arc<dyn Source>,
     oid: i64,
@@ -472,7 +472,7 @@ impl Memory {
         }
     }
 
-    /// The same tables, replaced by the ones given.
+    /// The same tables, except those for which `tables` has a new one at the same index.
     pub(crate) fn renewed(&self, tables: Vec<Option<Table>>) -> Self {
         let tables = tables.into_iter().enumerate();
         let tables = tables.map(|(t, table)| match table {

@@ -36,9 +36,9 @@ pub struct RowPlan {
 
 /// Maps the rows of another dictionary to rows of this one.
 pub(crate) enum Places {
-    /// All rows have the same place; number of rows.
+    /// Each row has the same index in both dictionaries; their number of rows.
     Same(usize),
-    /// Place of each row.
+    /// For each row there, its index here.
     Other(Vec<u32>),
 }
 
@@ -59,8 +59,8 @@ impl Places {
 /// to 21 bytes here, and 32 while the hash table grows.
 #[derive(Default)]
 struct Known {
-    /// Part of the hash and row + 1; (0, 0) if empty. The number of places is a power of two; a
-    /// quarter of them is empty.
+    /// Part of the hash and row + 1; (0, 0) if empty. The number of places is a power of two; at
+    /// least a quarter of them is empty.
     places: Vec<(u32, u32)>,
     rows: usize,
 }
@@ -394,7 +394,7 @@ impl PartBuilder {
         (schema, tables, info)
     }
 
-    /// Takes all rows except dictionaries, by index in the schema, padded, including runs.
+    /// Takes the tables except dictionaries, by index in the schema, padded, including runs.
     /// References stay valid for later rows.
     pub(crate) fn take_group(&mut self) -> (Vec<Table>, PartInfo) {
         let schema = self.schema.clone();
@@ -508,7 +508,8 @@ fn in_order(schema: &Schema, tables: &mut [Table]) -> PartInfo {
     bounds(schema, tables)
 }
 
-/// Sorts the rows of a table by columns that are nearly constant.
+/// Sorts the rows of a table so that equal values of these columns become consecutive. Such columns
+/// are stored as a few spans (`codec.rs`).
 fn sort<const N: usize>(schema: &Schema, tables: &mut [Table], table: &str, by: [&str; N]) {
     let Some(t) = schema.index(table) else {
         return;

@@ -1,4 +1,4 @@
-//! Finds frames in a stream of bytes. Its memory holds one frame and one read.
+//! Finds frames in a stream of bytes. It keeps at most one frame and one read in memory.
 
 use crate::format::frame::{Frame, Header, MAGIC};
 

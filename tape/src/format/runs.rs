@@ -21,7 +21,7 @@ pub struct RunBuilder {
 
 impl RunBuilder {
     /// `None` if the schema lacks a complete table `run`, or if its sessions do not refer to a
-    /// table. The rows of that table limit the memory.
+    /// table. The number of rows of that table bounds the memory of `newest`.
     pub fn new(schema: &Schema) -> Option<Self> {
         let def = schema.table(RUN)?;
         let first_tick = def.index("first_tick")?;
@@ -101,7 +101,7 @@ impl RunBuilder {
     /// The rows in the order of sessions. The rows of one session were added in order of ticks.
     fn order(&self) -> Vec<u32> {
         let sessions = self.table.ints(self.session);
-        // At first the begin of each session's rows, then the place for its next row.
+        // First the start of each session's rows, then the place for its next row.
         let mut next = vec![0_u32; self.newest.len() + 1];
         for &session in &*sessions {
             next[session as usize + 1] += 1;

@@ -101,11 +101,11 @@ pub struct ColumnDef {
     pub target: String,
 }
 
-/// Limit in ms: readers can add up and multiply times that are nearer to 0.
+/// Limit in ms since 1970. Readers can add and multiply times below it without overflow.
 pub(crate) const FAR_MS: u64 = 1 << 52;
 
 impl ColumnDef {
-    /// True for a credible time or interval.
+    /// True if a time or an interval is credible. Values of other columns always are.
     pub(crate) fn is_sensible(&self, value: i64) -> bool {
         self.are_sensible(&[value])
     }

@@ -212,7 +212,7 @@ impl GroupInfo {
 /// Number of bytes that are collected before a write.
 const PENDING_BYTES: usize = 1 << 18;
 
-/// Writes a sealed file from begin to end.
+/// Writes a sealed file from start to end.
 pub struct BlockWriter {
     file: Box<dyn AppendFile>,
     path: PathBuf,

@@ -16,7 +16,7 @@ pub struct Section<'a> {
     pub table: u8,
     /// Number of rows; at most the section's length in bytes.
     pub rows: usize,
-    /// The columns with a number other than zero.
+    /// The stored columns. Columns that have only zeros or empty strings are left out.
     pub columns: Vec<RawColumn<'a>>,
 }
 
@@ -57,7 +57,7 @@ fn numbers(bytes: &[u8], width: usize) -> impl Iterator<Item = u64> {
     bytes.chunks_exact(width).map(number)
 }
 
-/// Appends the value for each number of one width.
+/// Appends `of(number)` for each number. All numbers have `width` bytes.
 fn wide<T>(bytes: &[u8], width: usize, out: &mut Vec<T>, mut of: impl FnMut(u64) -> T) {
     match width {
         1 => out.extend(bytes.iter().map(|b| of(u64::from(*b)))),

@@ -1,12 +1,12 @@
-//! Checksums of arbitrary stretches of bytes, for many overlapping stretches. A search for the next
-//! frame after damage may find the begin of a frame at every place, each with a length of its own.
-//! Checksums of the bytes before every mark are kept. So a stretch of any length costs at most the
-//! bytes between two marks at each of its ends.
+//! Checksums of many overlapping stretches of the same bytes. After damage, the search for the next
+//! frame may find the start of a frame at every offset, each with a length of its own. [`Sums`]
+//! keeps the checksums of the bytes before every multiple of [`STEP`]. From them, the checksum of a
+//! stretch of any length takes at most `STEP` bytes at each of its two ends.
 
 use crate::crc::crc32c;
 use crc_fast::{CrcAlgorithm, checksum_combine};
 
-/// Distance between two marks in bytes.
+/// Distance between two kept checksums (marks) in bytes.
 const STEP: usize = 2_048;
 
 /// Checksums of stretches of these bytes.

@@ -11,7 +11,7 @@ use std::sync::Arc;
 pub struct Column(pub(crate) Arc<Vec<i64>>);
 
 impl Column {
-    /// A range of existing rows.
+    /// A copy of a range of existing rows.
     pub(crate) fn some(&self, rows: Range<usize>) -> Column {
         Column(Arc::new(self[rows].to_vec()))
     }
@@ -89,7 +89,7 @@ pub(crate) fn make_room<T>(values: &mut Vec<T>, more: usize) {
     }
 }
 
-/// A table under construction. Columns have the index of the table's descriptor.
+/// A table under construction. Its columns have the same indexes as in the table's descriptor.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Table {
     pub(crate) rows: usize,
@@ -240,7 +240,7 @@ impl Table {
         }
     }
 
-    /// These rows, in this order.
+    /// A table of these rows, in this order.
     pub(crate) fn select(&self, rows: &[usize]) -> Table {
         let columns = self.columns.iter().map(|data| match data {
             Data::Ints(v) if v.is_empty() => Data::Ints(Vec::new()),

@@ -20,7 +20,8 @@ pub(crate) const MINUTE_COLUMNS: [&str; 5] = ["group", "key", "minute", "sum_ms"
 pub(crate) const GROUP_COLUMNS: [&str; 4] = ["group", "key", "sum_ms", "most"];
 /// Columns of the minutes of the largest keys. Each key has a row for every row of table `minute`.
 pub(crate) const KEY_COLUMNS: [&str; 2] = ["key", "sum_ms"];
-/// Columns of [`WHOLE`]. The ones in the middle are the query's `Coverage::to_row`.
+/// Columns of [`WHOLE`]. From `observed_ms` to `vcpus_x100` they are a row of `Coverage::to_row`
+/// (`query/`).
 pub(crate) const WHOLE_COLUMNS: [&str; 12] = [
     "group",
     "minute",

@@ -34,7 +34,7 @@ struct Columns {
 /// Group, table and column.
 pub(crate) type Key = (u32, u8, u8);
 
-/// Number of an open file; what is kept; and its key.
+/// Number of the file in the cache, kind of the value, and its key.
 type Place = (u64, Kind, Key);
 
 #[derive(Clone, PartialEq, Eq, Hash)]

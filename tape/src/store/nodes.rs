@@ -5,7 +5,7 @@ use crate::store::snapshot::Snapshot;
 impl Snapshot {
     /// A node and the nodes whose histories it continues. These have the same system identifier,
     /// recorded at other times, and are not known to belong to another server. The node comes
-    /// first, then the newest.
+    /// first, then the others, newest first.
     pub fn answering(&self, node: u64) -> Vec<u64> {
         let known = self.nodes();
         let identifier = |id| {

@@ -25,7 +25,7 @@ use crate::store::snapshot::{Damage, Snapshot};
 pub(crate) const ATTEMPTS: usize = 20;
 
 impl Snapshot {
-    /// Reads the present contents of a directory. Open logs are read as far as they are written.
+    /// Reads the current contents of a directory. Open logs are read as far as they are written.
     /// Damage is reported and does not stop the reading. One-shot callers open a snapshot; repeat
     /// callers keep a [`crate::Tape`].
     ///
@@ -54,13 +54,14 @@ impl Snapshot {
 #[derive(Clone, Default)]
 pub(crate) struct History {
     pub(crate) parts: Vec<Part>,
-    /// Parts of damaged merged files. They count if some of their parents are missing.
+    /// Parts of damaged merged files. They count only if some of their parents are missing: the
+    /// files that they were merged from.
     pub(crate) doubtful: Vec<Part>,
     pub(crate) damage: Vec<Damage>,
     pub(crate) repeats: Repeats,
     /// Logs whose rows are in no sealed file, newest first.
     pub(crate) logs: Vec<Opened>,
-    /// Something is unreadable but may become readable later.
+    /// True if something is unreadable but may become readable later.
     pub(crate) is_passing: bool,
     own_node: Option<u64>,
     apart: Vec<u64>,
@@ -352,8 +353,8 @@ impl Files {
         shared.unwrap_or(HELD_OPEN).min(held_open())
     }
 
-    /// A file was gone when it was read. The next read lists the directory until two lists are
-    /// equal.
+    /// Callers report here that a file was gone when it was read. The next read lists the directory
+    /// until two lists are equal.
     pub(crate) fn vanished(&mut self) {
         self.names.clear();
         self.listed.clear();
@@ -381,7 +382,7 @@ impl Files {
         self.listed.binary_search(file).is_ok()
     }
 
-    /// `None` if the file is gone.
+    /// Opens a file now if `held`, otherwise when it is read. `None` if the file is gone.
     fn file(
         &mut self,
         storage: &dyn Storage,
@@ -457,8 +458,8 @@ fn is_out_of_files(error: &std::io::Error) -> bool {
     lacks.contains(&error.raw_os_error())
 }
 
-/// First sequence of each file and life of the sampler. Frames that a later file repeats do not
-/// count in an earlier log.
+/// For each file and life of the sampler: number of the file, incarnation, first sequence. Frames
+/// that a later file repeats do not count in an earlier log.
 #[derive(Clone, Default)]
 pub(crate) struct Repeats(Vec<(u64, u64, u64)>);
 

@@ -24,7 +24,7 @@ pub use crate::format::footer::Schemas;
 /// Codings of columns that are stored as spans.
 const AS_SPANS: [u8; 2] = [codec::CONSTANT, codec::SPANS];
 
-/// Maximum number of columns that are rewritten relative to each other in a row.
+/// Maximum length of a chain of columns, each stored relative to the next one.
 const MAX_DEPTH: u8 = 4;
 
 /// An open sealed file. Cheap to clone.
@@ -71,8 +71,8 @@ impl BlockFile {
         BlockFile::new(bytes, footer, schemas, Kept::default())
     }
 
-    /// Same as [`BlockFile::open`], but also reads the index. Use it to read the whole file, with
-    /// its damage known before.
+    /// Same as [`BlockFile::open`], but also reads the index, so `damage` includes damage of the
+    /// index. For callers that read the whole file.
     ///
     /// # Errors
     /// The errors of [`BlockFile::open`].
@@ -252,7 +252,7 @@ impl BlockFile {
 }
 
 impl Shared {
-    /// The chunks in the footer. The footer is read again when it is needed: most of many files are
+    /// The chunks in the footer. The footer is read again when it is needed, because most files are
     /// never queried.
     fn footer_chunks(&self) -> Result<Arc<Chunks>> {
         if let Some(known) = &self.gathered {
@@ -568,7 +568,7 @@ impl GroupSource {
         Ok(found.unwrap_or_else(|| Column(Arc::new(vec![0; self.rows(table)]))))
     }
 
-    /// Table and column of the base, from the begin of the data.
+    /// Table and column of the base, from the start of the data.
     fn base_place(&self, data: &[u8]) -> Option<(usize, usize)> {
         let schema = &self.shared.schema;
         let table = schema.index_of_id(*data.first()?)?;

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
-/// A node: one recorder's own sequence of ticks.
+/// A node: one server's history, with its own sequence of ticks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NodeInfo {
     /// Random number of the node.
@@ -26,7 +26,7 @@ pub struct NodeInfo {
     pub parts: usize,
 }
 
-/// Bytes that could not be read. The rest of the file was read.
+/// Bytes that could not be read. The rest of the file was read, unless `whole`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Damage {
     /// The file.
@@ -243,7 +243,8 @@ impl Snapshot {
         }
     }
 
-    /// Leaves out parts and returns them. Nodes stay known, so that the same nodes answer.
+    /// Leaves out parts and returns their properties. Nodes stay known, so that the same nodes
+    /// answer.
     pub(crate) fn leave_out(&mut self, is_left_out: impl Fn(&Part) -> bool) -> Vec<PartInfo> {
         self.all_nodes = Some(self.nodes());
         let lists = self.nodes.values_mut().flat_map(Parts::lists);

@@ -57,7 +57,7 @@ impl Tape {
         })
     }
 
-    /// The present history: the same snapshot as before if nothing was written. Older snapshots do
+    /// The current history: the same snapshot as before if nothing was written. Older snapshots do
     /// not change and can still be used.
     ///
     /// # Errors

@@ -207,13 +207,13 @@ impl Sampler {
         frame.finish()
     }
 
-    /// Makes the next frame repeat all definitions, as the begin of a log does.
+    /// Makes the next frame repeat all definitions, as the start of a log does.
     pub fn forget(&mut self) {
         self.names.clear();
         self.session_ids.clear();
     }
 
-    /// The begin of a log for a node: header and hello. The next frame repeats all definitions.
+    /// The start of a log for a node: header and hello. The next frame repeats all definitions.
     pub fn begin_log(&mut self, node: u64) -> Vec<u8> {
         let mut header = LogHeader {
             incarnation: self.incarnation,

@@ -54,8 +54,10 @@ pub(crate) struct Retries(Vec<Retry>);
 struct Retry {
     job: SealJob,
     wait_ms: i64,
-    /// When to try again; `None` until the first look after a failure.
+    /// When to try again, in ms of the monotonic clock; `None` until the first look after a
+    /// failure.
     due: Option<i64>,
+    /// True if [`Retries::due`] has returned the job since its last failure.
     given: bool,
 }
 

@@ -22,8 +22,8 @@ enum Relation {
     Copied,
 }
 
-/// Finds the relation. The original still exists if its path still has this node, and it may exist
-/// if it was on another machine.
+/// Finds the relation. The original still exists if the directory at its path still has this node.
+/// An original on another machine counts as existing.
 fn found(storage: &dyn Storage, known: &Recorded, here: &Place) -> Relation {
     let was = &known.place;
     let born = |place: &Place| Some(place.born_ns).filter(|ns| *ns != 0);

@@ -102,7 +102,8 @@ pub(crate) fn define_markers(schema: &Schema, markers: &[Marker], before: &Heade
     if markers.is_empty() {
         return Vec::new();
     }
-    // Details differ, so each has an id of its own that no other log uses.
+    // Details differ, so each is a name of its own. With the sequence of the frame, its id is used
+    // only once in a life of the sampler.
     let id = |index: usize| OWN_IDS | (before.sequence << 8) | index as u64;
     let mut frame = FrameBuilder::new(DEFINE, before.incarnation, before.sequence, before.base_ms);
     let columns = names.columns.iter().map(|column| {

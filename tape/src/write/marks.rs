@@ -37,7 +37,7 @@ const AT_ONCE: usize = 100;
 const WAITING: usize = 1_000;
 /// Pause between two looks into the directory.
 const LOOK_MS: i64 = 1_000;
-/// Maximum distance from the writer's time. Beyond it the marker gets the writer's time.
+/// Maximum distance from the writer's time. A marker that is further away gets the writer's time.
 const DAY_MS: i64 = 86_400_000;
 
 /// Leaves a marker with the present time for the recorder of a directory. When this returns, the
@@ -180,12 +180,13 @@ pub(crate) struct Marks {
     written: Vec<String>,
     /// Names of all files that were found.
     known: BTreeSet<String>,
+    /// Monotonic time of the last look in ms, and the stamp of the directory at that time.
     looked: Option<(i64, Option<Stamp>)>,
 }
 
 impl Marks {
-    /// The files that earlier writers left. Files whose markers are in the history are only to be
-    /// removed.
+    /// The files that earlier writers left. If a marker is already in the history, its file only
+    /// has to be removed.
     pub(crate) fn found(storage: &dyn Storage) -> Marks {
         let names = storage.names().unwrap_or_default();
         let left = names.iter().map(|found| found.name.as_str());

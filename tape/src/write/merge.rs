@@ -69,8 +69,8 @@ pub struct Merged {
 }
 
 /// The next files of a node to merge: files of one day and one start of one server, at most
-/// `most_bytes` together, followed by another file. `waiting` are the numbers of logs that will be
-/// sealed.
+/// `most_bytes` together. A file that cannot join them must follow, so the day is over. `waiting`
+/// are the numbers of logs that will be sealed.
 pub fn plan(stored: &[Stored], node: u64, most_bytes: u64, waiting: &[u64]) -> Option<MergeJob> {
     let mut run = Run::default();
     for file in stored {
@@ -116,7 +116,7 @@ pub fn plan_thin(
     })
 }
 
-/// Files that may become one.
+/// Consecutive files that may become one.
 #[derive(Default)]
 struct Run {
     files: Vec<Numbers>,
@@ -357,7 +357,7 @@ impl Merger {
         })
     }
 
-    /// The following parts have other dictionaries.
+    /// Callers call this before the parts of another file, which has other dictionaries.
     fn begin_file(&mut self) {
         self.places.clear();
     }

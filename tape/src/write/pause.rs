@@ -42,7 +42,7 @@ pub(crate) struct Pause {
 }
 
 impl Pause {
-    /// The pause that the previous writer left. History that ends (`end_ms`) after the begin of the
+    /// The pause that the previous writer left. History that ends (`end_ms`) after the start of the
     /// pause shows that recording resumed.
     pub(crate) fn found(storage: &dyn Storage, end_ms: Option<i64>) -> Self {
         let noted = noted(storage);

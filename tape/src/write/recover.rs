@@ -47,9 +47,9 @@ pub struct End {
     pub tick: u64,
     /// End of the last slot in ms.
     pub end_ms: Option<i64>,
-    /// The last life of the sampler wrote that it stops.
+    /// True if the last life of the sampler wrote a stop marker.
     pub stopped: bool,
-    /// The server.
+    /// Node and server of the last tick.
     pub identity: Identity,
     /// Last life of the sampler; 0 = none.
     pub incarnation: u64,

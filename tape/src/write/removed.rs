@@ -10,7 +10,7 @@ pub const NOT_SHIPPED: &str = "not shipped yet";
 /// The history removed for one reason.
 struct Piece {
     why: Limit,
-    /// The files were protected until they would be shipped.
+    /// True if the files were protected because they were not shipped yet.
     unshipped: bool,
     files: u64,
     bytes: u64,
@@ -23,7 +23,8 @@ struct Piece {
 pub(crate) struct Removed(Vec<Piece>);
 
 impl Removed {
-    /// Notes a removed file. `unshipped` means that it was protected until it would be shipped.
+    /// Notes a removed file. `unshipped` is true if it was protected because it was not shipped
+    /// yet.
     pub(crate) fn note(&mut self, why: Limit, unshipped: bool, file: &Stored) {
         let is_same = |piece: &Piece| (piece.why, piece.unshipped) == (why, unshipped);
         let known = self.0.iter().position(is_same);

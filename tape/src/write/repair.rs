@@ -109,7 +109,8 @@ struct Repair<'a> {
 }
 
 impl Repair<'_> {
-    /// Learns the schemas of all files. A file may have the schema that another file lost.
+    /// Learns the schemas and frames of all sealed files. A file may have the schema that another
+    /// file lost.
     fn look(&mut self, files: &[HistoryFile]) {
         for file in files.iter().filter(|f| f.kind == Kind::Sealed) {
             if let Ok(block) = self.open(file) {
@@ -262,7 +263,7 @@ struct Salvage<'a> {
     schema: &'a Schema,
     tables: Vec<Table>,
     lost: Vec<String>,
-    /// An essential column is lost, so the group keeps no ticks.
+    /// True if an essential column is lost, so the group keeps no ticks.
     no_samples: bool,
     lost_references: u64,
 }

@@ -2,14 +2,14 @@
 
 use crate::write::recover::Stored;
 
-/// A forward jump of the clock that is longer than this is not trusted for a day.
+/// A forward jump of the clock by more than this many ms is not trusted for a day.
 const JUMP_MS: i64 = 3_600_000;
-/// History after a jump that makes the jump trusted.
+/// Length of history after a jump, in ms, that makes the jump trusted.
 const DAY_MS: i64 = 86_400_000;
 
 /// The last slot time of the files, which are given oldest first. If the clock jumped forward and
-/// less than a day of history follows, it is the last time before the jump. Therefore a clock that
-/// is a year ahead deletes nothing. `None` without ticks.
+/// less than a day of history follows, it is the last slot time before the jump. Therefore a clock
+/// that is a year ahead deletes nothing. `None` without ticks.
 pub fn reference_ms(stored: &[Stored]) -> Option<i64> {
     let times: Vec<(i64, i64)> = stored.iter().filter_map(|s| s.times).collect();
     let mut reference = times.last()?.1;

@@ -14,9 +14,9 @@ const DAY_MS: i64 = 86_400_000;
 /// Decision after a look at the free space.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
-    /// There is enough space.
+    /// There is enough space, or the space of removed files should become free soon.
     Room,
-    /// There is enough space once the oldest file is removed.
+    /// The oldest file must be removed, then recording continues.
     RemoveOldest,
     /// The history cannot free the lacking space.
     Pause,
@@ -34,11 +34,11 @@ pub(crate) struct Removable {
 /// Remembers the files that were removed to free space.
 #[derive(Default)]
 pub(crate) struct Guard {
-    /// Begin of the day in which files were removed, and their bytes.
+    /// Start of the day in which files were removed (monotonic clock, ms), and their bytes.
     removed: Option<(i64, u64)>,
     /// Bytes still to be removed for the lack seen first.
     owed: Option<u64>,
-    /// Time at which the space of all removed files should be free.
+    /// Monotonic time in ms at which the space of all removed files should be free.
     settled_at: Option<i64>,
 }
 

@@ -74,7 +74,7 @@ fn key(query_id: i64, text_key: i64) -> Key {
     }
 }
 
-/// Sorts the texts by their use and drops the texts beyond the limit.
+/// Sorts the texts, most used first, and drops the texts beyond the limit in bytes.
 pub(crate) fn limit(builder: &mut PartBuilder, usage: &Usage, most_bytes: u64) -> LeftOut {
     let schema = builder.schema();
     let Some(t) = schema.index("text") else {

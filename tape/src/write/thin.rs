@@ -1,5 +1,6 @@
-//! Thins old statistics of statements. The rows of an entry whose middles lie in one interval
-//! become one row. Every counter is summed, so the sum over all rows stays the same.
+//! Thins old statistics of statements. Each row covers a period. The rows of an entry whose periods
+//! have their middle in the same interval become one row. Every counter is summed, so the sum over
+//! all rows stays the same.
 
 use crate::format::schema::{STATS, Schema};
 use crate::format::table::{Data, Table};

@@ -16,7 +16,7 @@ pub(crate) struct Unshipped {
 }
 
 impl Unshipped {
-    /// The present protection; `None` if the setting is off.
+    /// The current protection; `None` if the setting is off.
     pub(crate) fn look(storage: &dyn Storage, settings: &Settings) -> Option<Unshipped> {
         let most = settings.unshipped_limit()?;
         let until = shipped_until(storage);

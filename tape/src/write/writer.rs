@@ -47,7 +47,7 @@ pub struct Now {
     pub mono_ms: i64,
 }
 
-/// Acknowledgement codes, `docs/format.md`.
+/// Acknowledgement codes (`docs/format.md`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Code {
     /// All frames are written.
@@ -79,10 +79,11 @@ struct OpenLog {
     bytes: u64,
     rows: u64,
     first_slot_ms: Option<i64>,
+    /// Monotonic time in ms of the first write that is not synced.
     dirty_since: Option<i64>,
-    /// The log's name in the directory is on disk.
+    /// True if the log's name in the directory is on disk.
     named: bool,
-    /// The log must not grow any more.
+    /// True if the next frame must go to a new log, because the clock jumped within a frame.
     full: bool,
 }
 
@@ -108,9 +109,11 @@ pub struct Writer {
     /// True until a frame of this life of the sampler has a tick.
     new_life: bool,
     pause: Pause,
-    /// Earlier frames of this life of the sampler went to another directory.
+    /// True if earlier frames of this life of the sampler went to another directory.
     moved: bool,
+    /// True if the newest frame could not be written; the reason was reported.
     failing: bool,
+    /// Last check of the free space: monotonic time in ms, and length of the log then in bytes.
     space_checked: Option<(i64, u64)>,
     guard: Guard,
     removed: Removed,
@@ -121,7 +124,7 @@ pub struct Writer {
     retries: Retries,
     /// The job that is being merged.
     merging: Option<MergeJob>,
-    /// There may be files to merge.
+    /// True if there may be files to merge.
     may_merge: bool,
 }
 
@@ -379,7 +382,8 @@ impl Writer {
         markers
     }
 
-    /// Begin of the server's recording, in ms, if that went to another directory before.
+    /// Start of the server in ms, if this life of the sampler recorded into another directory
+    /// before.
     fn life_ms(&self) -> Option<i64> {
         let start_us = self.settings.identity.postmaster_start_us;
         self.moved.then_some(start_us / 1_000)

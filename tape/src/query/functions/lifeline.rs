@@ -7,7 +7,7 @@ pub type Gap = (i64, i64);
 /// Consecutive ticks with the same activity of a session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Span {
-    /// Begin of its first tick.
+    /// Start of its first tick.
     pub begin: i64,
     /// End of its last tick.
     pub end: i64,

@@ -21,7 +21,7 @@ const MEMORY_SHARE: u64 = 8;
 pub struct Pieces {
     /// Number of each piece's key.
     numbers: Vec<u16>,
-    /// Begin and end of each piece's ticks, as rows of table `tick`; empty if they are not kept.
+    /// Start and end of each piece's ticks, as rows of table `tick`; empty if they are not kept.
     ranges: Vec<(u16, u16)>,
     /// Key of each number.
     keys: Vec<Key>,

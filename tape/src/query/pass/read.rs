@@ -321,7 +321,7 @@ struct Worker<'s, 'p> {
     file: Option<FileState<'p>>,
     /// Memory of the sums in bytes.
     held: usize,
-    /// Begin and end of the ticks of each selected piece, as rows of table `tick`.
+    /// Start and end of the ticks of each selected piece, as rows of table `tick`.
     ranges: Vec<(u32, u32)>,
     /// Number of each selected piece's key.
     numbers: Vec<u32>,

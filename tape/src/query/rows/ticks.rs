@@ -25,7 +25,7 @@ pub struct Ticks {
     pub weight_ms: Vec<i64>,
     /// Bucket, or [`NONE`].
     pub bucket: Vec<u32>,
-    /// Begin and end of blocks of consecutive rows.
+    /// Start and end of blocks of consecutive rows.
     blocks: Vec<(u32, u32)>,
     /// Block of each row.
     block_of: Vec<u32>,
@@ -249,12 +249,12 @@ impl Ticks {
         }
     }
 
-    /// Begin and end of blocks: at most [`BLOCK`] consecutive rows with the same bucket and weight.
+    /// Start and end of blocks: at most [`BLOCK`] consecutive rows with the same bucket and weight.
     pub fn blocks(&self) -> &[(u32, u32)] {
         &self.blocks
     }
 
-    /// Begin and end of spans of counting rows: consecutive rows with the same bucket and weight,
+    /// Start and end of spans of counting rows: consecutive rows with the same bucket and weight,
     /// at most 2^16 in a span.
     pub fn spans(&self) -> Vec<(u32, u32)> {
         let key = |row: u32| (self.bucket[row as usize], self.weight_ms[row as usize]);

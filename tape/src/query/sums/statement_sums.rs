@@ -284,7 +284,7 @@ pub fn is_bucket(counter: &str) -> bool {
 pub struct DurationClass {
     /// Shortest duration in µs.
     pub begin_us: i128,
-    /// Begin of the next class in µs; `None` if the class has no end.
+    /// Start of the next class in µs; `None` if the class has no end.
     pub end_us: Option<i128>,
     /// Number of executions.
     pub count: i64,

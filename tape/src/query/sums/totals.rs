@@ -457,7 +457,7 @@ impl FileTotals {
                 continue;
             };
             for (row, &minute) in rows.clone().zip(&columns[1][rows]) {
-                // A part may begin after the begin of its first minute.
+                // A part may begin after the start of its first minute.
                 let start = minute.saturating_mul(MINUTE).max(wanted.first);
                 let bucket = match wanted.bucket {
                     None => buckets.index(start).map(|bucket| bucket as u32),

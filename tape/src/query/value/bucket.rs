@@ -44,7 +44,7 @@ enum Kind {
 /// Buckets of one width between two changes of a clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Piece {
-    /// Begin of the first bucket of this piece.
+    /// Start of the first bucket of this piece.
     start: i64,
     /// The multiple of the width at or before `start`.
     origin: i64,
@@ -126,7 +126,7 @@ impl Buckets {
         self.until
     }
 
-    /// Begin of the window.
+    /// Start of the window.
     pub fn since(&self) -> i64 {
         self.since
     }
@@ -136,7 +136,7 @@ impl Buckets {
         self.width
     }
 
-    /// The aligned begin of bucket `i`; it may lie before the window.
+    /// The aligned start of bucket `i`; it may lie before the window.
     pub fn start(&self, i: usize) -> i64 {
         match &self.kind {
             Kind::Uniform { origin, .. } => origin + i as i64 * self.width,

@@ -105,13 +105,13 @@ impl Document {
 pub struct Period {
     /// The requested point in time.
     pub at: Option<Time>,
-    /// Begin of the window.
+    /// Start of the window.
     pub period_start: Option<Time>,
     /// Its end, exclusive.
     pub period_end: Option<Time>,
     /// Relation of the earlier window, such as "the same time the day before".
     pub before: Option<Text>,
-    /// Begin of the earlier window.
+    /// Start of the earlier window.
     pub before_start: Option<Time>,
     /// End of the earlier window, exclusive.
     pub before_end: Option<Time>,
