@@ -3,10 +3,12 @@
 use crate::answers;
 use crate::compare;
 use crate::document::{html, markdown};
+use crate::dry::tell;
 use crate::history::ash;
+use crate::outline;
 use crate::process::Stop;
 use crate::run::{Options, interrupted, run as run_bench, write_report};
-use crate::scenario::{BUILT_IN, Cost, Form, Pgbench, Scenario, Statement, Variant};
+use crate::scenario::{Cost, Form, Pgbench, Scenario, Statement, Variant};
 use crate::store::Results;
 use anyhow::{Context, Result, bail, ensure};
 use clap::{ArgAction, Parser};
@@ -24,7 +26,8 @@ use tacho_tape::query::plain_lines;
     version,
     args_conflicts_with_subcommands = true,
     disable_help_flag = true,
-    disable_help_subcommand = true
+    disable_help_subcommand = true,
+    after_help = outline::help()
 )]
 pub struct Args {
     /// Show this help (-h is reserved for the host)
@@ -47,7 +50,7 @@ pub struct Args {
 /// Commands besides the measurement of a scenario.
 #[derive(clap::Subcommand)]
 enum Command {
-    /// List the scenarios
+    /// List the scenarios with their duration and needs
     List,
     /// Ask histories in process, warm: time and memory of answers
     Answers(answers::Args),
@@ -102,6 +105,12 @@ struct Common {
     /// Directories of PostgreSQL's programs, separated by commas [default: that of pg_config]
     #[arg(long, value_name = "DIR", value_delimiter = ',')]
     pg_bin: Vec<PathBuf>,
+    /// Directory of psql and pgbench for all servers [default: of each server]
+    #[arg(long, value_name = "DIR")]
+    client_bin: Option<PathBuf>,
+    /// Print the runs, their duration, the servers and what is missing; run nothing
+    #[arg(long)]
+    dry_run: bool,
     /// Measure this running server instead, in a database of its own; PG… variables count
     #[arg(long, value_name = "CONNECTION")]
     dsn: Option<String>,
@@ -172,7 +181,7 @@ pub fn run(args: &Args) -> ExitCode {
 
 fn execute(args: &Args) -> Result<()> {
     match (&args.command, &args.scenario) {
-        (Some(Command::List), _) => list(),
+        (Some(Command::List), _) => print(&outline::list()?),
         (Some(Command::Answers(args)), _) => answers::run(args, print),
         (Some(Command::Setting(setting)), _) => experiment(setting.scenario()?, &setting.common),
         (Some(Command::Compare { a, b, html }), _) => side_by_side(a, b, html.as_deref()),
@@ -180,16 +189,6 @@ fn execute(args: &Args) -> Result<()> {
         (None, Some(name)) => experiment(args.choices.scenario(name)?, &args.common),
         (None, None) => bail!("no scenario given\nhint: See tacho bench list and --help."),
     }
-}
-
-fn list() -> Result<()> {
-    for (name, _) in BUILT_IN {
-        print(&format!(
-            "{name:10} {}\n",
-            Scenario::load(name, false)?.title
-        ))?;
-    }
-    Ok(())
 }
 
 /// Prints a line to standard error. Errors are ignored.
@@ -238,6 +237,7 @@ fn experiment(mut scenario: Scenario, common: &Common) -> Result<()> {
     let output = output.unwrap_or_else(|| PathBuf::from(format!("{}-{now}", scenario.name)));
     let options = Options {
         installations: common.pg_bin.clone(),
+        clients: common.client_bin.clone(),
         dsn: common.dsn.clone(),
         skip_missing: common.skip_missing,
         output: output.clone(),
@@ -245,6 +245,9 @@ fn experiment(mut scenario: Scenario, common: &Common) -> Result<()> {
         command: command(),
     };
     let stop = Stop::on_signals()?;
+    if common.dry_run {
+        return tell(&scenario, &options, &stop, print);
+    }
     let ended = run_bench(&scenario, &options, &stop);
     if output.join("report.md").exists() {
         let page = output.join("report.html");
@@ -382,6 +385,7 @@ impl Setting {
             title: format!("{} against {}", self.sql, self.name),
             question: format!("How does {} change the time of this statement?", self.name),
             rounds: 5,
+            run_s: None,
             scale: 10,
             prepare: self.prepare.clone(),
             settings: std::collections::BTreeMap::new(),

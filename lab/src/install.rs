@@ -22,6 +22,8 @@ pub struct Account {
 pub struct Installation {
     /// Directory of its programs.
     pub bin: PathBuf,
+    /// Directory of psql and pgbench: `--client-bin`, or the same directory.
+    pub clients: PathBuf,
     /// Version, as in `15.18`.
     pub version: String,
     libraries: PathBuf,
@@ -60,6 +62,25 @@ fn find(users: &str, name: &str) -> Option<Account> {
     })
 }
 
+/// Programs that connect to a server.
+const CLIENTS: [&str; 2] = ["psql", "pgbench"];
+
+/// Version of the clients in a directory; fails if one of them is missing.
+pub fn clients_version(bin: &Path, stop: &Stop) -> Result<String> {
+    for program in CLIENTS {
+        ensure!(
+            bin.join(program).exists(),
+            "there is no \"{program}\" in \"{}\"\nhint: --client-bin takes a directory of \
+             clients, such as /usr/lib/postgresql/17/bin.",
+            bin.display()
+        );
+    }
+    number(&run(
+        Command::new(bin.join("pgbench")).arg("--version"),
+        stop,
+    )?)
+}
+
 impl Installation {
     /// Examines an installation by its directory of programs.
     pub fn at(bin: &Path, stop: &Stop) -> Result<Self> {
@@ -82,6 +103,7 @@ impl Installation {
         let libraries = run(Command::new(bin.join("pg_config")).arg("--pkglibdir"), stop)?;
         Ok(Self {
             bin: bin.to_owned(),
+            clients: bin.to_owned(),
             version: number(&version)?,
             libraries: PathBuf::from(libraries.trim()),
         })
@@ -100,9 +122,13 @@ impl Installation {
         self.libraries.join(format!("{name}.so")).exists()
     }
 
-    /// A program of the installation.
+    /// A program of the installation, or a client of `--client-bin`.
     pub fn program(&self, name: &str) -> Command {
-        let mut command = Command::new(self.bin.join(name));
+        let directory = match CLIENTS.contains(&name) {
+            true => &self.clients,
+            false => &self.bin,
+        };
+        let mut command = Command::new(directory.join(name));
         for (variable, _) in std::env::vars_os() {
             if variable.to_string_lossy().starts_with("PG") {
                 command.env_remove(variable);
@@ -148,5 +174,27 @@ mod tests {
         let error = Installation::at(Path::new("/nonexistent"), &Stop::default());
         let text = format!("{}", error.expect_err("refused"));
         assert!(text.starts_with("there is no \"postgres\" in \"/nonexistent\"\nhint: "));
+    }
+
+    #[test]
+    fn clients_come_from_their_own_directory_and_servers_do_not() {
+        let installation = Installation {
+            bin: "/15/bin".into(),
+            clients: "/17/bin".into(),
+            version: "15.1".into(),
+            libraries: PathBuf::new(),
+        };
+        let path = |name| installation.program(name).get_program().to_owned();
+        let paths = ["pgbench", "psql", "postgres", "initdb"].map(path);
+        let expected = [
+            "/17/bin/pgbench",
+            "/17/bin/psql",
+            "/15/bin/postgres",
+            "/15/bin/initdb",
+        ];
+        assert_eq!(paths, expected);
+        let error = clients_version(Path::new("/nonexistent"), &Stop::default());
+        let text = format!("{}", error.expect_err("refused"));
+        assert!(text.starts_with("there is no \"psql\" in \"/nonexistent\"\nhint: --client-bin"));
     }
 }

@@ -7,7 +7,7 @@
 use crate::access::Access;
 use crate::cluster::Cluster;
 use crate::given::Given;
-use crate::install::{Account, Installation};
+use crate::install::{Account, Installation, clients_version};
 use crate::machine::Machine;
 use crate::place::{Found, Place, Running};
 use crate::plan::Job;
@@ -30,6 +30,9 @@ use std::time::Duration;
 pub struct Options {
     /// Directories of programs; empty = that of `pg_config`.
     pub installations: Vec<PathBuf>,
+    /// Directory of psql and pgbench for all servers; `None` = each installation
+    /// has its own.
+    pub clients: Option<PathBuf>,
     /// Connection string of the server to measure; `None` = private servers.
     pub dsn: Option<String>,
     /// Leave out variants whose extension is missing.
@@ -60,24 +63,13 @@ struct Bench<'a> {
 /// written as well, and `Interrupted` is returned.
 pub fn run(scenario: &Scenario, options: &Options, stop: &Stop) -> Result<()> {
     let scratch = Scratch::new(&options.scratch)?;
-    let found = find(scenario, options, &scratch, stop)?;
+    let found = find(scenario, options, &scratch.0, stop)?;
     let missing = missing(scenario, &found);
-    let lacking = missing
-        .iter()
-        .filter(|m| m.library)
-        .map(|m| m.reason.as_str());
-    let lacking: Vec<&str> = lacking.collect();
-    ensure!(
-        lacking.is_empty() || options.skip_missing,
-        "{}\nhint: Install it, or leave such variants out with --skip-missing.",
-        lacking.join("\n")
-    );
+    refuse_missing(&missing, options)?;
     let experiment = experiment(scenario, &found, &missing, options);
     let (mut store, done) = Store::open(&options.output, &experiment)?;
     let jobs = plan::jobs(scenario, found.len(), |i, v| {
-        !missing
-            .iter()
-            .any(|m| (m.installation, m.variant) == (i, v))
+        !missing.iter().any(|m| m.is(i, v))
     });
     let jobs: Vec<Job> = jobs
         .into_iter()
@@ -105,10 +97,7 @@ pub fn run(scenario: &Scenario, options: &Options, stop: &Stop) -> Result<()> {
 /// Libraries of all variants that an installation has, in their order.
 fn libraries(scenario: &Scenario, places: &[Place], missing: &[Missing]) -> Vec<String> {
     let of = |place: usize| {
-        let lacks = |v: usize| {
-            let lacks = |m: &Missing| (m.installation, m.variant) == (place, v);
-            missing.iter().any(lacks)
-        };
+        let lacks = |v: usize| missing.iter().any(|m| m.is(place, v));
         let variants = scenario.variants.iter().enumerate();
         let variants = variants.filter(|(v, _)| !lacks(*v));
         let mut libraries: Vec<&str> = Vec::new();
@@ -150,10 +139,11 @@ fn prepare(
 }
 
 /// A directory that is removed at the end of the experiment.
-struct Scratch(PathBuf);
+pub struct Scratch(pub PathBuf);
 
 impl Scratch {
-    fn new(parent: &Path) -> Result<Self> {
+    /// Makes it in `parent`.
+    pub fn new(parent: &Path) -> Result<Self> {
         let path = parent.join(format!("tacho-bench.{}", std::process::id()));
         fs::create_dir(&path).with_context(|| format!("could not make \"{}\"", path.display()))?;
         Ok(Self(path))
@@ -167,10 +157,10 @@ impl Drop for Scratch {
 }
 
 /// Finds the places to measure: the given server, or installations.
-fn find(
+pub fn find(
     scenario: &Scenario,
     options: &Options,
-    scratch: &Scratch,
+    scratch: &Path,
     stop: &Stop,
 ) -> Result<Vec<Found>> {
     let mut installations = installations(options, stop)?;
@@ -181,12 +171,23 @@ fn find(
         installations.len() == 1,
         "--dsn takes the programs of one installation\nhint: Give one directory with --pg-bin."
     );
-    let access = Access::given(installations.remove(0), dsn, &scratch.0);
+    let access = Access::given(installations.remove(0), dsn, scratch);
     let given = Given::connect(access, dsn, scenario, stop)?;
     Ok(vec![Found::Given(Box::new(given))])
 }
 
 fn installations(options: &Options, stop: &Stop) -> Result<Vec<Installation>> {
+    let mut found = servers(options, stop)?;
+    if let Some(clients) = &options.clients {
+        clients_version(clients, stop)?;
+        for installation in &mut found {
+            installation.clients.clone_from(clients);
+        }
+    }
+    Ok(found)
+}
+
+fn servers(options: &Options, stop: &Stop) -> Result<Vec<Installation>> {
     if options.installations.is_empty() {
         return Ok(vec![Installation::default(stop)?]);
     }
@@ -201,15 +202,38 @@ fn installations(options: &Options, stop: &Stop) -> Result<Vec<Installation>> {
 }
 
 /// A variant that an installation cannot run.
-struct Missing {
-    installation: usize,
-    variant: usize,
-    reason: String,
+pub struct Missing {
+    /// Index of the installation.
+    pub installation: usize,
+    /// Index of the variant.
+    pub variant: usize,
+    /// The reason in words.
+    pub reason: String,
     /// An installed library would help.
     library: bool,
 }
 
-fn missing(scenario: &Scenario, found: &[Found]) -> Vec<Missing> {
+impl Missing {
+    /// Whether it is this variant on this installation.
+    pub fn is(&self, installation: usize, variant: usize) -> bool {
+        (self.installation, self.variant) == (installation, variant)
+    }
+}
+
+/// Refuses an experiment whose libraries are not installed.
+pub fn refuse_missing(missing: &[Missing], options: &Options) -> Result<()> {
+    let lacking = missing.iter().filter(|m| m.library);
+    let lacking: Vec<&str> = lacking.map(|m| m.reason.as_str()).collect();
+    ensure!(
+        lacking.is_empty() || options.skip_missing,
+        "{}\nhint: Install it, or leave such variants out with --skip-missing.",
+        lacking.join("\n")
+    );
+    Ok(())
+}
+
+/// Variants that the places cannot run.
+pub fn missing(scenario: &Scenario, found: &[Found]) -> Vec<Missing> {
     let mut missing = Vec::new();
     for (i, server) in found.iter().enumerate() {
         for (v, variant) in scenario.variants.iter().enumerate() {
@@ -232,23 +256,26 @@ fn experiment(
     missing: &[Missing],
     options: &Options,
 ) -> Experiment {
-    let shares = scenario.pgbench.as_ref().is_some_and(|load| load.shares);
     let cold = scenario.statement.as_ref().is_some_and(|s| s.cold);
     Experiment {
         scenario: scenario.clone(),
         versions: found.iter().map(|f| f.version().to_owned()).collect(),
         left_out: missing.iter().map(|m| m.reason.clone()).collect(),
         caches: cold.then(|| statement::Emptied::here().text().to_owned()),
-        uncounted: scenario
-            .cost
-            .iter()
-            .flat_map(|_| cost::uncounted())
-            .chain(shares.then(share::unmeasured).flatten())
-            .collect(),
+        uncounted: uncounted(scenario),
         given: given(found, options),
         machine: Machine::here(),
         command: options.command.clone(),
     }
+}
+
+/// Numbers that cannot be counted because a program is not installed.
+pub fn uncounted(scenario: &Scenario) -> Vec<String> {
+    let shares = scenario.pgbench.as_ref().is_some_and(|load| load.shares);
+    let costs = scenario.cost.iter().flat_map(|_| cost::uncounted());
+    costs
+        .chain(shares.then(share::unmeasured).flatten())
+        .collect()
 }
 
 /// Text of the report about a given server.

@@ -46,6 +46,10 @@ pub struct Scenario {
     pub question: String,
     /// Number of repetitions of everything. Ratios are formed within a round.
     pub rounds: u32,
+    /// Seconds that one run takes on two cores, for the guess of the duration.
+    /// Runs of pgbench by time need none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run_s: Option<f64>,
     /// Scale of pgbench's tables; 0 = no tables.
     #[serde(default)]
     pub scale: u32,

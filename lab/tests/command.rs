@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 use std::fs::File;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use tacho_tape::testing::{Load, Sampler};
@@ -21,13 +22,32 @@ fn text(bytes: &[u8]) -> String {
 fn it_lists_its_scenarios_and_knows_itself_as_tacho_bench() {
     let Output { stdout, status, .. } = bench(&["list"]).output().unwrap();
     let listed = text(&stdout);
-    let names = listed.lines().filter_map(|line| line.split(' ').next());
+    let names = listed.lines().filter(|line| !line.starts_with(' '));
+    let names = names.filter_map(|line| line.split(' ').next());
     let names: BTreeSet<String> = names.map(str::to_owned).collect();
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../bench/scenarios");
     let files = std::fs::read_dir(directory).unwrap();
     let name = |file: PathBuf| file.file_stem().unwrap().to_str().unwrap().to_owned();
     let known: BTreeSet<String> = files.map(|file| name(file.unwrap().path())).collect();
-    assert_eq!((names, status.code()), (known, Some(0)));
+    assert_eq!((&names, status.code()), (&known, Some(0)));
+    let hot = listed.split("\nhot ").nth(1).unwrap();
+    let hot: Vec<&str> = hot.lines().take(3).map(str::trim).collect();
+    assert_eq!(
+        hot,
+        [
+            "Hot path: CPU of a fixed number of transactions, share of the library",
+            "10 min, with --full 2.0 h",
+            "needs pg_stat_statements, tacho, perf"
+        ]
+    );
+    let help = text(&bench(&["--help"]).output().unwrap().stdout);
+    for name in &names {
+        assert!(help.contains(&format!("\n  {name} ")), "{help}");
+    }
+    assert!(
+        help.contains("\n  tacho bench overhead --dry-run\n"),
+        "{help}"
+    );
     for words in [&["--help"][..], &["-?"], &["setting", "-?"]] {
         let help = text(&bench(words).output().unwrap().stdout);
         assert!(help.contains("Usage: tacho bench "), "{help}");
@@ -104,6 +124,83 @@ fn answers_need_a_history() {
     let output = bench(&["answers", "--day", empty]).output().unwrap();
     let said = format!("error: there is no history in \"{empty}\"\n");
     assert_eq!(text(&output.stderr), said);
+}
+
+/// A directory with stand-ins for PostgreSQL's programs, of a version.
+fn installation(version: &str) -> tempfile::TempDir {
+    let bin = tempfile::tempdir().unwrap();
+    for name in [
+        "postgres",
+        "initdb",
+        "pg_ctl",
+        "pgbench",
+        "psql",
+        "pg_config",
+    ] {
+        let script = match name {
+            "pg_config" => format!("echo {}", bin.path().display()),
+            "postgres" | "pgbench" => format!("echo '{name} (PostgreSQL) {version}'"),
+            _ => "exit 1".to_owned(),
+        };
+        let file = bin.path().join(name);
+        std::fs::write(&file, format!("#!/bin/sh\n{script}\n")).unwrap();
+        std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    bin
+}
+
+#[test]
+fn a_dry_run_says_what_would_run_and_what_is_missing() {
+    let (server, clients, scratch) = (
+        installation("15.1"),
+        installation("17.2"),
+        tempfile::tempdir().unwrap(),
+    );
+    std::fs::write(server.path().join("tacho.so"), "").unwrap();
+    let [bin, clients, place] = [&server, &clients, &scratch].map(|d| d.path().to_str().unwrap());
+    let run = |more: &str| {
+        let mut command = bench(&["churn", "--dry-run", "--pg-bin", bin, "--scratch", place]);
+        let more = more.split(' ').filter(|word| !word.is_empty());
+        let Output {
+            stdout,
+            stderr,
+            status,
+        } = command.args(more).output().unwrap();
+        (text(&stdout), text(&stderr), status.code())
+    };
+    let expected = |variants: &str, runs: &str, last: &str| {
+        format!(
+            "churn: Churn of queries: throughput, eviction, exactness\n  \
+             {variants} × 3 points × 3 rounds on 1 server: {runs}\n  \
+             PostgreSQL 15.1 of {bin}, a private server\n  {last}"
+        )
+    };
+    let missing = "PostgreSQL 15.1 has no \"pg_stat_statements\" (variant \"pg_stat_statements\")";
+    // 2 variants × 3 points × 3 rounds of 9.5 s, and 10 s to make the cluster
+    let all = format!("pgbench and psql of {clients}\n  missing: {missing}\n  results: R\n");
+    assert_eq!(
+        run(&format!("--output R --client-bin {clients}")),
+        (
+            expected("3 variants", "18 runs, about 4 min", &all),
+            format!(
+                "error: {missing}\nhint: Install it, or leave such variants out with --skip-missing.\n"
+            ),
+            Some(1)
+        )
+    );
+    let (told, said, code) = run("--output R --variants none,tacho");
+    let all = expected("2 variants", "18 runs, about 4 min", "results: R\n");
+    assert_eq!((told, said, code), (all, String::new(), Some(0)));
+    assert_eq!(
+        std::fs::read_dir(place).unwrap().count(),
+        0,
+        "nothing is left"
+    );
+    let (_, said, _) = run(&format!("--client-bin {place}"));
+    assert!(
+        said.starts_with("error: there is no \"psql\" in "),
+        "{said}"
+    );
 }
 
 #[test]
