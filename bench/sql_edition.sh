@@ -75,7 +75,7 @@ recent="$end - interval '1 hour'"
 cat <<END
 # SQL edition
 
-$(sql -c "select split_part(version(), ' on ', 1)"), $(nproc) CPUs, load average $(cut -d' ' -f1 /proc/loadavg), $(date -u +%F). Command: \`bench/sql_edition.sh $hours\`.
+$(sql -c "select split_part(version(), ' on ', 1)"), $(nproc) CPUs, load average $(cut -d' ' -f1 /proc/loadavg), $(date -u +%F), commit $(git rev-parse --short HEAD). Command: \`bench/sql_edition.sh $hours\`.
 Data: uniform, $hours h ($drawn h drawn, then those again), 50 sessions every second, $samples session-samples. The month is the hour rows of these hours, 30 times.
 Medians of 5; CPU is the time the backend was on one, which is what a busy machine leaves comparable.
 
