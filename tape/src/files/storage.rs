@@ -530,7 +530,7 @@ mod tests {
         assert_ne!(storage.stamp(), before);
         settle();
         assert_ne!(storage.stamp(), before);
-        // A clock that was set back.
+        // The clock was set back, so the last change lies in the future.
         let future = SystemTime::now() + std::time::Duration::from_secs(3_600);
         let opened = File::open(&directory).unwrap();
         opened.set_modified(future).unwrap();

@@ -253,8 +253,8 @@ fn ask(store: &Snapshot, question: Question) -> Answer {
     answer
 }
 
-/// The columns of a file without its first group's. It takes a tenth of the counters, because these
-/// are alike.
+/// The columns of a file, except those in its first group. It takes a tenth of the counters,
+/// because these are alike.
 fn columns(storage: &MemoryStorage, name: &str) -> Vec<Entry> {
     let file = storage.open(name).unwrap();
     let block = BlockFile::open(file, Path::new(name), &mut Schemas::default()).unwrap();

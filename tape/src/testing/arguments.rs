@@ -40,7 +40,7 @@ pub struct Arguments<'a> {
 }
 
 impl<'a> Arguments<'a> {
-    /// No arguments, with this present time.
+    /// No arguments, with this current time.
     pub fn new(catalog: &'a Schema, now_us: i64) -> Arguments<'a> {
         Arguments {
             context: Context::new(catalog, now_us),
@@ -134,7 +134,7 @@ pub fn run(
     question.run(&arguments.context, store, sink)
 }
 
-/// Same as [`run`], on the present history of a tape.
+/// Same as [`run`], on the current history of a tape.
 ///
 /// # Errors
 /// There is no such function, or it failed.

@@ -25,7 +25,7 @@ pub struct Fuzz<'a> {
     pub seeds: Vec<Vec<u8>>,
     /// Words that mutations insert.
     pub words: &'a [&'a str],
-    /// Corrects the checksums of an input; applied to seven of eight inputs.
+    /// Corrects the checksums of an input. Seven of eight inputs are corrected.
     pub mend: fn(&mut [u8]),
 }
 

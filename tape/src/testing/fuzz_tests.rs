@@ -260,7 +260,7 @@ pub(crate) fn footer(file: &[u8]) -> (usize, Vec<u8>) {
     (at, file[at + 24..file.len() - 24].to_vec())
 }
 
-/// Adds a chunk without a right checksum. `plain_bytes` is the size before compression.
+/// Adds a chunk with a wrong checksum. `plain_bytes` is the size before compression.
 fn add_chunk(file: &mut Vec<u8>, kind: u8, data: &[u8], plain_bytes: u32) {
     file.extend_from_slice(&[0xF1, 0x54, 0x43, 0x4B, kind, 0, 0, 0]);
     for field in [0, 0, data.len() as u32, plain_bytes] {
@@ -283,7 +283,7 @@ pub(crate) fn add_footer(mut file: Vec<u8>, footer: &[u8], plain_bytes: u32) -> 
     file
 }
 
-/// The file with another index.
+/// The file with its index replaced by `plain`.
 pub(crate) fn with_index(file: &[u8], plain: &[u8]) -> Vec<u8> {
     let (_, mut footer) = footer(file);
     // The index has the last entry, because its chunk is written just before the footer.

@@ -70,7 +70,7 @@ pub struct Load {
     pub interval_ms: i64,
     /// Number of ticks in a frame.
     pub ticks_per_frame: usize,
-    /// Chance in percent of a missed slot, and of a failed tick.
+    /// Chance in percent of a missed slot, and the same chance of a failed tick.
     pub trouble: u64,
     /// Chance in percent, for each frame, that a session is replaced.
     pub churn: u64,
@@ -517,7 +517,7 @@ pub fn write_rows(
     frame.section(def.id, rows.len(), &columns);
 }
 
-/// Ticks and rows of parts, read the slow and plain way. Rows are sorted.
+/// Ticks and rows of parts, read column by column without the query engine. Rows are sorted.
 ///
 /// # Panics
 /// A column cannot be read or a tick is missing: this is for tests.

@@ -1,5 +1,5 @@
-//! Faults beside the writer and the reader: reads that fail at every call,
-//! merging and retention between any two reads, crashes during retention.
+//! Faults around the writer and the reader: reads that fail at every call, merging and retention
+//! between any two reads, crashes during retention.
 
 use crate::files::directory::{Kind, Numbers, file_name};
 use crate::files::storage::Storage;
@@ -24,7 +24,8 @@ fn history() -> (MemoryStorage, Rows) {
     (storage, expected)
 }
 
-/// Checks that every row read was written, and comes once. Returns the number of ticks.
+/// Checks that every row that was read had been written, and comes once. Returns the number of
+/// ticks.
 fn check_subset(store: &Snapshot, expected: &Rows) -> usize {
     let whole = store.parts(NODE).filter(|part| {
         let tables = part.schema().tables.iter();
@@ -58,7 +59,7 @@ fn a_failing_read_spares_the_rest_of_the_history() {
     for call in 1..=calls {
         let failing = storage.after(Crash::Process);
         failing.fail_read_at(call);
-        // Without the list nothing can be read.
+        // Without the list of the directory, nothing can be read.
         let Ok(store) = Snapshot::open_storage(&failing) else {
             errors += 1;
             continue;

@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 const DAY_MS: i64 = 86_400_000;
 
-/// Distance of a copy: whole minutes.
+/// Distance of a copy from its original in time and in ticks. The time is in whole minutes.
 struct Shift {
     ms: i64,
     ticks: i64,

@@ -116,7 +116,7 @@ mod tests {
                 retries.failed(job);
             }
         }
-        // Each pause begins with the first look after the failure.
+        // Each pause begins with the first call of `due` after the failure.
         assert_eq!(given, [1, 4, 9, 18, 35, 68, 129, 190, 251]);
         retries.forget(7);
         assert_eq!(retries.due(i64::MAX), []);

@@ -194,7 +194,8 @@ mod tests {
     #[test]
     fn a_directory_is_itself_on_any_device_and_path() {
         let same = (0xAB, None, vec![]);
-        // A reboot, a volume on another machine, a rename.
+        // The directory stays the same after a reboot, with its volume on another machine, and
+        // after a rename.
         assert_eq!(moved(place(9, 2, 3, "a", "/pg/tacho"), &[]), same);
         assert_eq!(moved(place(9, 2, 3, "b", "/mnt/tacho"), &[]), same);
         assert_eq!(moved(place(1, 2, 3, "a", "/pg/old"), &["/pg/tacho"]), same);

@@ -40,7 +40,7 @@ const LOOK_MS: i64 = 1_000;
 /// Maximum distance from the writer's time. A marker that is further away gets the writer's time.
 const DAY_MS: i64 = 86_400_000;
 
-/// Leaves a marker with the present time for the recorder of a directory. When this returns, the
+/// Leaves a marker with the current time for the recorder of a directory. When this returns, the
 /// marker is on disk; it enters the history with the next tick.
 ///
 /// # Errors

@@ -1,5 +1,5 @@
-//! Merging on a storage in memory: exact contents, crashes at every
-//! operation, failures of every operation, readers and retention beside it.
+//! Merging on a storage in memory: exact contents, crashes at every operation, failures of every
+//! operation, and readers and retention that run at the same time.
 
 use crate::PartBuilder;
 use crate::files::directory::{Kind, Numbers, file_name};
@@ -118,7 +118,7 @@ fn a_merged_file_reads_as_its_parents() {
             let part = store.parts(NODE).next().unwrap();
             sizes.iter().map(|table| part.rows(table)).sum()
         };
-        // One set of definitions, not six.
+        // The merged file has one set of definitions, not six.
         assert!(known(&after) < 3 * known(&before));
     }
 }
@@ -313,7 +313,7 @@ fn a_day_is_merged_when_the_next_one_has_begun() {
     assert_eq!(planned(&files, 100, &[]), Some(vec![1, 2, 4]));
     assert_eq!(planned(&files, 20, &[]), Some(vec![1, 2]));
     assert_eq!(planned(&files, 15, &[]), None);
-    // Number 3 will be sealed yet.
+    // Log 3 is not sealed yet, so nothing is merged across it.
     assert_eq!(planned(&files, 100, &[3]), Some(vec![1, 2]));
     files[1].times = None;
     assert_eq!(planned(&files, 100, &[]), Some(vec![1, 2, 4]));
@@ -531,6 +531,6 @@ fn a_merge_that_is_stopped_at_once_reads_no_file() {
     let before = storage.reads();
     let merged = merge(&storage, &job(3), &AtomicBool::new(true)).unwrap();
     assert!(merged.is_none());
-    // The list of files.
+    // The only read is the list of files.
     assert_eq!(storage.reads(), before + 1);
 }

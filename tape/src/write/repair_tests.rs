@@ -27,7 +27,7 @@ fn repaired(storage: &MemoryStorage) -> (MemoryStorage, Vec<Repaired>) {
     (to, done)
 }
 
-/// Every column of the part can be read.
+/// True if every column of the part can be read.
 fn is_whole(part: &Part) -> bool {
     part.schema().tables.iter().all(|table| {
         table.columns.iter().all(|column| {

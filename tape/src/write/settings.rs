@@ -36,7 +36,7 @@ pub struct Settings {
     pub text_limit_kb: u64,
     /// Mode of the files.
     pub file_mode: u32,
-    /// The sampler's reason why nothing was recorded before its present life. Without it, the
+    /// The sampler's reason why nothing was recorded before its current life. Without it, the
     /// writer derives a reason from the history.
     pub gap_reason: Option<String>,
     /// True if `tacho record` started the writer. Then messages name its options instead of

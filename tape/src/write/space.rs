@@ -148,7 +148,7 @@ mod tests {
         let (mut guard, mut files) = (Guard::default(), Vec::new());
         let (removed, last) = looks(&mut guard, &mut files, 0..3, |_, _| 1);
         assert_eq!((removed, last), (vec![], Verdict::Pause));
-        // A file that is larger than half of all also stays.
+        // A file that is larger than half of the history also stays.
         files = vec![290, 10];
         let (removed, last) = looks(&mut guard, &mut files, 3..6, |_, _| 1);
         assert_eq!((removed, last), (vec![], Verdict::Pause));

@@ -1,5 +1,5 @@
-//! Texts in merged files: frequently used texts stay within the limit, and no row is lost with an
-//! omitted text.
+//! Texts in merged files: frequently used texts stay within the limit, and no row of another table
+//! is lost with an omitted text.
 
 use crate::files::directory::{Kind, Numbers};
 use crate::format::part::Identity;

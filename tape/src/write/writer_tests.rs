@@ -362,7 +362,8 @@ fn a_step_of_the_clock_closes_the_log_and_deletes_nothing() {
         let by = markers[0].3.strip_prefix(&detail).unwrap();
         let seconds: i64 = by.split(['.', ' ']).next().unwrap().parse().unwrap();
         assert!((step.abs() / 1_000 - seconds).abs() <= 1, "{by}");
-        // The logs behind the step are sealed, which is when files get old.
+        // The logs after the step are sealed. Each sealing runs retention, which judges the age of
+        // files.
         drive.send(1_300);
         drive.check();
         assert_eq!(drive.files(Kind::Sealed).len(), 3);
@@ -371,8 +372,8 @@ fn a_step_of_the_clock_closes_the_log_and_deletes_nothing() {
 
 #[test]
 fn a_crash_after_any_operation_loses_nothing_that_was_acknowledged() {
-    // Returns the last frame acknowledged, and the last one older than the
-    // flush interval when the operation `last` was over.
+    // Returns the last acknowledged frame, and the last frame that was older than the flush
+    // interval when operation `last` was over.
     let run = |storage: &MemoryStorage, last: usize| {
         let mut drive = Drive::new(storage, sampler(7));
         let mut acknowledged: Vec<(i64, u64)> = Vec::new();
@@ -418,8 +419,8 @@ fn a_crash_after_any_operation_loses_nothing_that_was_acknowledged() {
         drive.restart(&crashed.after(Crash::Process), acknowledged);
         drive.check();
         for crash in [Crash::Machine, Crash::MachineHalf] {
-            // The machine took the sampler with it: a prefix is left, and in
-            // it all that is older than the flush interval.
+            // The machine failed, and the sampler with it. A prefix of the frames is left. It has
+            // all frames that are older than the flush interval.
             let after = crashed.after(crash);
             let (ticks, seen) = read(Snapshot::open_storage(&after).unwrap().parts(NODE));
             let all: Vec<(u64, i64)> = drive.sent.iter().flat_map(|s| s.ticks.clone()).collect();
@@ -474,7 +475,7 @@ fn a_failing_operation_loses_nothing_and_is_reported() {
             failing.fail_at(operation, kind);
             let mut drive = run(&failing);
             drive.check();
-            // Removing a left-over temporary file is all that may fail unseen.
+            // Only the removal of a left-over temporary file may fail without a message.
             assert!(!drive.writer.messages().is_empty(), "operation {operation}");
             let after = failing.after(Crash::Process);
             drive.restart(&after, 16);
@@ -606,7 +607,7 @@ fn somebody_elses_full_disk_destroys_no_history() {
     let mut drive = Drive::new(&storage, sampler(11));
     drive.send(1_900);
     assert_eq!(drive.files(Kind::Sealed), [1, 2, 3]);
-    // All of the history could not make this room.
+    // Removing the whole history would not free enough space.
     storage.set_free(0);
     let sent = drive.make();
     for _ in 0..100 {
@@ -629,7 +630,7 @@ fn below_the_free_space_the_oldest_file_goes_when_that_helps() {
     let told = format!(
         "removed the oldest file of history \"{gone}\": the file system lacks 100 bytes of \"tacho.min_free_space\""
     );
-    // The file system tells of the room late.
+    // The file system reports the freed space late.
     drive.send(8);
     assert_eq!(drive.files(Kind::Sealed), [2, 3]);
     assert_eq!(drive.writer.messages(), [Message::Warning(told)]);
@@ -754,7 +755,7 @@ fn a_restored_directory_answers_with_what_it_had() {
     let ticks = |node: &u64| read(store.parts(*node)).0.len();
     let ticks: Vec<usize> = store.answering(100).iter().map(ticks).collect();
     assert_eq!(ticks, [5, 5, 20]);
-    // A node of another server takes no history of these nodes.
+    // A node of another server does not continue the history of these nodes.
     assert_eq!(store.answering(1), [1]);
 }
 

@@ -15,7 +15,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 pub struct Context<'a> {
     /// The known tables, columns and labels (`catalog/samples.h`).
     pub catalog: &'a Schema,
-    /// The present in µs: default of `until`, and the latest `until` that is used.
+    /// The current time in µs since 1970: default of `until`, and the latest `until` that is used.
     pub now_us: i64,
     /// Aligns buckets to this zone's midnights.
     pub zone: Option<&'a (dyn Zone + Sync)>,
@@ -29,12 +29,12 @@ pub struct Context<'a> {
     pub texts: bool,
     /// Uses the totals in files where they suffice. Off in tests that compare both ways.
     pub totals: bool,
-    /// Dictionaries of at most this many entries are answered in one pass, with cells for all keys.
-    /// For larger ones a second pass makes cells only for the printed keys.
+    /// If a dictionary has at most this many entries, one pass makes cells for all its keys. For a
+    /// larger one, a second pass makes cells only for the printed keys.
     pub few_keys: usize,
     /// Memory limit of the process in bytes.
     pub memory_bytes: Option<u64>,
-    /// Called by any thread with two numbers: pieces that are read, and all pieces.
+    /// Called by any thread with the number of pieces read so far and the number of all pieces.
     pub progress: Option<&'a (dyn Fn(usize, usize) + Sync)>,
     /// Number of threads that read parts.
     pub threads: usize,
@@ -75,7 +75,7 @@ impl Explained {
 /// Up to this many keys, cells for all keys are faster than a second pass.
 const FEW_KEYS: usize = 256;
 
-/// The cancel flag of questions without one.
+/// Cancel flag for questions that have none of their own.
 static NEVER: AtomicBool = AtomicBool::new(false);
 
 impl<'a> Context<'a> {

@@ -1,5 +1,5 @@
-//! Questions as structs. `request!` in the file of a function describes its arguments once. The
-//! struct follows from this description, and the names, kinds, help and defaults that SQL, command
+//! Questions as structs. `request!` in the file of a function describes its arguments once. From
+//! this description follow the struct, and the names, kinds, help and defaults that SQL, command
 //! line and HTTP show. These three turn their texts into the struct; `remote` turns the struct back
 //! into named SQL arguments.
 
@@ -94,7 +94,7 @@ impl Argument {
         }
     }
 
-    /// The same argument with the help and default of one function.
+    /// The same argument with the help and the default that one function has for it.
     pub(crate) const fn said(self, help: &'static str, default: Option<&'static str>) -> Argument {
         Argument::new(self.name, self.kind, help, default)
     }
@@ -391,7 +391,7 @@ macro_rules! request {
             #[doc = concat!("Asks `", stringify!($function), "`.")]
             ///
             /// # Errors
-            /// As of [`answer`](crate::query::ask::request::Request::answer).
+            /// The errors of [`answer`](crate::query::ask::request::Request::answer).
             pub fn $function(
                 &self,
                 request: &$request,

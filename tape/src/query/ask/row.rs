@@ -45,7 +45,7 @@ impl From<Numeric> for i128 {
     }
 }
 
-/// A column's value of a Rust type. It may be missing.
+/// A Rust type that takes the value of a column.
 pub trait Cell: Sized {
     /// The value, or `None` if it is null or has another type.
     fn of(value: Value) -> Option<Self>;

@@ -10,7 +10,7 @@ use crate::query::value::bucket::SECOND;
 use crate::query::value::error::QueryResult;
 use std::sync::Arc;
 
-/// Default width of a bucket.
+/// One minute in µs, the default width of a bucket.
 pub const MINUTE: i64 = 60 * SECOND;
 
 /// Describes the columns of a function whose rows have columns of their own, then the load of a

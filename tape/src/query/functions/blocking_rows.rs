@@ -200,15 +200,15 @@ pub struct Queue {
     pub part: usize,
     /// Number of the tick at which it was seen last.
     pub tick: i64,
-    /// Slot times at which it was seen first and last.
+    /// Slot times in ms at which it was seen first and last.
     pub seen: Option<(i64, i64)>,
     /// Time when that last tick was taken, in ms.
     pub taken_ms: i64,
 }
 
 impl Queue {
-    /// Adds a tick at which it was seen. If the clock was set back, two ticks have the same time.
-    /// The later tick then counts, in whatever order they come.
+    /// Adds a tick at which it was seen. If the clock was set back, two ticks may have the same
+    /// slot time. The tick with the larger number then counts, in whatever order they come.
     pub fn see(&mut self, part: usize, tick: i64, slot_ms: i64, taken_ms: i64) {
         let (first, last) = self.seen.unwrap_or((slot_ms, slot_ms));
         if (slot_ms, part, tick) >= (last, self.part, self.tick) {
@@ -336,7 +336,8 @@ pub fn row(person: &Person, found: &Queue, facts: &Facts, run: Run) -> BlockingR
     let (first, last) = found.seen.unwrap_or((0, 0));
     let us = |ms: i64| ms.saturating_mul(1000);
     let xact = fact.map(|f| f.xact_start_ms).filter(|start| *start != 0);
-    // Starts have a coarse unit. A wait is never longer than its transaction.
+    // Starts are rounded (`format/starts.rs`), so this age may be too small. A wait is never longer
+    // than its transaction.
     let xact_age = |start: i64| us((found.taken_ms - start).max(found.waited_ms.unwrap_or(0)));
     let object = found.object();
     let catalog = run.catalog;

@@ -96,8 +96,8 @@ pub fn edges(view: &View, ticks: &Ticks, later: &mut Later) -> QueryResult<(Vec<
     Ok((edges, locks))
 }
 
-/// The blocker of another member in the waiter's parallel group. All members wait for the blocker
-/// of one.
+/// The blocker of another member in the waiter's parallel group. If one member waits for a blocker,
+/// all of them do.
 fn of_group(edges: &[Edge], wait: &Edge) -> Option<Node> {
     let begin = edges.partition_point(|edge| edge.tick < wait.tick);
     let at_tick = edges[begin..].iter().take_while(|e| e.tick == wait.tick);

@@ -36,7 +36,8 @@ pub fn seconds(ms: i64) -> Option<Numeric> {
     numeric(Ratio::new(ms.into(), 1000))
 }
 
-/// `units` of `us` µs since 1970, in µs; `None` for 0.
+/// A time in µs since 1970 from a number of units of `us` µs: `some_time(5, 1000)` is 5,000. `None`
+/// for 0.
 pub fn some_time(units: i64, us: i64) -> Option<i64> {
     (units != 0).then(|| units.saturating_mul(us))
 }

@@ -76,7 +76,8 @@ request! {
     }
 }
 
-/// Difference in coverage from which on a note is shown: 1 percentage point.
+/// A note is shown if coverage differs by at least this many ten-thousandths of a percent: 1
+/// percentage point.
 const NOTED: i128 = 10_000;
 
 fn answer(asked: &Compare, run: Run, emit: Emit<CompareRow>) -> QueryResult<()> {

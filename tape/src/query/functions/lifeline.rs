@@ -1,7 +1,7 @@
 //! The life of a session as spans, and the time between them. Times are in ms. A span ends at the
 //! end of its last tick's slot.
 
-/// A time in which nothing was observed.
+/// Start and end of a time in which nothing was observed.
 pub type Gap = (i64, i64);
 
 /// Consecutive ticks with the same activity of a session.

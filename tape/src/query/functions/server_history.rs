@@ -46,7 +46,7 @@ request! {
 
 /// The table that has a row for every reading.
 const READINGS: &str = "server";
-/// A reading is at most this much older than its tick, in ms.
+/// The time of a reading and the slot time of its tick differ by at most this, in ms.
 const SLACK_MS: i64 = 3_600_000;
 /// Unit of numbers that are stored multiplied by 100.
 const HUNDREDTHS: &str = "hundredths";

@@ -64,7 +64,7 @@ request! {
     }
 }
 
-/// A session: its node, process id and start.
+/// A session: its node, process id, and start in µs.
 type Who = (u64, i64, i64);
 
 /// A session's names, which never change, and its spans.
@@ -166,6 +166,8 @@ fn is_complete(scan: &Scan) -> bool {
     scan.selection.scope == Scope::All && filters.iter().all(|(d, _)| d.is_of_session())
 }
 
+/// Collects the spans of sessions in two passes. The first adds up the time that each session was
+/// seen; the second reads the spans of the sessions that were seen longest.
 #[derive(Default)]
 struct Lives {
     /// Time that each session was seen, in ms.
@@ -445,7 +447,7 @@ impl Lives {
     }
 }
 
-/// Calls `each` with begin, end and number of ticks of each stretch of rows that was observed
+/// Calls `each` with start, end and number of ticks of each stretch of rows that was observed
 /// without a break.
 fn stretches(
     ticks: &Ticks,

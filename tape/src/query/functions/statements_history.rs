@@ -525,7 +525,7 @@ mod tests {
         let known = names(&stats_schema());
         assert!(known.len() > of_keys.len());
         assert_eq!(names(&less), of_keys);
-        // A second question keeps no name again.
+        // A second question does not keep the names a second time.
         let kept = |names: &[&'static str]| names.iter().map(|n| n.as_ptr()).collect::<Vec<_>>();
         assert_eq!(kept(&known), kept(&names(&stats_schema())));
     }

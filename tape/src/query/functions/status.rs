@@ -42,7 +42,7 @@ fn answer(asked: &Status, run: Run, emit: Emit<StatusRow>) -> QueryResult<()> {
     rows.push(("nodes", Some(known.len().to_string())));
     let hidden = known.iter().filter(|n| !nodes.contains(&n.id));
     let hidden: Vec<String> = hidden.map(|n| format!("{:016x}", n.id)).collect();
-    // The nodes that `node => …` would show.
+    // The nodes that only the argument `node` would show.
     rows.push((
         "nodes_hidden",
         (!hidden.is_empty()).then(|| hidden.join(", ")),
@@ -104,7 +104,7 @@ fn times(run: Run, parts: &[&Part]) -> QueryResult<Rows> {
     ])
 }
 
-/// CPU time of the last tick, to an eighth; `None` if it was not measured.
+/// CPU time of the last tick in µs, wrong by at most an eighth; `None` if it was not measured.
 fn last_cost(run: Run, parts: &[&Part]) -> QueryResult<Option<String>> {
     let newest = parts.iter().filter(|p| p.rows("tick") > 0);
     let Some(part) = newest.max_by_key(|p| (p.max_ms(), p.last_tick())) else {

@@ -260,7 +260,8 @@ impl Ranking {
     }
 }
 
-/// Every key, and with `by` its parts. With `by_avg` only the largest of them.
+/// Every key, and with `by` its parts: one for each key of `by`. With `by_avg` only the largest of
+/// them.
 fn all(scan: &Scan, shape: &Shape, buckets: Buckets, by_avg: bool) -> QueryResult<Ranking> {
     let mut groups = vec![vec![&shape.dimension]];
     groups.extend(shape.by.as_ref().map(|by| vec![&shape.dimension, by]));

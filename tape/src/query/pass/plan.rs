@@ -17,8 +17,8 @@ pub enum Passes {
     /// Two passes. The first adds up all keys of the last group; in the second some keys get cells,
     /// and the others are added up together.
     Chosen,
-    /// Two passes for all keys together and one dimension. If only one file covers a bucket, the
-    /// bucket is finished: for keys that were not chosen only sums are kept.
+    /// Two passes for two groups: all keys together, and one dimension. If only one file covers a
+    /// bucket, the bucket is finished: for keys that were not chosen only sums are kept.
     Largest,
 }
 

@@ -269,8 +269,8 @@ fn pieces<'a>(steps: impl Iterator<Item = (&'a Part, Way)>) -> Vec<Piece<'a>> {
     pieces
 }
 
-/// Finds the buckets in which only one piece has ticks. The first bucket stays unfinished, because
-/// it shows whether there is a tick before.
+/// Finds the buckets in which only one piece has ticks. The first bucket stays unfinished: if it
+/// has no tick, `read` looks for the last tick before the window.
 fn set_alone(pieces: &mut [Piece], buckets: &Buckets) {
     let spans = pieces.iter().enumerate();
     let spans = spans.filter_map(|(at, piece)| Some((piece.buckets(buckets)?, at)));
@@ -392,7 +392,7 @@ impl<'s, 'p> Worker<'s, 'p> {
                 self.sums.finish(alone.clone(), observed);
             }
             Ok(left) => self.left.extend(left),
-            // After damaged totals, the samples of the parts are added up instead.
+            // If the totals are damaged, the samples of the parts are added up instead.
             Err(_) => self.left.extend(parts),
         }
         self.file = Some(file);

@@ -121,7 +121,7 @@ fn notices(damage: &Damage, store: &Snapshot, others: Vec<QueryError>) -> Vec<Qu
     notices
 }
 
-/// Answers from the present history of a tape. If a file was merged or removed meanwhile and is no
+/// Answers from the current history of a tape. If a file was merged or removed meanwhile and is no
 /// longer open, the question runs again on a new snapshot.
 ///
 /// # Errors

@@ -1,6 +1,7 @@
 //! Edges from waiters to their blockers at each tick. They come from table `lock`, or from the
 //! column `blocked_by` if the history has no such table. A parallel worker stands for its leader:
-//! members of a parallel group never block each other, and all of them wait for the blocker of one.
+//! members of a parallel group never block each other, and if one of them waits for a blocker, all
+//! of them do.
 
 use super::keys::View;
 use super::ticks::{NONE, Ticks};
@@ -37,7 +38,7 @@ pub struct Edge {
     pub row: Option<u32>,
 }
 
-/// The recorded edges of a part at ticks that count, ordered by tick.
+/// The edges of a part at ticks that count, ordered by tick.
 pub fn edges(view: &View, ticks: &Ticks, nodes: &Nodes) -> QueryResult<Vec<Edge>> {
     let mut edges = if view.part.rows("lock") > 0 {
         recorded(view, ticks, nodes)?
@@ -155,7 +156,7 @@ impl Nodes {
 pub struct Head {
     /// The node that waits for no other; in a cycle its first member.
     pub node: Node,
-    /// The members of this cycle wait for each other.
+    /// True if `node` is a member of a cycle, whose members wait for each other.
     pub cycle: bool,
 }
 
@@ -222,8 +223,8 @@ impl<'e> Graph<'e> {
         found
     }
 
-    /// The heads of the queues that a waiter stands in, and the steps to each. If every node that
-    /// it reaches waits, the head is a cycle.
+    /// The heads of the queues that a waiter stands in, and the number of edges to each. If every
+    /// node that it reaches waits, the head is a cycle.
     pub fn heads(&mut self, waiter: Node) -> &[(Head, i64)] {
         if !self.known.contains_key(&waiter) {
             let found = self.find_heads(waiter);

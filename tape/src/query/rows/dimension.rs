@@ -25,7 +25,7 @@ pub struct Dimension {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Place {
-    /// Class or name of the wait event, or the kind of CPU activity.
+    /// Class and name of the wait event, or the kind of CPU activity.
     WaitEvent,
     WaitType,
     /// Column of a dictionary that a column of `run` refers to.
@@ -112,7 +112,7 @@ impl Dimension {
         }
     }
 
-    /// Upper limit of the keys in a part, by the size of its dictionaries.
+    /// Upper limit of the number of keys in a part, by the size of its dictionaries.
     pub fn rows(&self, part: &Part) -> usize {
         match &self.place {
             Place::Dictionary { table, .. } => part.rows(table),

@@ -44,7 +44,7 @@ impl Hidden {
     fn read(&mut self, run: Run, part: &Part, window: Window) -> QueryResult<()> {
         let failed = part.schema().value("tick_status", "failed");
         // The columns of a log are in memory. Reading a sealed file only for this would cost time
-        // that no plan shows; a marker in the file tells of the failure.
+        // that no plan shows; a marker in the file reports the failure.
         if !part.info().open {
             return Ok(());
         }

@@ -22,7 +22,7 @@ pub const NEAR: i64 = 60 * SECOND;
 
 /// Latest and earliest time: 36,533 years from 1970. Sums of a few such times do not overflow.
 const FARTHEST: i64 = 1 << 60;
-/// Maximum width of a bucket.
+/// Maximum width of a bucket in µs: 36,525 days.
 const WIDEST: i64 = 36_525 * DAY;
 
 /// Refuses times and widths that are out of range.
@@ -68,14 +68,14 @@ fn check_width(width: i64) -> QueryResult<()> {
 /// The time asked for, half-open, in µs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Window {
-    /// Begin.
+    /// Start, inclusive.
     pub since: i64,
     /// End, exclusive.
     pub until: i64,
 }
 
 impl Window {
-    /// The window of a question, cut at the present. Without `since` it is one hour long.
+    /// The window of a question, cut at the current time. Without `since` it is one hour long.
     pub fn of(context: &Context, since: Option<i64>, until: Option<i64>) -> QueryResult<Window> {
         let now = context.now_us;
         let until = until.unwrap_or(now);
@@ -131,7 +131,7 @@ pub struct Samples<'q> {
     pub node: Option<&'q str>,
     /// `load`, `foreground` or `all`.
     pub scope: Option<&'q str>,
-    /// Parallel workers are left out.
+    /// True if parallel workers are left out.
     pub by_leader: bool,
     /// Dimensions and their filters.
     pub filters: &'q [(String, String)],
@@ -156,9 +156,9 @@ pub struct Selection {
     pub scope: Scope,
     /// Filters by dimension.
     pub filters: Vec<(Dimension, Filter)>,
-    /// Parallel workers are left out.
+    /// True if parallel workers are left out.
     pub by_leader: bool,
-    /// Keeps rows that were recorded only because they block others.
+    /// True if rows count that were recorded only because they block others.
     pub marked: bool,
 }
 
@@ -267,8 +267,8 @@ fn qualify(item: &mut Option<String>, known: &BTreeSet<String>) -> QueryResult<(
     Ok(())
 }
 
-/// Refuses texts for numbers and unknown labels. A missing key may be written as it is shown, such
-/// as `(no query id)`.
+/// Refuses a text for a dimension of numbers, and unknown labels. A missing key may be written as
+/// it is shown, such as `(no query id)`.
 fn check_values(context: &Context, dimension: &Dimension, filter: &mut Filter) -> QueryResult<()> {
     let name = dimension.name.as_str();
     let number = dimension.is_number(context.catalog);

@@ -184,7 +184,7 @@ impl Chains {
         for waiter in &self.behind_prepared {
             if let Some(runs) = self.blocked.get_mut(waiter) {
                 runs.sort_unstable();
-                // If a tick has two holders, the first one counts.
+                // If two transactions block the session at one tick, the first one counts.
                 runs.dedup_by_key(|run| run.0);
             }
         }

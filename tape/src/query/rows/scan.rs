@@ -21,10 +21,10 @@ pub struct Scan<'a> {
     pub others: Vec<&'a Part>,
     /// Ids of the question's keys.
     pub register: Register,
-    /// If set: only samples of these buckets must be added up.
+    /// If set: only the samples of these buckets are needed.
     pub within: Option<BTreeSet<u32>>,
     window: Window,
-    /// Memory for the sums of all threads in bytes.
+    /// Memory that the sums of all threads take, in bytes.
     pub(in crate::query) held: AtomicUsize,
 }
 

@@ -171,6 +171,7 @@ pub struct Tests {
     columns: Vec<(String, Rc<Vec<bool>>)>,
     /// By code: whether it passes.
     others: Vec<(Rc<Keys>, Rc<Vec<bool>>)>,
+    /// True if no row passes.
     never: bool,
 }
 

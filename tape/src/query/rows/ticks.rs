@@ -21,7 +21,7 @@ pub struct Ticks {
     are_contiguous: bool,
     /// Slot time in ms.
     pub slot_ms: Vec<i64>,
-    /// Nominal interval, which is the weight.
+    /// Nominal interval in ms, which is the weight.
     pub weight_ms: Vec<i64>,
     /// Bucket, or [`NONE`].
     pub bucket: Vec<u32>,
@@ -543,7 +543,7 @@ impl Observed {
 
     /// Number of buckets with observed time.
     pub fn observed_buckets(&self) -> usize {
-        // Callers ask for each key.
+        // Callers ask once for each key.
         let known = self.observed_buckets;
         known.unwrap_or_else(|| self.count_observed()) + self.finished.1
     }

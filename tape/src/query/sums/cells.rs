@@ -305,8 +305,8 @@ impl Cells {
         cells.collect::<Vec<Cell>>().into()
     }
 
-    /// The cells minus the cells of some parts, also without the largest number of sessions in one
-    /// tick.
+    /// The cells minus `parts`, the cells of some keys among them. The result also lacks the
+    /// largest number of sessions in one tick.
     pub fn without<'a>(&self, parts: impl IntoIterator<Item = &'a Cells>) -> Cells {
         let mut parts = Cells::merged(parts).rows.into_iter().peekable();
         let left = self.rows.iter().filter_map(|cell| {

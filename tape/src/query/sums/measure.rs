@@ -293,7 +293,7 @@ impl Adder {
     }
 }
 
-/// Number of rows for every code at every tick. It is the fastest way unless there are many codes
+/// Number of pieces with each code at each tick. It is the fastest way unless there are many codes
 /// for few pieces.
 #[derive(Default)]
 struct Grid(Vec<u16>);
@@ -343,18 +343,18 @@ impl Grid {
     }
 }
 
-/// The rows of one code in a span.
+/// The pieces of one code in a span.
 #[derive(Clone, Copy, Default)]
 struct Count {
-    /// Sum of the rows over all ticks.
+    /// Number of pieces, summed over all ticks.
     sum: u64,
     /// 1 + the tick that `now` belongs to; 0 before the first tick.
     tick: u32,
-    /// Number of rows so far in that tick.
+    /// Number of pieces so far in that tick.
     now: u32,
-    /// Pieces that cover the whole block.
+    /// Number of pieces that cover the whole block.
     whole: u32,
-    /// Largest number of rows in one tick.
+    /// Largest number of pieces in one tick.
     most: u32,
 }
 
@@ -383,7 +383,7 @@ impl Places {
     fn fill(&mut self, ticks: &Ticks, ranges: &[(u32, u32)], all: &[u32]) {
         let places = ticks.len() + ticks.blocks().len();
         let Places { codes, ends } = self;
-        // Shifted by one, so that ends serve as begins while the places are filled.
+        // Shifted by one, so that ends serve as starts while the places are filled.
         ends.clear();
         ends.resize(places + 1, 0);
         for range in ranges {

@@ -86,7 +86,7 @@ pub struct Recorded {
     pub elapsed_ms: i64,
     /// The longest of these intervals.
     pub grain_ms: i64,
-    /// Length of the bucket that intervals cover.
+    /// Length of the part of the bucket that intervals cover.
     pub covered_us: i64,
 }
 

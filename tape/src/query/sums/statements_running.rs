@@ -1,6 +1,6 @@
 //! The statements that run at the end of each bucket. The statistics count an execution when it
-//! ends; until then it is known from the samples. They have the sessions that are active at the
-//! last tick of the bucket, and the start of their query.
+//! ends; until then only the samples show it. Samples have the sessions that are active at the last
+//! tick of the bucket, and the start of their query.
 
 use super::statement_sums::EntryKey;
 use crate::fast::FastMap;

@@ -30,6 +30,7 @@ use crate::query::value::error::{QueryError, QueryResult};
 use std::ops::Range;
 use std::rc::Rc;
 
+/// One minute in µs.
 pub(in crate::query) const MINUTE: i64 = 60 * SECOND;
 /// Columns whose values are added up.
 const SUMMED: [&str; 5] = [
@@ -247,7 +248,7 @@ impl<'q> Totals<'q> {
 
 /// The totals of some groups of a file.
 struct FileTotals {
-    /// The rows of `minute` that are read.
+    /// The rows of table `minute` that are read.
     rows: Range<usize>,
     minutes: [Column; WHOLE_COLUMNS.len()],
     columns: Vec<Columns>,
@@ -697,7 +698,7 @@ struct ByMinute {
 }
 
 impl ByMinute {
-    /// Minutes come in any order, mostly ascending.
+    /// Sets the bucket of a minute. Minutes come in any order, mostly ascending.
     fn put(&mut self, minute: i64, bucket: u32) {
         if self.buckets.is_empty() {
             self.first = minute;

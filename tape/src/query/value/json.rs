@@ -76,7 +76,7 @@ pub fn write_value(out: &mut String, value: &Value) {
     }
 }
 
-/// Ten-thousandths as text with four decimals.
+/// Ten-thousandths as text with four decimals: `numeric(12_345)` is `1.2345`.
 pub fn numeric(n: i128) -> String {
     let mut out = String::new();
     write_numeric(&mut out, n);
@@ -115,8 +115,8 @@ pub(in crate::query) fn parse_time(text: &str) -> Option<i64> {
     civil_us(date, time)?.checked_add(i64::try_from(us).ok()?)
 }
 
-/// Reads a number in units of its last decimal: `parse_decimal("1.25", 1)` is 13. It rounds surplus
-/// digits, halves away from zero.
+/// Reads a number with `decimals` decimals as an integer: `parse_decimal("1.25", 1)` is 13, which
+/// means 1.3. It rounds surplus digits, halves away from zero.
 pub fn parse_decimal(text: &str, decimals: usize) -> Option<i128> {
     let (is_negative, digits) = match text.strip_prefix('-') {
         Some(digits) => (true, digits),

@@ -17,7 +17,7 @@ pub enum Scope {
     All,
 }
 
-/// Table of wait events; also its column with class and name.
+/// Table of wait events, and the column of `run` that refers to it.
 pub const WAIT: &str = "wait";
 /// Class of a wait event.
 pub const WAIT_TYPE: &str = "wait_event_type";

@@ -27,7 +27,7 @@ enum Step {
     Restart(u64),
     /// Another life of the sampler.
     Life,
-    /// The clock is set, minutes.
+    /// The clock is set forward or back by this many minutes.
     Clock(i64),
 }
 
@@ -179,7 +179,7 @@ proptest! {
                     let snapshot = tape.refresh().unwrap();
                     storage.meanwhile(usize::MAX, |_| ());
                     prop_assert_eq!(snapshot.damage(), &[]);
-                    // With few files, what was removed since cannot be read.
+                    // With few open files, a file that was removed since cannot be read.
                     if files == 224 {
                         let last = check_ticks(&snapshot, &recorder.lock().unwrap().ticks());
                         prop_assert!(last >= followed.last().copied().unwrap_or(0));
@@ -284,7 +284,7 @@ fn a_snapshot_can_be_asked_while_its_files_are_there_or_open() {
                     assert_eq!(gone.hint.as_deref(), Some(hint));
                 }
             }
-            // A question about the newest history starts again instead.
+            // `run_now` starts such a question again on a new snapshot.
             let mut now = Answer::default();
             run_now("top", &spec, &tape, &mut now).unwrap();
             assert_eq!(now.0, fresh(&storage));
@@ -433,8 +433,8 @@ fn damage_in_a_log_that_is_followed_is_told_as_to_a_fresh_reader() {
         copy.put("0000000001.open", bytes);
         copy
     };
-    // The log grows in four steps; a frame after the follower's position is damaged. At first half
-    // of it is there, at last all frames.
+    // The log grows in four steps. A frame after the position of the follower is damaged. The first
+    // step has half of this frame, the last step has all frames.
     for flipped in [whole.len() + 50, whole.len() + 900] {
         let copy = tape_of(&whole);
         let tape = Tape::of_storage(Arc::new(copy.clone()), &Shared::default());
@@ -471,12 +471,12 @@ fn thirty_two_threads_answer_as_one_while_files_are_merged_and_removed() {
     let storage = MemoryStorage::new();
     let mut late = sampler(10);
     late.slot_ms = 1_790_033_700_000;
-    // Files go some minutes after they were merged.
+    // Retention removes files some minutes after they were merged.
     let limits = [("retention_age_s", "1300"), ("min_free_space_mb", "0")];
     let mut drive = Drive::with(&storage, late, &limits);
     drive.send(1_900);
     let now_ms = drive.sampler.slot_ms;
-    // Less than one answer decodes.
+    // The limit is smaller than the columns that one answer decodes.
     let shared = Shared::new(1 << 18);
     let tape = Tape::of_storage(Arc::new(storage.clone()), &shared);
     let snapshot = tape.refresh().unwrap();
@@ -557,7 +557,7 @@ fn what_a_file_says_of_its_chunks_counts_among_the_bytes_that_are_kept() {
     // No column is decoded. The cache holds 48 bytes for each of some dozens of chunks.
     let (expected, kept, reads) = bounds(&Shared::default());
     assert!(kept > 48 * 24 && reads > 0, "{kept} bytes, {reads} reads");
-    // Without room they are read for each question.
+    // Without room in the cache, the chunks are read for each question.
     let (again, none, more) = bounds(&Shared::new(0));
     assert_eq!((again, none), (expected, 0));
     assert!(more >= 3 * reads, "{more} reads, {reads} with a cache");

@@ -1,4 +1,4 @@
-//! The history has each marker that users leave as a file exactly once.
+//! Markers that users leave as files: each enters the history exactly once.
 
 use super::*;
 use crate::write::marks::MARK;

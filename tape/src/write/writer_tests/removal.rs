@@ -108,7 +108,7 @@ fn what_was_removed_for_room_is_told() {
     check_told(&drive, "less space was free than tacho.min_free_space");
 }
 
-/// Much in each tick, and no trouble.
+/// A sampler with many rows in each tick, without missed slots and failed ticks.
 fn wide(seed: u64) -> Sampler {
     let load = Load {
         sessions: 60,
@@ -189,7 +189,7 @@ fn what_is_shipped_goes_by_its_age_or_size_as_ever() {
         while numbers(&drive, 0) == first {
             drive.send(1);
         }
-        // The third stays, although it is no less too much or too old.
+        // The third file stays, although the directory is still too large or the file too old.
         assert_eq!(numbers(&drive, 0), third);
         drive.send(1);
         let told = status(&drive, "history_removed").unwrap();

@@ -43,7 +43,7 @@ fn a_log_without_statistics_of_statements_is_sealed_as_one() {
     frames(&mut drive, 700);
     assert_eq!(drive.files(Kind::Sealed), [1]);
     let sealed = drive.writer.stored_files().first().cloned();
-    // As the next start finds it.
+    // A writer that starts now finds the same file.
     let found = recover::look(&storage, NODE).unwrap();
     assert_eq!(sealed.as_ref(), found.stored.first());
     assert_eq!(sealed.unwrap().statements_ms, None);

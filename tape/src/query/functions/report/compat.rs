@@ -103,7 +103,7 @@ const P999: u128 = 999;
 type Key = (Option<String>, Option<String>);
 type Keys = Vec<(Key, Cells)>;
 
-/// The part; `None` if nothing was observed.
+/// Computes the part; `None` if nothing was observed.
 pub fn compat(
     run: Run,
     samples: Samples,

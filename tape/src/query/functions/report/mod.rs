@@ -42,7 +42,7 @@ request! {
     }
 }
 
-/// Half the length of the window around a point in time.
+/// Half the length of the window around a point in time, in µs.
 const AROUND: i64 = 15 * aas::MINUTE;
 
 fn answer(asked: &Report, run: Run, emit: Emit<ReportRow>) -> QueryResult<()> {

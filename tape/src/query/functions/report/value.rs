@@ -147,7 +147,7 @@ part! {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Gap {
-    /// Its begin.
+    /// Its start.
     pub since: Option<Time>,
     /// Its end.
     pub until: Option<Time>,
