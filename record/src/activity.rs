@@ -47,7 +47,8 @@ impl Activity {
             }
         }
         let pids = wanted.join(",");
-        // The server may have cut a character at the end: up to three bytes are missing.
+        // A cut text fills `track_activity_query_size`, less its final NUL and up to three bytes of
+        // a character that did not fit.
         (!wanted.is_empty()).then(|| {
             format!(
                 "select pid, (date_part('epoch', query_start) * 1e6)::int8 / 1000, query, \

@@ -35,7 +35,7 @@ impl Aside {
         self.asked.is_some()
     }
 
-    /// Asks; the server has `given` time for the answer.
+    /// Sends `sql` from a thread, which waits at most `given` for the answer.
     pub fn ask(&mut self, target: &Options, sql: String, given: Duration, stop: &Stop) {
         let (give, take) = channel();
         let (target, stop) = (target.clone(), stop.clone());

@@ -46,7 +46,7 @@ impl Batch {
         self.add_text(table, fields, &[]);
     }
 
-    /// Adds a row with the bytes of its only column of bytes.
+    /// Adds a row. `text` is the value of the only column of type `Bytes`.
     pub fn add_text(&mut self, table: &str, fields: &[Field], text: &[u8]) {
         let Some(t) = catalog::schema().index(table) else {
             return;
@@ -176,8 +176,8 @@ impl Dictionary {
     }
 }
 
-/// The encoding of bytes for which the server names none: UTF-8 if they are valid UTF-8, else the
-/// encoding `database`.
+/// Encoding id of bytes whose encoding the server does not name: UTF-8 if they are valid UTF-8,
+/// else `database`. SQL_ASCII if `database` is UTF-8 and the bytes are not.
 pub fn encoding(bytes: &[u8], database: i64) -> i64 {
     match std::str::from_utf8(bytes) {
         Ok(_) => UTF8,

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 use tacho_dsn::Answer;
 
-/// Time between two looks.
+/// Time between two looks at the settings.
 const INTERVAL_MS: i64 = 10_000;
 /// Name of the file in the directory of the history.
 const FILE: &str = "recorder-settings.toml";
@@ -95,7 +95,8 @@ pub struct Changes {
 pub struct ChangedSettings {
     /// `None` before the first look.
     known: Option<BTreeMap<Setting, Value>>,
-    /// Hash of the server's answer. If the hash is the same again, the server sends no rows.
+    /// Hash over all settings, computed by the server. The next question contains it. If it has
+    /// not changed, the answer contains no settings.
     digest: String,
     looked_ms: i64,
     interval: Option<i64>,
@@ -154,7 +155,8 @@ impl ChangedSettings {
         std::mem::replace(&mut self.interval, interval) != interval
     }
 
-    /// The question for all settings. The answer has no rows if nothing has changed.
+    /// The question for all settings. If nothing has changed, the answer is one row with the hash
+    /// and the time of the last reload.
     pub fn question(&self) -> String {
         format!(
             "with s as materialized ( \

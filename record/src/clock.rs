@@ -1,9 +1,9 @@
-//! Decides when ticks are taken and numbers them. Slots are slots of the server's clock, which each
-//! answer contains. Between two answers this process's monotonic clock extrapolates it.
+//! Decides when ticks are taken and numbers them. Slots follow the server's clock: each answer
+//! contains its time. Between two answers, this process extrapolates it by its own monotonic clock.
 
 use std::time::Duration;
 
-/// A larger difference between the two clocks means that the server's was set.
+/// If the two clocks move apart by more than this between two ticks, the server's clock was set.
 const STEP_US: i64 = 1_000_000;
 
 /// A tick to be recorded.
@@ -63,7 +63,7 @@ impl Clock {
     }
 
     /// Plans the next tick after the last one, whether or not it got an answer. `phase` (0 to 1) is
-    /// the moment within the first four fifths of the slot: a late answer may still be in its slot.
+    /// a moment in the first four fifths of the slot. The last fifth is left for late answers.
     pub fn plan(&mut self, mono_us: i64, phase: f64) {
         let Some(last) = self.last else {
             self.planned_us = mono_us + self.interval_us;

@@ -245,7 +245,7 @@ fn quoted(text: &str) -> String {
     format!("'{}'", text.replace('\\', "\\\\").replace('\'', "\\'"))
 }
 
-/// True also for a conninfo that makes no sense.
+/// True if the conninfo has a password or cannot be parsed.
 fn has_password(conninfo: &str) -> bool {
     tacho_dsn::Options::from_argument(conninfo, APPLICATION).is_err()
 }

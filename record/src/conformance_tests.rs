@@ -198,7 +198,7 @@ impl Play {
         }
     }
 
-    /// A failed tick leaves a hole.
+    /// Records one tick; a failed one leaves a hole.
     fn tick(&mut self, lines: &[Line]) {
         let first = &lines[0];
         let interval_ms = number(first, "interval_ms", 1_000);

@@ -16,7 +16,7 @@ const MOST_REFUSED: usize = 100;
 /// Condition of one server.
 #[derive(Clone, Debug, Default)]
 pub struct Condition {
-    /// The server that answers, while there is a connection.
+    /// Description of the connected server; `None` without a connection.
     pub connected: Option<String>,
     /// Reason why nothing is recorded.
     pub trouble: Option<String>,
@@ -30,7 +30,7 @@ pub struct Condition {
     /// Sum of the times that ticks waited for their answers, µs.
     pub waited_us: u64,
     pub last_tick: Option<Instant>,
-    /// An older last tick is a fault.
+    /// Age of the last tick above which it counts as a fault.
     pub oldest: Duration,
     /// Since when a call of the file system has been running.
     pub writing: Option<Instant>,
@@ -54,7 +54,7 @@ impl Condition {
         self.last_tick.map(|at| at.elapsed())
     }
 
-    /// Time since when nothing can be written, or a call does not return.
+    /// For how long nothing could be written, or a call has not returned.
     pub fn unwritten(&self) -> Duration {
         let since = [self.writing, self.waiting].into_iter().flatten().min();
         since.map_or(Duration::ZERO, |at| at.elapsed())

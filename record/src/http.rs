@@ -30,7 +30,7 @@ const MOST: usize = 16;
 const PATIENCE: Duration = Duration::from_secs(5);
 /// A connection is closed after this time, whatever the client does. Scrapers connect again.
 const LONGEST: Duration = Duration::from_secs(30);
-/// Pause when the system has no more descriptors; some become free meanwhile.
+/// Pause after a failed `accept()`: if descriptors ran out, some become free meanwhile.
 const PAUSE: Duration = Duration::from_millis(100);
 
 const TEXT: &str = "text/plain; charset=utf-8";
@@ -134,7 +134,7 @@ fn response(status: StatusCode, kind: &'static str, text: String) -> Response<St
     response
 }
 
-/// Whether the host of a request is this one.
+/// True if the `Host` of a request is `localhost` or a loopback address.
 fn is_loopback(host: &str) -> bool {
     let name = match host.rsplit_once(':') {
         Some((name, port)) if port.parse::<u16>().is_ok() => name,

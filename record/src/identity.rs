@@ -62,8 +62,8 @@ impl Identity {
             .first()
             .map(|a| read(a, connection))
             .unwrap_or_default();
-        // Many roles may not ask this, and on some services no role. If the log is not
-        // PostgreSQL's, the second question fails and the first does not.
+        // Many roles may not call these functions, and on some services no role may. If the
+        // write-ahead log is not PostgreSQL's, pg_control_checkpoint() fails alone.
         let mut number = |sql: &str| {
             let answers = connection.query(&[PINNED, sql].concat(), within());
             let number = answers.ok().and_then(|a| a.first()?.number(0, 0));
@@ -83,27 +83,27 @@ impl Identity {
         Ok(identity)
     }
 
-    /// Another server, or another life of the same one.
+    /// True if this is another server, or another life of the same one.
     pub fn is_another(&self, before: &Identity) -> bool {
         self.postmaster_start_us != before.postmaster_start_us
             || self.system_identifier != before.system_identifier
     }
 
-    /// The server stayed up, but all its processes ended in a crash.
+    /// True if the postmaster stayed up, but all its processes ended in a crash.
     pub fn has_crashed(&self, before: &Identity) -> bool {
         let began = [self.checkpointer_start_us, before.checkpointer_start_us];
         !self.is_another(before) && !began.contains(&0) && began[0] != began[1]
     }
 
-    /// The server was not shut down properly before this start: its statistics begin with this
-    /// start.
+    /// True if the server was not shut down properly before this start: its statistics begin with
+    /// this start.
     pub fn has_recovered(&self, before: &Identity) -> bool {
         before.statistics_us != 0
             && before.statistics_us < self.postmaster_start_us
             && self.statistics_us >= self.postmaster_start_us
     }
 
-    /// A sentence for the history.
+    /// Version, primary or standby, system identifier and host, for markers and the log.
     pub fn describe(&self) -> String {
         let role = if self.in_recovery {
             "standby"

@@ -154,9 +154,9 @@ struct Holder {
     modes: u32,
 }
 
-/// Edges of locks with at least one waiter since `since_ms` or before: one old wait brings all
-/// waiters of its lock. `leaders` maps a parallel worker to its leader; a parallel group does not
-/// block itself. The second value is the number of waiters left out.
+/// Edges of all waiters of a lock, if at least one of them has waited since `since_ms` or longer.
+/// `leaders` maps a parallel worker to its leader; a parallel group does not block itself. The
+/// second value is the number of waiters left out.
 pub fn edges(locks: &[Lock], since_ms: i64, leaders: &HashMap<i64, i64>) -> (Vec<Edge>, i64) {
     let mut by_tag: BTreeMap<&Tag, Vec<&Lock>> = BTreeMap::new();
     for lock in locks {

@@ -42,7 +42,7 @@ impl Log {
         format!("{severity}:  {}{}\n", self.server, plain_text(text))
     }
 
-    /// Logs that something is as it should be.
+    /// Logs a normal event.
     pub fn say(&self, text: &str) {
         self.print(&Message::Log(text.to_string()));
     }

@@ -13,7 +13,7 @@ use tacho_tape::format::schema::{ColumnDef, Role};
 const LONGEST_MS: i64 = 3_600_000;
 const SERVER: &str = "server";
 
-/// The end of the log, which other positions are compared with.
+/// The end of the write-ahead log; other positions are compared with it.
 macro_rules! position {
     () => {
         "case when pg_is_in_recovery() then pg_last_wal_replay_lsn() else pg_current_wal_lsn() end"
@@ -26,7 +26,7 @@ pub struct Source {
     /// Name in messages and markers.
     pub what: &'static str,
     table: &'static str,
-    /// Server versions that have it: from, before.
+    /// First server version that has it, and first that no longer has it; 160000 is 16.
     versions: (u32, u32),
     pub sql: &'static str,
 }
@@ -42,7 +42,7 @@ macro_rules! most {
 }
 const MOST_ROWS: usize = most!();
 
-/// Distance in bytes of a position behind the end of the log.
+/// How many bytes a position is behind the end of the write-ahead log.
 macro_rules! behind {
     ($position:literal) => {
         concat!(
@@ -367,7 +367,7 @@ fn merge(server: &mut [Option<i64>], values: &[Option<i64>]) {
     }
 }
 
-/// A row is recorded if a counter grew or it has a state.
+/// True if a row is recorded: a counter grew, or a gauge has a value.
 fn is_told(table: &str, values: &[Option<i64>]) -> bool {
     let mut measured = measurements(table).zip(values);
     measured.any(|(column, value)| match column.role {

@@ -184,7 +184,7 @@ impl Output {
     }
 }
 
-/// Adds a row to table `marker`.
+/// Adds a row to table `marker`. Times are in ms; 0 = none.
 pub fn put_marker(
     batch: &mut Batch,
     dictionary: &mut Dictionary,

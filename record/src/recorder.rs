@@ -172,7 +172,8 @@ impl<'a> Recorder<'a> {
         }
     }
 
-    /// Records as long as a connection lasts. The inner error is the server's.
+    /// Records as long as a connection lasts. The inner error is the server's; after the outer
+    /// one nothing can be recorded any more.
     fn connect_and_record(&mut self) -> Result<tacho_dsn::Result<()>, String> {
         let mut connection = match self.connect() {
             Ok(connection) => connection,

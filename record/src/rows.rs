@@ -80,7 +80,7 @@ fn put_tick(batch: &mut Batch, sample: &Sample, tick: &Tick<'_>) {
     );
 }
 
-/// Adds a failed tick: nothing was seen, or `hidden` sessions were not.
+/// Adds a failed tick: no answer came, or the role could not see `hidden` sessions.
 pub fn put_failed(
     batch: &mut Batch,
     dictionary: &mut Dictionary,

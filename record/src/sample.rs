@@ -181,8 +181,8 @@ impl Sample {
         self.sessions.iter().map(of).collect()
     }
 
-    /// The oldest transaction id that holds back vacuum, as a full one, and the
-    /// session that holds it.
+    /// The oldest transaction id that holds back vacuum, as a full (64-bit) id, and
+    /// the PID of the session that holds it.
     pub fn oldest_xmin(&self) -> Option<(i64, i64)> {
         let held = self.sessions.iter().filter(|s| s.xmin != 0);
         held.map(|s| (self.full_xid(s.xmin), s.pid)).min()

@@ -255,7 +255,7 @@ fn growth(now: &Counted, before: Option<&Counted>) -> Vec<i64> {
     }
 }
 
-/// Whether the entry was not evicted and created again in between. Servers before
+/// True unless the entry was evicted and created again between the two. Servers before
 /// 17 do not say when an entry began. There, a second life is recognised by a
 /// smaller counter or narrower extremes. A second life that is ahead in all of them
 /// goes unnoticed.

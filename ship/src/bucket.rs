@@ -19,7 +19,7 @@ use tokio::runtime::{Builder, Runtime};
 /// long.
 const ATTEMPTS: u32 = 6;
 const PAUSE: Duration = Duration::from_millis(250);
-/// For each 64 KiB a request has another second.
+/// Each 64 KiB of a request adds one second to its time limit.
 const A_SECOND: usize = 64 << 10;
 /// Object that proves that the store puts a name only once. No table has this name.
 const PROBE: &str = ".tacho-ship/probe";
@@ -37,8 +37,8 @@ pub struct Bucket {
     address: String,
     prefix: String,
     store: Box<dyn ObjectStore>,
-    /// Leaked: dropping it would wait for a running name lookup at the end of the
-    /// program.
+    /// Leaked: dropping it at the end of the program would wait for a running
+    /// lookup of a host name.
     runtime: &'static Runtime,
     limits: Limits,
     /// The store has proved that it does not overwrite objects.
@@ -137,8 +137,8 @@ impl Bucket {
         })
     }
 
-    /// Checks before the first object that the store refuses the second of two puts
-    /// of one name. The object stays, so that the next program needs only one put.
+    /// Before the first object, checks that the store refuses a second put of the same
+    /// name. The object `PROBE` stays, so that the next program needs only one put.
     fn prove(&self) -> Result<()> {
         for _ in 0..2 {
             if self.is_proved.get() || !self.put_any(PROBE, b"put once\n".to_vec())? {
@@ -242,8 +242,8 @@ impl Bucket {
         }
     }
 
-    /// Puts an object before the store is proved. If the answer of a request is lost,
-    /// the next attempt finds the object.
+    /// Puts an object without checking the store first. If the answer of a request is
+    /// lost, the next attempt finds the object.
     fn put_any(&self, name: &str, bytes: Vec<u8>) -> Result<bool> {
         let directory = name.rsplit_once('/').map_or("", |(directory, _)| directory);
         let (path, directory) = (self.path(name)?, self.path(directory)?);

@@ -134,7 +134,7 @@ fn filled(command: &str, file: &str, name: &str) -> String {
     filled + rest
 }
 
-/// The lines that a command prints. The command waits while nobody takes them.
+/// The lines that a command prints. The command blocks until they are taken.
 fn reader(child: &mut Child) -> io::Result<Receiver<String>> {
     let (lines, printed) = sync_channel(AHEAD);
     if let Some(output) = child.stdout.take() {
@@ -182,7 +182,8 @@ fn end(child: &mut Child) {
 }
 
 impl Place for Commands {
-    /// A failed command may have found that the object exists.
+    /// If the command fails, perhaps because the object exists, lists the directory to
+    /// find out.
     fn put_new(&self, name: &str, bytes: Vec<u8>) -> Result<bool> {
         let directory = std::env::temp_dir();
         let file = Scratch::new(&directory, &bytes);

@@ -46,7 +46,6 @@ type Failed = (Option<usize>, Fault);
 /// One object of an hour.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Made {
-    /// Its table.
     pub table: &'static str,
     /// Its rows, encoded.
     pub encoded: Encoded,
@@ -54,11 +53,8 @@ pub struct Made {
 
 /// A part whose rows of some tables could not be read.
 pub struct LeftOut<'a> {
-    /// The part.
     pub part: &'a Part,
-    /// The tables.
     pub tables: &'static [&'static str],
-    /// Why.
     pub error: tacho_tape::Error,
 }
 
@@ -78,7 +74,6 @@ const OBSERVED: &[&str] = &["sample_runs", "load_minute", "ticks"];
 
 /// Everything that is shipped for an hour.
 pub struct Contents<'a> {
-    /// Which hour.
     pub unit: Unit,
     /// The parts of the node that may have rows of the hour.
     pub parts: &'a [&'a Part],

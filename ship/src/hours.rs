@@ -149,7 +149,8 @@ impl Closed {
     }
 }
 
-/// The error stays until the file is repaired.
+/// True if another attempt would fail as well, because the file is damaged or has
+/// another format version.
 pub fn is_lasting(error: &Error) -> bool {
     error.is_damage() || error.kind == Kind::Version
 }
@@ -218,9 +219,9 @@ fn ranges(part: &Part) -> Result<Vec<(i64, i64)>> {
     Ok(ranges)
 }
 
-/// No more statistics will come whose interval has its middle before this time, ms.
-/// Either a pass was made then, and the next one begins where it ended, or the time
-/// is too long ago.
+/// Time in ms before which the statistics are complete: no later pass has the middle
+/// of its interval before it. Either a pass ended then, and the next one begins there,
+/// or the time is more than `LATE_MS` ago.
 fn settled_ms(parts: &[&Part], now_ms: i64) -> Result<i64> {
     let mut last = now_ms.saturating_sub(LATE_MS);
     let mut newest = Vec::new();

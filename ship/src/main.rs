@@ -247,7 +247,7 @@ fn settings(options: &Options) -> Result<Settings> {
     })
 }
 
-/// Least bytes of a secret that cannot be guessed.
+/// Least length of a salt, in bytes: a shorter one could be guessed.
 const SALT: usize = 16;
 
 /// Reads the secret without the newline at its end: `echo` writes one, other

@@ -15,8 +15,9 @@ pub struct Pace {
     rate: Option<u64>,
     /// Hundredths of a CPU.
     cpu: Option<u32>,
-    /// CPU time that the program has waited for already.
+    /// CPU time whose pauses are in `next` already.
     paid: Duration,
+    /// Earliest time of the next put, since the first one was possible.
     next: Duration,
 }
 

@@ -7,7 +7,7 @@ use std::io::{self, ErrorKind};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
-/// The error is the reason.
+/// The error is a message, with detail and hint on lines of their own.
 pub type Result<T> = std::result::Result<T, String>;
 
 /// Stores objects.

@@ -83,7 +83,7 @@ impl Retention {
     }
 }
 
-/// The number up to which no file has rows that are still to be shipped.
+/// The highest file number up to which no file has rows that are still to be shipped.
 /// `not_shipped` has the first hour of each node that is not shipped. Files of other
 /// servers, and lasting damage, do not count as waiting.
 ///
@@ -153,7 +153,7 @@ pub fn removed_before(part: &Part, hour: i64) -> tacho_tape::Result<Vec<String>>
     Ok(told.collect())
 }
 
-/// A time in the form that messages have.
+/// A time as messages show it: 2026-01-02 03:04:05Z.
 pub fn shown(ms: i64) -> String {
     let time = Timestamp::from_millisecond(ms).unwrap_or(Timestamp::UNIX_EPOCH);
     time.strftime("%Y-%m-%d %H:%M:%SZ").to_string()

@@ -16,7 +16,7 @@ const OLD: Duration = Duration::from_secs(24 * 3_600);
 pub struct Scratch(PathBuf);
 
 impl Scratch {
-    /// Creates a file with `bytes` and synchronises it. Its name tells nothing.
+    /// Creates a file with `bytes` and a random name, and synchronises it.
     /// Removes files of the directory that crashes have left.
     ///
     /// # Errors
@@ -37,7 +37,6 @@ impl Scratch {
         Ok(scratch)
     }
 
-    /// Where it is.
     pub fn path(&self) -> &Path {
         &self.0
     }

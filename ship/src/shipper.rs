@@ -528,7 +528,7 @@ fn nodes(tape: &Snapshot, done: &mut Done) -> Result<Vec<u64>> {
     Ok(nodes)
 }
 
-/// A message: from which hour on hours are held back, and why.
+/// A message with the first hour that is held back, and the reason.
 fn held_text((hour, wait): (i64, Wait)) -> String {
     let time = |hour: i64| shown(hour.saturating_mul(HOUR_MS));
     let why = match wait {

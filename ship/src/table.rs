@@ -41,14 +41,11 @@ pub enum Kind {
 pub struct Column {
     /// Stays the same when the name changes; unique within the table.
     pub id: i32,
-    /// Its name.
     pub name: String,
-    /// What it holds.
     pub kind: Kind,
 }
 
 impl Column {
-    /// A column.
     pub fn new(id: i32, name: impl Into<String>, kind: Kind) -> Column {
         Column {
             id,
@@ -166,7 +163,6 @@ pub struct Object {
 pub struct Encoded {
     /// Number of rows.
     pub rows: u64,
-    /// The object.
     pub bytes: Vec<u8>,
 }
 

@@ -134,7 +134,7 @@ impl Texts {
         redaction.fingerprint(&text.text)
     }
 
-    /// Adds the texts of some queries, of those that were found.
+    /// Adds the texts of `queries` that were found.
     ///
     /// # Errors
     /// The rows could not be encoded.

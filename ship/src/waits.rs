@@ -2,7 +2,8 @@
 //! several majors. PostgreSQL 17 spells some names differently than older versions.
 //! 17.0 to 17.2 appended `Lock` to the names of the server's own lightweight locks.
 
-/// A name in PostgreSQL 15 and 16, and in later versions.
+/// Names in PostgreSQL 15 and 16, and in later versions. Sorted by the first name, for a binary
+/// search.
 const SPELLED: [(&str, &str); 40] = [
     ("Activity:AutoVacuumMain", "Activity:AutovacuumMain"),
     ("Activity:BgWriterHibernate", "Activity:BgwriterHibernate"),
