@@ -1,4 +1,4 @@
-//! Which server answers, and what this role may see there. Asked once per connection.
+//! Identity of the connected server, and what its role may see. Asked once per connection.
 
 use crate::sample::PINNED;
 use std::time::Duration;
@@ -11,7 +11,7 @@ pub struct Identity {
     pub system_identifier: u64,
     pub timeline: i64,
     pub postmaster_start_us: i64,
-    /// The server's clock when it was asked.
+    /// Time of the server's clock at the question, µs.
     pub server_us: i64,
     /// Start of the checkpointer, which ends with the server or in a crash; 0 = hidden.
     pub checkpointer_start_us: i64,

@@ -42,7 +42,7 @@ macro_rules! most {
 }
 const MOST_ROWS: usize = most!();
 
-/// How many bytes a position is behind the end of the write-ahead log.
+/// Distance in bytes from a position to the end of the write-ahead log.
 macro_rules! behind {
     ($position:literal) => {
         concat!(

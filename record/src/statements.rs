@@ -47,7 +47,7 @@ pub struct Statements {
     interval: Option<i64>,
 }
 
-/// Which entries an answer shows.
+/// The entries that an answer shows.
 #[derive(Clone, Copy)]
 struct Sight {
     /// True: entries of all roles (`pg_read_all_stats`). False: only entries of

@@ -152,7 +152,7 @@ impl Texts {
         self.is_refused = true;
     }
 
-    /// Which texts of sessions are recorded now.
+    /// The texts of sessions that are recorded now.
     pub fn of_sessions(&self) -> OfSessions {
         match (self.is_raw, self.is_refused) {
             (true, _) => OfSessions::All,
@@ -219,7 +219,7 @@ impl Texts {
     }
 }
 
-/// Which texts of sessions are recorded.
+/// A choice of the texts of sessions that are recorded.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum OfSessions {
     None,

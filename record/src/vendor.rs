@@ -20,7 +20,7 @@ pub struct Vendor {
     pub name: &'static str,
     /// The role that may grant rights and create extensions.
     grantor: &'static str,
-    /// Where users change settings of the server.
+    /// The place where users change settings of the server.
     settings: &'static str,
     /// A step before `CREATE EXTENSION`, if there is one.
     before_extension: &'static str,

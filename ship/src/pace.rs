@@ -17,7 +17,7 @@ pub struct Pace {
     cpu: Option<u32>,
     /// CPU time whose pauses are in `next` already.
     paid: Duration,
-    /// Earliest time of the next put, since the first one was possible.
+    /// Earliest time of the next put, as time since `Paced::begin`.
     next: Duration,
 }
 

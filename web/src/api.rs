@@ -51,11 +51,11 @@ pub struct Api {
     scraper: Scraper,
     texts: bool,
     live: Arc<Live>,
-    /// Places of clients of `/api/v1/live`.
+    /// A permit per client of `/api/v1/live`.
     listeners: Arc<Semaphore>,
-    /// Turns of requests that save reports.
+    /// A permit per report that is being made.
     reports: Arc<Semaphore>,
-    /// Turns of servers that fleet requests ask.
+    /// A permit per server that fleet requests are asking.
     fleets: Arc<Semaphore>,
 }
 
@@ -93,17 +93,17 @@ impl Api {
         &self.live
     }
 
-    /// Places of clients of `/api/v1/live`.
+    /// A permit per client of `/api/v1/live`.
     pub fn listeners(&self) -> &Arc<Semaphore> {
         &self.listeners
     }
 
-    /// Turns of requests that save reports.
+    /// A permit per report that is being made.
     pub fn reports(&self) -> &Arc<Semaphore> {
         &self.reports
     }
 
-    /// Turns of servers that fleet requests ask.
+    /// A permit per server that fleet requests are asking.
     pub fn fleets(&self) -> &Arc<Semaphore> {
         &self.fleets
     }
@@ -166,7 +166,7 @@ async fn not_so() -> Problem {
     Problem::new(StatusCode::METHOD_NOT_ALLOWED, error).header(header::ALLOW, "GET, HEAD")
 }
 
-/// An answer of JSON.
+/// A response with a body of JSON.
 pub fn json(text: String) -> Response {
     ([(header::CONTENT_TYPE, "application/json")], text).into_response()
 }
@@ -275,8 +275,8 @@ async fn answer(
     Ok(answered(body, over, &headers))
 }
 
-/// An answer of JSON. If its window is over, it has an entity tag, and a client
-/// that has the same tag gets 304.
+/// A response with a body of JSON. If its window is over, it has an entity tag, and a
+/// client that has the same tag gets 304.
 pub fn answered(body: String, over: bool, headers: &HeaderMap) -> Response {
     if !over {
         return json(body);

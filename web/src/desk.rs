@@ -20,8 +20,8 @@ use tokio::time::{sleep, timeout};
 const LOOK: Duration = Duration::from_millis(10);
 /// Interval between two rounds of tidying.
 const TIDY: Duration = Duration::from_secs(5);
-/// Bytes that may stay in use while no question runs, for later questions. If more is in
-/// use, it is kept for 12 rounds: a client that asks again soon finds it.
+/// While no question runs, up to this many bytes stay in use for later questions. More is
+/// freed after 12 rounds, a minute: a client that asks again before that finds it.
 const KEPT: u64 = 96 << 20;
 const ROUNDS: u32 = 12;
 /// Divisor of the budget: one answer's text may take a quarter.

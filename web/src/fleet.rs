@@ -1,7 +1,7 @@
-//! `GET /api/v1/fleet`: the load of every server of the source in a window, the one
-//! in most trouble first. One request asks them all. All such requests together ask
-//! only a few servers at once, when there is a place, so that they do not crowd out
-//! other questions.
+//! `GET /api/v1/fleet`: the load of every server of the source in a window. Servers that
+//! cannot be asked come first, then those with the highest load per CPU. One request asks
+//! them all. All such requests together ask only a few servers at once, when there is a
+//! place, so that they do not crowd out other questions.
 
 use crate::api::{Api, given, json};
 use crate::problem::Problem;

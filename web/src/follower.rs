@@ -1,4 +1,4 @@
-//! Follows one server and tells events about everything new.
+//! Follows one server and sends events about new ticks, markers and its state.
 
 use crate::live::{REPLAY, reset};
 use crate::problem::put_error;
@@ -17,12 +17,12 @@ use tokio::sync::mpsc::Sender;
 
 /// µs.
 pub const SECOND: i64 = 1_000_000;
-/// Markers up to this long before the last tick may be new: their writer was down
+/// Markers up to this long before the last tick, µs, may be new: their writer was down
 /// meanwhile.
 const MARKERS: i64 = 3600 * SECOND;
 /// Interval of health events; a changed state is sent at once.
 const HEALTH: Duration = Duration::from_secs(10);
-/// A tick is late after this and two intervals.
+/// A tick is late after this time, µs, and two intervals.
 const LATE: i64 = 5 * SECOND;
 /// The wait class of samples without a wait event, as filters name it.
 const NO_WAIT: &str = "(null)";
@@ -176,7 +176,7 @@ impl Follower {
         }
     }
 
-    /// Tells what is new. Returns false without listeners.
+    /// Sends what is new to the listeners. Returns false without listeners.
     pub fn look(&mut self, source: &dyn Source) -> bool {
         self.listeners.retain(|listener| !listener.is_closed());
         if self.listeners.is_empty() {

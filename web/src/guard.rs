@@ -53,7 +53,7 @@ pub struct Door {
     given: bool,
     spent: AtomicBool,
     cookie: String,
-    /// Path before all others.
+    /// Prefix of all paths, such as `/tacho`; may be empty.
     base: String,
     session: Secret,
 }

@@ -119,7 +119,7 @@ impl Options {
         Duration::from_secs(self.read_timeout.into())
     }
 
-    /// Path before all others, without a slash at its end.
+    /// Prefix of all paths, without a slash at its end; may be empty.
     ///
     /// # Errors
     /// It is not a path.

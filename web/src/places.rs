@@ -2,9 +2,9 @@
 //! connects, the connection that has been idle longest ends. A connection is idle if it
 //! has no complete request (the body may be missing), and all its answers were taken.
 //! One connection ends for each new client; the new client does not wait for that end.
-//! If no connection is idle, one ends whose client has been behind for too long: since
-//! then there was always something that it had not taken. Otherwise all are busy, and
-//! the new client waits.
+//! If no connection is idle, one ends whose client has been behind for too long: in all
+//! that time there was something that it had not taken. Otherwise all are busy, and the
+//! new client waits.
 //!
 //! A connection becomes idle only after it was polled once. A client that asks at once
 //! is answered, however many connect after it.
@@ -47,7 +47,8 @@ struct Taken {
 }
 
 impl Taken {
-    /// Asks one more connection to end. The error is the time of the next look.
+    /// Asks one more connection to end. If none may end now, the error is the time at which
+    /// the first one may, if that is known.
     fn tell(&self, patience: Duration) -> Result<(), Option<Instant>> {
         let leaves = |seat: &Arc<Seat>| Some((seat.leaves(patience)?, Arc::clone(seat)));
         let others = self.seats.iter().filter_map(leaves);
@@ -85,8 +86,8 @@ impl Places {
         }
     }
 
-    /// A free place. Otherwise asks a connection to end; the error is the time of the
-    /// next look.
+    /// A free place. Otherwise asks a connection to end; the error is the time at which to
+    /// try again, or `None` to wait for `changed`.
     fn seat(self: &Arc<Places>) -> Result<Place, Option<Instant>> {
         let mut taken = lock(&self.taken);
         let over = taken.seats.len().checked_sub(self.limit);

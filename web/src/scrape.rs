@@ -65,8 +65,8 @@ pub struct Tally {
     counted_to: i64,
     /// Step of the turn at the last count.
     turn: Turn,
-    /// A day and its step of the turn, with the counters of the day before it (or of that day's
-    /// last hour).
+    /// A day, its step of the turn, and counters of the previous day: of the whole day, or in
+    /// step `Day` of its last hour.
     before: (i64, Turn, Sums),
 }
 
@@ -185,7 +185,7 @@ impl Tally {
         match turn {
             Turn::Before => sums = self.before.2.clone(),
             Turn::Zero => sums = Sums::default(),
-            // A part that is damaged now was counted before.
+            // A part that has become damaged was counted before; counters must not fall.
             Turn::Day if self.turn == turn && self.counted_to > day => sums.at_least(&self.counted),
             Turn::Day => (),
         }
@@ -230,8 +230,8 @@ impl Tally {
 }
 
 impl Sums {
-    /// Adds all counters that may come, with 0: by tacho's words, and by the objects of the
-    /// day before.
+    /// Adds, with 0, the counters that may still come: of each wait class and state, of each kind
+    /// of marker, and of the objects in `before`.
     fn begin(&mut self, before: &Sums) {
         for class in query::wait_classes() {
             for state in query::LOAD_STATES {

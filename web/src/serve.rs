@@ -32,7 +32,7 @@ use tokio::time::sleep;
 const HEAD_BYTES: usize = 64 << 10;
 /// Most connections in the system's queue before they are accepted.
 const AT_THE_DOOR: u32 = 4096;
-/// Pause when the system has no more descriptors; some become free meanwhile.
+/// Pause after a failed `accept()`: if descriptors ran out, some become free meanwhile.
 const PATIENCE: Duration = Duration::from_millis(100);
 
 /// Limits of connections, and their base path.
@@ -43,7 +43,7 @@ pub struct Limits {
     pub head: Duration,
     /// Longest time without taking anything of an answer.
     pub read: Duration,
-    /// Path before all others.
+    /// Prefix of all paths, such as `/tacho`; may be empty.
     pub base: Arc<str>,
 }
 
