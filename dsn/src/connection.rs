@@ -18,8 +18,9 @@ const LOOK: Duration = Duration::from_millis(20);
 /// Time for the server to end a cancelled question. After that the connection is
 /// given up.
 const GRACE: Duration = Duration::from_millis(500);
-/// TCP keepalive: after this idle time, at this interval, so many probes without a
-/// reply end the connection. The options of the connection override these values.
+/// TCP keepalive: the first probe follows after this idle time, the next ones at this
+/// interval. Three probes without a reply end the connection. The options of the
+/// connection override these values.
 const KEEPALIVE_IDLE: Duration = Duration::from_secs(20);
 const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(5);
 const KEEPALIVE_COUNT: u32 = 3;
@@ -44,7 +45,8 @@ impl<'a> Limit<'a> {
         }
     }
 
-    /// How long to wait before the next call of this.
+    /// Time to wait before calling this again, at most `LOOK`. Fails if time is up, or if
+    /// the call was cancelled.
     pub(crate) fn wait(&self) -> Result<Duration> {
         if self.is_cancelled() {
             return Err(Error::new(CANCELED, "cancelled"));
@@ -61,7 +63,7 @@ impl<'a> Limit<'a> {
         self.given
     }
 
-    /// Whether it was cancelled before the time was over.
+    /// True if the caller has set `cancel`.
     pub(crate) fn is_cancelled(&self) -> bool {
         self.cancel.load(Ordering::Relaxed)
     }
@@ -131,7 +133,7 @@ impl Connection {
     /// # Errors
     /// The server's errors; the connection stays usable. `08006` if the connection is
     /// lost. Our own `57014` if time is up: we ask the server to end the question,
-    /// and close the connection unless the server is quick.
+    /// and close the connection unless the server does so within `GRACE`.
     pub fn query(&mut self, sql: &str, limit: Limit<'_>) -> Result<Vec<Answer>> {
         let sql =
             CString::new(sql).map_err(|_| Error::new("22021", "query contains a zero byte"))?;

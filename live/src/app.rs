@@ -17,14 +17,14 @@ use tacho_source::rows::{Rows, Status};
 use tacho_source::{Arguments, catalog, time};
 use tacho_tape::query::{BlockingRow, MarkersRow, QueryError};
 
-/// A last tick that is older is late, µs.
+/// Age of the last tick, µs, above which it is late.
 const LATE: i64 = 5 * SECOND;
-/// A question that waits longer for its answer is an alarm, µs.
+/// Time, µs, after which a question without an answer raises an alarm.
 const SILENCE: i64 = 15 * SECOND;
 /// Shortest and longest time between two looks for something new.
 const LOOK: Duration = Duration::from_secs(1);
 const MOST: Duration = Duration::from_secs(30);
-/// Answers may take a hundredth of the time.
+/// The time to the next look is this multiple of the time that the last answers took.
 const SHARE: u32 = 100;
 
 /// Input at the bottom.
@@ -92,7 +92,7 @@ pub struct App {
     /// Since when questions wait for the next answer, µs.
     waits_since: Option<i64>,
     pub table: Table,
-    /// The moment of the tree of blockers.
+    /// The moment of the tree of blockers, µs since 1970.
     pub moment: Option<i64>,
     /// The screen must be drawn again.
     pub dirty: bool,
@@ -109,9 +109,11 @@ pub struct App {
     /// The words that name the server on a command line.
     place: Vec<String>,
     answers: Answers,
+    /// Number of the current view: answers for other views are ignored.
     number: u64,
     queue: Vec<Asked>,
     pending: usize,
+    /// Time that the answers since the last look took.
     took: Duration,
     /// Search for a marker: direction, begin, and number of markers to skip.
     seek: Option<(Seek, i64, usize)>,

@@ -41,7 +41,7 @@ pub struct Item {
 /// A list as shown.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Table {
-    /// Heads: of the text before the bar, the bar, the text after it.
+    /// Column heads: of the text before the bar, of the bar, of the text after it.
     pub left: String,
     pub bar: &'static str,
     pub right: String,
@@ -84,7 +84,7 @@ fn interval(us: i64) -> String {
     value(&Value::Interval(us)).trim_matches('"').to_string()
 }
 
-/// A figure in the form that readers print, cut to two digits.
+/// A figure with two decimals; from 1,000 on without decimals, from 100,000 on in thousands.
 pub fn figure(value: Option<f64>) -> String {
     value.map_or("-".into(), |value| match value {
         value if value.abs() >= 100_000.0 => format!("{:.0}k", value / 1000.0),

@@ -19,7 +19,7 @@ impl Column {
     }
 }
 
-/// Columns by begin, µs.
+/// Columns by begin, and their width; both in µs.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Load {
     pub width: i64,

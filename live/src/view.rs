@@ -10,7 +10,7 @@ const MINUTE: i64 = 60 * SECOND;
 const HOUR: i64 = 60 * MINUTE;
 pub const DAY: i64 = 24 * HOUR;
 
-/// Possible widths of a column.
+/// Possible widths of a column, µs.
 pub const WIDTHS: [i64; 19] = [
     SECOND,
     2 * SECOND,
@@ -32,7 +32,7 @@ pub const WIDTHS: [i64; 19] = [
     DAY,
     7 * DAY,
 ];
-/// Ten seconds: twelve minutes on 80 columns.
+/// Index of the first width, ten seconds: a terminal with 80 columns shows twelve minutes.
 const FIRST: usize = 3;
 
 /// The kinds of lists.
@@ -372,7 +372,7 @@ impl View {
     }
 }
 
-/// The next multiple of `width`.
+/// Rounds up to a multiple of `width`.
 fn ceiling(at: i64, width: i64) -> i64 {
     -(-at).div_euclid(width) * width
 }

@@ -52,8 +52,8 @@ pub fn answer(source: &dyn Source, asked: Asked, ask: &Ask, cancel: &AtomicBool)
 }
 
 impl Worker {
-    /// Starts the thread. Answers go to `told`, which returns false if nobody
-    /// wants them.
+    /// Starts the thread. Answers go to `told`, which returns false once the
+    /// receiver is gone.
     ///
     /// # Errors
     /// There is no thread.

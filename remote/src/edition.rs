@@ -5,9 +5,9 @@ use tacho_dsn::Answer;
 use tacho_tape::query::QueryError;
 
 /// Finds the schema. Returns a row for each function in it with its arguments and
-/// columns; the columns may come from a type. The SQL edition is recognised by
-/// its schema and table, as the extension does. Operators are the server's own,
-/// whatever search path the owner of the database has set.
+/// columns; the columns may come from a type. The SQL edition is recognised by its
+/// schema and its table `setting`, as in the extension's installation script. Operators
+/// are the server's own, whatever search path the owner of the database has set.
 pub const LOOK: &str = "\
 begin read only;
 set local search_path = pg_catalog, pg_temp;

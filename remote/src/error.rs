@@ -38,7 +38,7 @@ pub fn of_connection(error: tacho_dsn::Error, is_canceled: bool) -> QueryError {
     error
 }
 
-/// A code that lives as long as the program. Each is kept once.
+/// The code as a text that lives as long as the program. Each code is kept once.
 fn sqlstate(code: &str) -> &'static str {
     static KNOWN: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
     let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);

@@ -43,8 +43,8 @@ pub struct Remote {
 }
 
 impl Remote {
-    /// Without a connection yet. The options are those of `conninfo`, which has
-    /// no password.
+    /// Creates it without a connection. `options` are the options of `conninfo`,
+    /// which has no password.
     pub fn new(conninfo: &str, options: Options) -> Remote {
         Remote {
             conninfo: conninfo.to_string(),

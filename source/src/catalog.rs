@@ -1,4 +1,4 @@
-//! The data model as it was built in: dimensions, their documentation, labels.
+//! The data model that is built into the program: dimensions, their documentation, labels.
 
 use std::sync::OnceLock;
 use tacho_tape::catalog::{self, Column};

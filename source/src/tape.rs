@@ -66,7 +66,7 @@ pub struct Tapes {
     open: Mutex<Open>,
 }
 
-/// The open tapes: those that were asked last.
+/// The tapes that stay open: those that were asked most recently.
 struct Open {
     shared: Shared,
     tapes: Arc<Cache<PathBuf, Arc<Tape>>>,
@@ -86,7 +86,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Tapes {
-    /// Without a tape. Keeps at most `bytes` of decoded columns for later questions.
+    /// Creates it without a tape. Keeps at most `bytes` of decoded columns for later questions.
     pub fn new(bytes: u64) -> Tapes {
         Tapes {
             named: BTreeMap::new(),

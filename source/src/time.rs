@@ -236,8 +236,8 @@ fn parse_interval(text: &str) -> Option<i64> {
 
 /// Parses a moment into µs: `now`, `1h` (ago), `03:12` (the last one), `yesterday
 /// 14:00`, `2026-11-21 03:12`, RFC 3339. Without an offset it is in `zone`.
-/// PostgreSQL's rules apply to clock changes: of a time that happens twice the
-/// second is meant; a skipped time is counted on from before the change.
+/// PostgreSQL's rules apply to clock changes: if a time happens twice, the second is
+/// meant; a skipped time is read with the offset before the change.
 pub fn moment(text: &str, now_us: i64, zone: &TimeZone) -> QueryResult<i64> {
     parse_moment(text.trim(), now_us, zone).ok_or_else(|| {
         QueryError::new(INVALID_DATETIME, format!("invalid time \"{text}\"")).hint(

@@ -1,6 +1,6 @@
-//! `GET /api/v1/fleet`: the load of every server of the source in a window. Servers that
-//! cannot be asked come first, then those with the highest load per CPU. One request asks
-//! them all. All such requests together ask only a few servers at once, when there is a
+//! `GET /api/v1/fleet`: the load of every server of the source in a window. Servers with
+//! an error come first, then those with the highest load per CPU. One request covers all
+//! servers. All such requests together query only a few servers at once, when there is a
 //! place, so that they do not crowd out other questions.
 
 use crate::api::{Api, given, json};
@@ -148,7 +148,7 @@ async fn rows<R: Row + Send + 'static>(
 }
 
 impl Line {
-    /// 0 cannot be asked, 1 was observed, 2 was not.
+    /// 0 has an error, 1 was observed, 2 was not.
     fn rank(&self) -> u8 {
         let known = matches!(
             self.server.state,
@@ -188,7 +188,7 @@ impl Line {
     }
 }
 
-/// Servers that cannot be asked come first, then by load per CPU, then by name.
+/// Servers with an error come first, then by load per CPU, then by name.
 fn worse(a: &Line, b: &Line) -> Ordering {
     let by_rank = a.rank().cmp(&b.rank());
     by_rank

@@ -94,8 +94,8 @@ pub fn shorten(text: &mut Arc<str>, most: usize) -> Option<usize> {
     Some(length)
 }
 
-/// Where to cut a text that has more than `most` bytes, never inside a character; `None` if it
-/// is not longer.
+/// Index at which to cut a text that has more than `most` bytes, never inside a character;
+/// `None` if it is not longer.
 pub fn end_of(text: &str, most: usize) -> Option<usize> {
     let ends = |end: &usize| text.is_char_boundary(*end);
     (text.len() > most).then(|| (0..=most).rev().find(ends).unwrap_or(0))

@@ -87,7 +87,8 @@ fn outlive_signals() -> io::Result<()> {
 struct Session {
     recording: Recording,
     buffer: FrameBuffer,
-    /// The first frame of the buffer waits: since when, and why.
+    /// Set if the first frame of the buffer could not be written: time of the last attempt (ms of
+    /// the monotonic clock), and reason.
     held: Option<(i64, Code)>,
     /// Acknowledgements still have a reader.
     heard: bool,

@@ -49,8 +49,8 @@ impl From<io::Error> for Failed {
     }
 }
 
-/// The system's error. The caller must be able to tell a reader that has gone
-/// from a full disk.
+/// Unwraps the system's error: the caller must be able to tell a reader that has
+/// gone from a full disk.
 fn system_error(error: csv::Error) -> io::Error {
     match error.into_kind() {
         csv::ErrorKind::Io(error) => error,
@@ -100,8 +100,8 @@ pub fn export(
 }
 
 /// The columns of a kind: the program's columns in its order, whatever version
-/// recorded the history, followed by further columns of the parts. An import
-/// therefore keeps all columns that it was made of.
+/// recorded the history, followed by further columns of the parts. An import of
+/// such a file therefore loses no column.
 fn all_fields(kind: &str, known: &Schema, parts: &[&Part]) -> Vec<Field> {
     let table = exchange::table_of(known, kind);
     let mut all = table.map_or_else(Vec::new, |table| exchange::fields(known, table));

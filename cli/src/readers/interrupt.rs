@@ -18,8 +18,8 @@ const PATIENCE: Duration = Duration::from_millis(50);
 
 const SIGNALS: [i32; 2] = [SIGINT, SIGTERM];
 
-/// The flag that a signal sets. If the question does not end soon, a thread ends
-/// the process, provided that the system has a thread.
+/// The flag that a signal sets. If the question does not end within `PATIENCE`, a
+/// thread ends the process, unless the system could not start one.
 pub fn on_signal(progress: &Arc<Progress>) -> Arc<AtomicBool> {
     let cancel = Arc::new(AtomicBool::new(false));
     // Without the handler the signal ends the process, which is as good.

@@ -33,7 +33,8 @@ pub enum Layout {
     Chart,
 }
 
-/// Prints an answer; the first rows wait for each other.
+/// Prints an answer. The first `FIRST_ROWS` rows are kept until the widths of the
+/// columns are known.
 pub struct Table<W> {
     out: W,
     layout: Layout,
@@ -305,7 +306,7 @@ impl<W: Write> Sink for Table<W> {
     }
 }
 
-/// Columns of rows that have their own periods, which no heading can name.
+/// True for a column with the period of its row: no heading can name one period.
 fn is_own_period(column: &str) -> bool {
     matches!(column, "period" | "period_end")
 }

@@ -31,7 +31,7 @@ const CLASSES: [&str; 9] = [
     "Extension",
 ];
 
-/// The name of the look of a class.
+/// Name of the colour and pattern of a wait class, such as `lwlock`.
 pub fn look(key: &str) -> String {
     let class = if key == "BufferPin" { "Buffer" } else { key };
     let known = CLASSES.contains(&class);
@@ -71,7 +71,7 @@ pub fn patterns() -> String {
     text
 }
 
-/// A swatch of a look, for a legend.
+/// A swatch with the colour and pattern of a wait class, for a legend.
 pub fn swatch(key: &str) -> String {
     format!(
         "<svg class=\"swatch\" width=\"14\" height=\"14\" aria-hidden=\"true\"><rect width=\"14\" height=\"14\" fill=\"url(#p-{})\"/></svg>",
@@ -96,7 +96,7 @@ impl Scale {
     }
 }
 
-/// The picture.
+/// The picture, as SVG.
 pub fn chart(report: &Report) -> String {
     let document = &report.document;
     let (period, timeline) = (&document.period, &document.timeline);

@@ -13,7 +13,7 @@ use tacho_tape::query::report::{
 
 const STYLE: &str = include_str!("page.css");
 
-/// The page.
+/// The page, as HTML.
 pub fn page(report: &Report) -> String {
     let document = &report.document;
     let title = report.title();

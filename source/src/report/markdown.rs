@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use tacho_tape::query::report::{Blocker, Change, Document, Key, Marker, Query, Text};
 use tacho_tape::query::{Numeric, plain_text};
 
-/// The text.
+/// The report, as Markdown.
 pub fn text(report: &Report) -> String {
     let document = &report.document;
     let mut out = format!("# {}\n\n", report.title());
@@ -162,7 +162,7 @@ fn table<'a, R: 'a, const N: usize>(
 }
 
 /// Escapes a text of the history for use within a line. The result has no
-/// links, no markup, no HTML and mentions nobody.
+/// links, no markup, no HTML and no mentions of users (`@name`).
 fn escape(text: &str) -> String {
     let line = plain_text(text);
     let mut out = String::with_capacity(line.len());

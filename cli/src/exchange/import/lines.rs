@@ -58,8 +58,9 @@ pub struct Lines {
     /// Unread bytes: `at..end` of the buffer.
     at: usize,
     end: usize,
-    /// A first line was read; the input has ended.
+    /// The first line was read.
     begun: bool,
+    /// The input has ended.
     ended: bool,
     /// Number of the current line.
     line: u64,

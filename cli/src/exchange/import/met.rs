@@ -1,15 +1,16 @@
-//! Results by text of the lines. Millions of texts come, and most come again
-//! soon. Therefore only some are kept, one after the other in one piece of
-//! memory.
+//! A cache of values by their text in the input. An import reads millions of
+//! texts, most of them again soon after. Therefore only some are kept, one after
+//! the other in one piece of memory.
 
 use std::hash::Hasher;
 use tacho_tape::fast::Fold;
 
+/// Most bytes of all kept texts; then the cache starts empty again.
 const MOST_BYTES: usize = 1 << 22;
 /// Bits of a place that hold an index.
 const INDEX: u64 = u32::MAX as u64;
 
-/// Values by text.
+/// Values by text: references to rows, or indexes.
 pub struct Met<T> {
     /// Hash table with open addressing. A place has the upper half of the hash,
     /// and below it the index of an entry + 1; 0 = free. Most other entries are

@@ -34,7 +34,7 @@ pub struct Others {
     file: String,
     lines: Lines,
     record: Record,
-    /// `record` has a row that waits.
+    /// `record` holds a row that is not added yet.
     waiting: bool,
     table: String,
     of_ticks: bool,
@@ -166,8 +166,8 @@ impl Others {
         }
     }
 
-    /// Whether the history has the row already; for a time that it has, an
-    /// error.
+    /// True if the history has the row already. A time that is not later than the
+    /// newest one in the history is an error.
     fn is_there(&self) -> ImportResult<bool> {
         match &self.there {
             There::Nothing => Ok(false),

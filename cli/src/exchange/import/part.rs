@@ -47,7 +47,6 @@ pub struct Part {
 }
 
 impl Part {
-    /// An empty one.
     pub fn new(schema: &Arc<Schema>) -> ImportResult<Part> {
         Ok(Part {
             builder: PartBuilder::new(Arc::clone(schema))?,

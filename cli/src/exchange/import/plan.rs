@@ -66,19 +66,15 @@ pub type SampleField = (usize, Field, usize);
 
 /// Indexes of values in a session and in a sample.
 pub struct Places {
-    /// In a session.
+    /// Among the values of a session: this one, `start` and `category`.
     pub pid: Option<usize>,
-    /// In a session.
     pub start: Option<usize>,
-    /// In a session.
     pub category: Option<usize>,
     /// Number of a sample's values.
     pub count: usize,
-    /// Reference in a sample.
+    /// References among the values of a sample: this one, `statement` and `blocked_by`.
     pub wait: Option<usize>,
-    /// Reference in a sample.
     pub statement: Option<usize>,
-    /// Reference in a sample.
     pub blocked_by: Option<usize>,
     /// Index of the state, and whether the input has it.
     pub state: Option<(usize, bool)>,
@@ -86,17 +82,15 @@ pub struct Places {
     pub cpu: Option<usize>,
 }
 
-/// Values of labels.
+/// Stored values of labels.
 pub struct Labels {
-    /// A state.
+    /// States of sessions: this one and `fastpath`.
     pub active: i64,
-    /// A state.
     pub fastpath: i64,
     /// Kind of activity if nothing more is known.
     pub cpu: i64,
-    /// A state of ticks.
+    /// States of ticks: this one and `failed`.
     pub ok: i64,
-    /// A state of ticks.
     pub failed: Option<i64>,
     foreground: i64,
     maintenance: i64,

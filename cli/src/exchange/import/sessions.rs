@@ -91,13 +91,13 @@ pub struct Importer<'a> {
     tick: Option<Tick>,
     tick_interval: i64,
     failed: bool,
-    /// Added to the ticks' numbers in the input.
+    /// Number that is added to the tick numbers of the input.
     shift: i64,
     tick_values: Vec<i64>,
     pending: Vec<Pending>,
     /// Times of the pending samples, one after the other.
     pending_times: Vec<i64>,
-    /// Samples of the tick with an unknown session.
+    /// Number of samples of the tick with an unknown session.
     unknown: u8,
     sessions: Met<Session>,
     waits: Met<i64>,
