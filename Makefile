@@ -19,9 +19,8 @@ top := $(patsubst %/,%,$(dir $(abspath $(lastword $(MAKEFILE_LIST)))))
 PREFIX ?= /usr/local
 SHARE ?= $(PREFIX)/share
 PROGRAM := $(or $(CARGO_TARGET_DIR),$(top)/target)/release/tacho
-# programs tacho-NAME beside it; bench is for who works on tacho
-BESIDE = bench doctor live record ship web
-INSTALLED = $(filter-out bench,$(BESIDE))
+# programs tacho-NAME beside it; tacho-bench is apart ("make lab")
+BESIDE = doctor live record ship web
 CARGO_BUILD = cd $(top) && cargo build --release --locked $(CARGO_FLAGS)
 EXTENSION_MAKE = mkdir -p extension && $(MAKE) -C extension PG_CONFIG="$(PG_CONFIG)" \
 	$(if $(VPATH),-f $(top)/extension/Makefile VPATH=$(top)/extension)
@@ -29,7 +28,7 @@ SHELL_SCRIPTS = .ci/run $(wildcard debian/tests/server debian/tests/units fleet/
 	sql/*.sh sql/test/*.sh sql/test/sh/*.sh extension/test/data/*.sh)
 
 .DEFAULT_GOAL := build
-.PHONY: all installcheck quick accept torture torture-record help build program extension install install-programs package-deb test-deb demo test-demo demo-stop demo-dsn demo-record demo-sql screenshots \
+.PHONY: all installcheck quick accept torture torture-record help build program lab extension install install-programs package-deb test-deb demo test-demo demo-stop demo-dsn demo-record demo-sql screenshots \
 	test demo-fleet test-fleet test-page test-sql test-matrix test-exec-backend test-contrib lint deny fuzz \
 	sanitize bench clean
 
@@ -41,10 +40,14 @@ all: build
 
 build: program extension ## build the programs and the extension for PG_CONFIG
 
-program: ## build the programs alone (Rust): tacho, and those beside it that it runs (tacho-bench, tacho-live, …)
+program: ## build the programs alone (Rust): tacho, and those beside it that it runs (tacho-live, tacho-web, …)
 	@$(top)/tools/prereq.sh build
 	@$(top)/tools/page.sh
 	$(CARGO_BUILD) --package tacho $(BESIDE:%=--package tacho-%)
+
+lab: ## build tacho-bench alone, for experiments on private servers
+	@$(top)/tools/prereq.sh build
+	$(CARGO_BUILD) --package tacho-bench
 
 # headers of PostgreSQL become system headers: their warnings are not ours
 STRICT = $(if $(WERROR),WERROR=$(WERROR) COPT="-isystem $$($(PG_CONFIG) --includedir-server)")
@@ -66,13 +69,13 @@ install: ## install tacho and the extension into the PostgreSQL that PG_CONFIG n
 	$(EXTENSION_MAKE) install $(STRICT) DESTDIR="$(DESTDIR)"
 	install -d "$(DESTDIR)$$($(PG_CONFIG) --bindir)"
 	install -m 755 $(PROGRAM) "$(DESTDIR)$$($(PG_CONFIG) --bindir)/tacho"
-	$(PROGRAM) generate "$(DESTDIR)$(SHARE)" $(wildcard $(INSTALLED:%=$(DESTDIR)$(PREFIX)/bin/tacho-%))
+	$(PROGRAM) generate "$(DESTDIR)$(SHARE)" $(wildcard $(BESIDE:%=$(DESTDIR)$(PREFIX)/bin/tacho-%))
 
 # for people: the server's host may do without them, a desk without a server
 install-programs: program ## install tacho with live, record, ship, … into PREFIX (/usr/local)
 	install -d "$(DESTDIR)$(PREFIX)/bin"
-	install -m 755 $(PROGRAM) $(INSTALLED:%=$(PROGRAM)-%) "$(DESTDIR)$(PREFIX)/bin"
-	$(PROGRAM) generate "$(DESTDIR)$(SHARE)" $(INSTALLED:%=$(PROGRAM)-%)
+	install -m 755 $(PROGRAM) $(BESIDE:%=$(PROGRAM)-%) "$(DESTDIR)$(PREFIX)/bin"
+	$(PROGRAM) generate "$(DESTDIR)$(SHARE)" $(BESIDE:%=$(PROGRAM)-%)
 
 # as root: the roots are made by debootstrap
 package-deb: ## build the Debian packages of HEAD into build/deb (SUITES="bookworm trixie"; TRIAL=1: faster)
@@ -146,7 +149,7 @@ demo-fleet: ## five servers shipped, committed and asked through three engines (
 
 test: ## run all tests for the PostgreSQL that PG_CONFIG names
 	@tools/prereq.sh test
-	@$(MAKE) program
+	@$(MAKE) program lab
 	@tools/test.sh
 
 test-matrix: ## run the servers' tests on PostgreSQL 15 to 19 (MAJORS="17 18")

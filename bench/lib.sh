@@ -28,7 +28,7 @@ as_server() { HOME=$BENCH_DIR "$top/tools/as-server.sh" "${pin[@]}" "$@"; }
 bench_install() {
   local program
   for program in "$TACHO_PROGRAM" "${TACHO_PROGRAM%/*}/tacho-bench"; do
-    [ -x "$program" ] || { say "error: no program \"$program\": make program, or set TACHO_PROGRAM"; exit 1; }
+    [ -x "$program" ] || { say "error: no program \"$program\": make program lab, or set TACHO_PROGRAM"; exit 1; }
   done
   chmod 755 "$BENCH_DIR"
   mkdir -p "$BENCH_DIR/run"

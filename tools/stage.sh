@@ -63,10 +63,10 @@ kept() {
 [ -z "${TACHO_BUILDS:-}" ] || kept
 extension install
 [ ! -e "$program" ] || install -m 755 "$program" "${config%/*}/tacho"
-# the Makefile has their names, bench among them, which is for who works on tacho
+# the Makefile has their names
 read -ra beside < <(sed -n 's/^BESIDE = //p' "$repo/Makefile")
 for name in "${beside[@]}"; do
 	each=${program%/*}/tacho-$name
-	[ "$name" = bench ] || [ ! -e "$each" ] || install -m 755 "$each" "${config%/*}/"
+	[ ! -e "$each" ] || install -m 755 "$each" "${config%/*}/"
 done
 echo "$config"

@@ -134,11 +134,14 @@ fn missing(name: &str, program: &str, error: &clap::Error) -> String {
                  environment whose programs are in PATH."
                 .into()
         }
-        None => {
-            "See \"tacho --help\" for what there is. Programs such as tacho-bench are built by \
-                 \"make program\" and not installed with the server."
+        None if name == "bench" => {
+            "Its experiments are not part of an installation: run \"make lab\" in the source, \
+                 then target/release/tacho bench."
                 .into()
         }
+        None => "See \"tacho --help\" for the commands. Programs such as tacho-live are built by \
+                 \"make program\" and not installed with the server."
+            .into(),
     };
     format!(
         "error: there is no command \"{name}\"\n\

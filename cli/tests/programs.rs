@@ -120,12 +120,31 @@ fn without_a_program_the_error_says_where_it_looked() {
         let said = format!(
             "error: there is no command \"{name}\"\n\
              detail: Program \"tacho-{name}\" is neither in \"{}\" nor in PATH.\n\
-             hint: See \"tacho --help\" for what there is. Programs such as tacho-bench are built by \
+             hint: See \"tacho --help\" for the commands. Programs such as tacho-live are built by \
              \"make program\" and not installed with the server.\n",
             place.0.display()
         );
         assert_eq!((err(&ran), ran.status.code()), (said, Some(2)));
     }
+}
+
+#[test]
+fn without_tacho_bench_the_error_says_how_to_build_it() {
+    let place = Place::new("bench");
+    let ran = place.tacho(&["bench", "list"]);
+    assert_eq!(
+        (err(&ran), ran.status.code()),
+        (
+            format!(
+                "error: there is no command \"bench\"\n\
+                 detail: Program \"tacho-bench\" is neither in \"{}\" nor in PATH.\n\
+                 hint: Its experiments are not part of an installation: run \"make lab\" in the \
+                 source, then target/release/tacho bench.\n",
+                place.0.display()
+            ),
+            Some(2)
+        )
+    );
 }
 
 #[test]
