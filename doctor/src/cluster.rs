@@ -86,7 +86,7 @@ impl Cluster {
         clusters
     }
 
-    /// Whether a name has the form of Debian's: `15/main`.
+    /// True if a name has the form of Debian's cluster names: `15/main`.
     pub fn is_name(name: &str) -> bool {
         let parts = name.split_once('/');
         parts.is_some_and(|(version, cluster)| {
@@ -106,7 +106,7 @@ impl Cluster {
         }
     }
 
-    /// The directory is the data directory of a cluster.
+    /// True if the directory is the data directory of a cluster.
     pub fn is_at(directory: &Path) -> bool {
         directory.join(VERSION).is_file()
     }

@@ -1,16 +1,17 @@
-//! The price of tacho on a server that does not have it yet, from measured figures.
+//! The memory and the disk that tacho would take on a server without it, from measured figures.
 
 use crate::facts::size;
 use tacho_record::finding::Finding;
 
-/// Shared memory at default settings (`pg_shmem_allocations`); a connection more adds 40 bytes.
+/// Bytes of shared memory at default settings (`pg_shmem_allocations`); each further
+/// connection adds 40.
 const MEMORY: f64 = 80.5e6;
-/// A day without sessions: ticks, measurements of the server, statements of a small
-/// server (`bench/results/sizes.md`, "A day of one recorded hour").
+/// Bytes of a day without sessions: ticks, measurements of the server, statements of a
+/// small server (`bench/results/sizes.md`, "A day of one recorded hour").
 const DAY: f64 = 1.4e6;
-/// A session that is active all day: the cheapest and the dearest of the measured days.
+/// Bytes of a session that is active all day: least and most of the measured days.
 const DAY_OF_SESSION: [f64; 2] = [0.05e6, 0.5e6];
-/// A statement that runs in every minute: 1,440 rows of 11.4 bytes
+/// Bytes of a day of a statement that runs in every minute: 1,440 rows of 11.4 bytes
 /// (`bench/results/statements_sizes.md`).
 const DAY_OF_STATEMENT: f64 = 16.4e3;
 

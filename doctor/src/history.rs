@@ -9,7 +9,7 @@ use tacho_source::rows;
 use tacho_source::{Tapes, expect_history};
 use tacho_tape::query::{Markers, QueryResult, Status};
 
-/// A younger history does not tell how fast it grows.
+/// Seconds of an hour; a younger history is too short to tell how fast it grows.
 const HOUR_S: f64 = 3_600.0;
 const DAY_S: f64 = 86_400.0;
 const MB: f64 = 1_048_576.0;
@@ -190,8 +190,8 @@ fn bytes_a_day(facts: &Facts, bytes: f64) -> Option<f64> {
 }
 
 impl Limits {
-    /// Days that the settings keep a history which grows at this rate; nothing if they
-    /// have no limit.
+    /// Days for which the settings keep a history that grows by `a_day` bytes a day; `None`
+    /// if they limit neither its age nor its size.
     fn days(&self, disk: Option<Disk>, a_day: f64) -> Option<f64> {
         let by_age = (self.age_s > 0).then_some(self.age_s as f64 / DAY_S);
         let bytes = match self.size_mb {

@@ -1,4 +1,4 @@
-//! How to see the history of a cluster of this host from a desk.
+//! The commands that show the page of a history, on this host or from a desk.
 
 use rustix::fs::Access;
 use std::path::Path;
@@ -8,7 +8,7 @@ const PROGRAM: &str = "tacho-web";
 /// The port of the page, unless `--listen` names another.
 const PORT: u16 = 8432;
 
-/// The commands that show the page of a history, here or at a desk.
+/// The commands, or how to get the program that is missing.
 pub fn shown(port: &str) -> Finding {
     let what = "page";
     let host = rustix::system::uname();

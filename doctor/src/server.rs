@@ -15,7 +15,8 @@ use tacho_record::{Stop, check};
 
 const CONNECT: Duration = Duration::from_secs(15);
 const ANSWER: Duration = Duration::from_secs(30);
-/// A clock that differs by more makes times hard to compare.
+/// Seconds by which the clocks of host and server may differ; above that, times are hard
+/// to compare.
 const CLOCK_S: f64 = 2.0;
 const LOG_HELP: &str = "the log of the server says more";
 const EDITION_HELP: &str = "run: SELECT * FROM tacho.start(); it says what calls the sampler here";
@@ -213,7 +214,7 @@ impl Server {
         }
     }
 
-    /// The library in shared memory, and the SQL objects of this database.
+    /// Whether the library is loaded and this database has the SQL objects.
     fn library(&self) -> Finding {
         let what = "extension";
         match (self.is_loaded(), &self.extension) {
@@ -232,7 +233,7 @@ impl Server {
         }
     }
 
-    /// The extension is there and its library is not loaded.
+    /// The finding for a library that is not loaded: a restart is pending, or the setting lacks it.
     fn not_loaded(&self, what: &'static str) -> Finding {
         let name = "shared_preload_libraries";
         let pending = self
@@ -262,7 +263,7 @@ impl Server {
         }
     }
 
-    /// Nothing of tacho is here.
+    /// The finding for a server that has neither the library loaded nor the SQL objects.
     fn absent(&self) -> Finding {
         let what = "extension";
         match (&self.available, self.vendor.name) {
@@ -281,7 +282,7 @@ impl Server {
         }
     }
 
-    /// The price of the extension here.
+    /// The memory and the disk that the extension would take on this server.
     fn cost(&mut self) -> Result<Finding> {
         let answers = self.ask(ACTIVE)?;
         let active = answers.first().and_then(|answer| answer.number(0, 0));
@@ -400,7 +401,7 @@ impl Server {
         }
     }
 
-    /// The library in memory, and the SQL objects of this database.
+    /// Compares versions: of the loaded library, the installed one and the SQL objects here.
     fn versions(&self, facts: &Facts) -> Finding {
         let what = "versions";
         let library = facts.text("version").unwrap_or_default();
@@ -546,7 +547,7 @@ fn recording(facts: &Facts, help: &str) -> Finding {
     }
 }
 
-/// Superusers see all texts, and these roles do.
+/// Tells which roles see all texts: superusers and these, of which `MOST_ROLES` are named.
 fn readers(roles: &[String]) -> String {
     let shown = roles
         .iter()
