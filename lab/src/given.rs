@@ -25,7 +25,7 @@ pub struct Given {
     pub libraries: Option<String>,
     /// Settings that need a reload, and their values in postgresql.auto.conf.
     system: BTreeMap<String, Option<String>>,
-    /// Settings of these that are changed now.
+    /// Settings of `system` that are changed now, and their new values.
     changed: RefCell<Settings>,
     /// Path of `restore.sql`, while there is something to restore.
     restore: RefCell<Option<PathBuf>>,

@@ -13,7 +13,7 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// Begins.
+    /// The time of `all` runs counts from now.
     pub fn new(all: usize) -> Self {
         Self {
             started: Instant::now(),

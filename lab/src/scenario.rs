@@ -189,7 +189,7 @@ pub struct Statement {
 pub struct Codec {
     /// Number of databases.
     pub databases: u32,
-    /// Days of each.
+    /// Days of each database.
     pub days: u32,
     /// Layouts.
     #[serde(rename = "layout")]
@@ -293,7 +293,7 @@ pub struct Variant {
     /// SQL that installs an extension without a library.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub installer: Option<PathBuf>,
-    /// Majors that have it; empty = all.
+    /// Major versions of PostgreSQL on which the variant runs; empty = all.
     #[serde(default)]
     pub majors: Vec<u32>,
 }

@@ -37,8 +37,8 @@ pub struct Sampling {
 }
 
 impl Sampling {
-    /// Begins with the sessions that this postmaster starts from now on. None
-    /// where there is no perf.
+    /// Samples the sessions that this postmaster starts from now on. `None` where
+    /// there is no perf.
     pub fn start(postmaster: u32, scratch: &Path, stop: &Stop) -> Result<Option<Self>> {
         if unmeasured().is_some() {
             return Ok(None);

@@ -14,12 +14,12 @@ pub type Profile = BTreeMap<String, f64>;
 pub struct Waits(Running);
 
 impl Waits {
-    /// Begins to read.
+    /// Begins to read from the database of the load.
     pub fn start(access: &Access) -> Result<Self> {
         Self::of(access, LOADED)
     }
 
-    /// Begins to read, for a database.
+    /// Begins to read from a database.
     pub fn of(access: &Access, database: &str) -> Result<Self> {
         let question = format!(
             "select coalesce(wait_event_type || ':' || wait_event, 'CPU*') \

@@ -137,7 +137,7 @@ fn compressed(values: &Values) -> Result<Vec<u8>> {
     })
 }
 
-/// Reads the whole table back, and calls with the columns of each bucket.
+/// Reads the whole table back, and passes the columns of each bucket to `each`.
 /// `like` has their types.
 pub fn read(
     access: &Access,

@@ -167,7 +167,7 @@ fn table(
     })
 }
 
-/// Calls with the columns of all files of a directory.
+/// Reads all files of a directory, and passes the columns of each group to the function.
 type Reader = fn(&Path, &mut dyn FnMut(&[Values])) -> Result<()>;
 
 /// Functions of a form with files: one writes a day of all databases to a file,

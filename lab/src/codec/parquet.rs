@@ -83,7 +83,7 @@ fn put<'a>(
     Ok(column.close()?)
 }
 
-/// Reads all files back, and calls with the original columns of each group.
+/// Reads all files back, and passes the original columns of each group to `each`.
 pub fn read(directory: &Path, each: &mut dyn FnMut(&[Values])) -> Result<()> {
     for entry in std::fs::read_dir(directory)? {
         let file = SerializedFileReader::new(File::open(entry?.path())?)?;

@@ -83,7 +83,7 @@ fn fill(builder: &mut PartBuilder, database: i64, columns: &[Values]) -> Result<
     Ok(())
 }
 
-/// Reads all files back, and calls with the original columns of each group.
+/// Reads all files back, and passes the original columns of each group to `each`.
 pub fn read(directory: &Path, each: &mut dyn FnMut(&[Values])) -> Result<()> {
     let store = Snapshot::open(directory)?;
     for node in store.nodes() {
