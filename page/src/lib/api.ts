@@ -59,7 +59,9 @@ export class Problem extends Error {
 const AT_ONCE = 5
 /** Later questions wait until the answers to the first ones are drawn, but at most this long. */
 const DRAWN_MS = 500
+/** Most answers that are kept. */
 const KEPT = 60
+/** Time after which a question is asked again that the server refused as one too many. */
 const PATIENCE_MS = 200
 const TRIES = 8
 

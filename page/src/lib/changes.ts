@@ -1,4 +1,4 @@
-// Statements that change how others run, such as in a deployment.
+// Statements that may change how others run: DDL, GRANT, VACUUM, ANALYZE, DO and LOCK.
 
 import type { Row } from './api'
 

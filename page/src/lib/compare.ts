@@ -89,7 +89,7 @@ export function difference(now: number, before: number): string {
   return (now > before ? '+' : '−') + text
 }
 
-/** × 3.6, or why there is no such factor. */
+/** A factor such as `× 3.6`, or why there is none: `same`, `new` or `gone`. */
 export function factor(now: number, before: number): string {
   if (now === before) return 'same'
   if (before === 0) return 'new'

@@ -120,7 +120,7 @@ class Live {
     return [health.message ?? 'The history cannot be read.', health.hint].filter(Boolean).join('. ')
   }
 
-  /** Health comes now and then; in between, the age of the last tick is counted on. */
+  /** How long no tick came: the age in the last event of health, counted on since. */
   #lateness(): string {
     const age = this.health?.last_tick_age_s ?? null
     return age === null ? '' : ` for ${duration(age * SECOND + Math.max(0, Math.floor((this.#now - this.#heard) / SECOND) * SECOND))}`

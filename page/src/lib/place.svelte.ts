@@ -109,7 +109,7 @@ class Place {
   }
 }
 
-/** It ends later, and does not lie inside the other one. */
+/** True if `span` ends later than `than`, begins no earlier and is no shorter. */
 const isLater = (span: Span, than: Span) => span.until > than.until && span.since >= than.since && span.until - span.since >= than.until - than.since
 
 export const place = new Place()

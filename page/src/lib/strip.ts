@@ -9,7 +9,7 @@ export interface Strip {
   level: number | null
 }
 
-/** CPUs that are farther above the load are left out: they would press it to the ground. */
+/** CPUs above this many times the highest load are not drawn: the load would be too flat to read. */
 const FAR = 4
 
 export function points(loads: (number | null)[], cpus: number | null, width: number, height: number): Strip {
