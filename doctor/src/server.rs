@@ -547,7 +547,7 @@ fn recording(facts: &Facts, help: &str) -> Finding {
     }
 }
 
-/// Tells which roles see all texts: superusers and these, of which `MOST_ROLES` are named.
+/// The roles that see all texts: superusers, and the first `MOST_ROLES` of `roles`.
 fn readers(roles: &[String]) -> String {
     let shown = roles
         .iter()

@@ -61,7 +61,7 @@ const AT_ONCE = 5
 const DRAWN_MS = 500
 /** Most answers that are kept. */
 const KEPT = 60
-/** Time after which a question is asked again that the server refused as one too many. */
+/** Pause before a question is repeated that the server refused as one too many. */
 const PATIENCE_MS = 200
 const TRIES = 8
 

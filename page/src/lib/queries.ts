@@ -62,7 +62,7 @@ export function queries(rows: Row[], statements: Row[]): Query[] {
   return [...found.values()].filter((query) => query.load > 0)
 }
 
-/** Ids that can be asked for, as a filter. */
+/** A filter of the query ids that are numbers and not 0. */
 export function idFilter(all: Query[]): string {
   return all
     .map((query) => query.id)
