@@ -35,7 +35,7 @@ my %functions = (
 	aas => [qw(WINDOW bucket FILTERS)], summary => [qw(WINDOW FILTERS)],
 	timeline => [qw(WINDOW bucket by n FILTERS)],
 	top => [qw(dimension WINDOW n bucket order_by by FILTERS)],
-	compare => [qw(dimension WINDOWS n bucket FILTERS)],
+	compare => [qw(dimension WINDOWS n bucket FILTERS)], changes => [qw(at WINDOW n)],
 	samples => [qw(WINDOW n FILTERS)], sessions => [qw(WINDOW n FILTERS)],
 	blocking => [qw(at WINDOW n)], report => [qw(at WINDOW n FILTERS)],
 	chart => [qw(WINDOW bucket by n width ascii FILTERS)],

@@ -53,13 +53,14 @@ fn out(output: &Output) -> String {
 }
 
 /// Every command that reads a history, without its directory.
-const COMMANDS: [&str; 18] = [
+const COMMANDS: [&str; 19] = [
     "status",
     "periods",
     "aas",
     "timeline",
     "top wait_event",
     "compare wait_event",
+    "changes",
     "samples",
     "sessions",
     "blocking",

@@ -167,6 +167,7 @@ fn questions() -> Vec<Vec<String>> {
         "markers",
         "server-history",
         "aas",
+        "changes",
     ] {
         all.push(vec![command.into()]);
     }

@@ -68,7 +68,7 @@ fn refusal(megabytes: &str) -> String {
     )
 }
 
-const FUNCTIONS: [&[&str]; 16] = [
+const FUNCTIONS: [&[&str]; 17] = [
     &["status"],
     &["periods"],
     &["aas"],
@@ -81,6 +81,7 @@ const FUNCTIONS: [&[&str]; 16] = [
     ],
     &["top", "query_id", "--by=wait_event", "--n=all"],
     &["compare", "query_id", "--n=all"],
+    &["changes", "--n=all"],
     &["samples", "--n=all"],
     &["sessions", "--n=all"],
     &["blocking", "--n=all"],

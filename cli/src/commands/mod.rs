@@ -2,6 +2,7 @@
 
 mod aas;
 mod blocking;
+mod changes;
 mod chart;
 mod compare;
 mod export;
@@ -45,6 +46,8 @@ pub enum Command {
     Top(top::Args),
     /// Two windows: what grew, shrank, is new or gone
     Compare(compare::Args),
+    /// What changed: causes beside the effects that they can explain
+    Changes(changes::Args),
     /// The samples themselves, newest first
     Samples(samples::Args),
     /// What sessions did from when to when
@@ -92,6 +95,7 @@ pub fn run(command: Command) -> ExitCode {
         Command::Timeline(args) => timeline::run(&args),
         Command::Top(args) => top::run(&args),
         Command::Compare(args) => compare::run(&args),
+        Command::Changes(args) => changes::run(&args),
         Command::Samples(args) => samples::run(&args),
         Command::Sessions(args) => sessions::run(&args),
         Command::Blocking(args) => blocking::run(&args),

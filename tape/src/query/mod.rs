@@ -37,6 +37,7 @@ pub use ask::row::{Answer, Numeric, Row, Taken};
 pub use explain::{EXPLAINED, explain, find_explained};
 pub use functions::report::value as report;
 pub use functions::structs::*;
+pub use functions::{Described as ChangeRule, RULES as CHANGE_RULES};
 pub use functions::{Function, Removal, find, list};
 pub(crate) use functions::{REMOVED, removals};
 pub use pass::run::{Question, run_now};

@@ -153,6 +153,16 @@ pub(crate) mod argument {
     pub const since_2: Argument =
         window("since_2", "Begin of the later window", "1h before its end");
     pub const until_2: Argument = window("until_2", "Its end, exclusive", "now");
+    pub const before_since: Argument = window(
+        "before_since",
+        "Begin of the time that was normal",
+        "the same length, before the load left its usual range",
+    );
+    pub const before_until: Argument = window(
+        "before_until",
+        "Its end, exclusive",
+        "as long as the window",
+    );
     pub const bucket: Argument = Argument::new(
         "bucket",
         Kind::Interval,
@@ -218,6 +228,8 @@ pub(crate) mod rust {
     pub type until_1 = Time;
     pub type since_2 = Time;
     pub type until_2 = Time;
+    pub type before_since = Time;
+    pub type before_until = Time;
     /// µs.
     pub type bucket = Option<i64>;
     /// `None` means all.

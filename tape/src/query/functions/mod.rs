@@ -5,6 +5,7 @@ mod aas;
 mod blocking;
 mod blocking_rows;
 mod blocking_waits;
+mod changes;
 mod chart;
 mod common_columns;
 mod compare;
@@ -24,6 +25,7 @@ mod summary;
 mod timeline;
 mod top;
 
+pub use changes::{Described, RULES};
 pub use markers::{REMOVED, Removal, removals};
 pub use registry::{Function, find, list, structs};
 #[cfg(test)]

@@ -91,6 +91,7 @@ registry! {
     timeline: Timeline, TimelineRow;
     top: Top, TopRow;
     compare: Compare, CompareRow;
+    changes: Changes, ChangesRow;
     samples: Samples, SamplesRow;
     sessions: Sessions, SessionsRow;
     blocking: Blocking, BlockingRow;

@@ -1,0 +1,29 @@
+//! `tacho changes`: what is different from when it was well, and what did that.
+
+use crate::readers::table::Layout;
+use crate::readers::{Reader, ReaderArgs, run as read};
+use std::process::ExitCode;
+
+/// Arguments of `tacho changes`.
+pub type Args = ReaderArgs<Changes>;
+
+/// The function and its layout.
+#[derive(Clone)]
+pub struct Changes;
+
+impl Reader for Changes {
+    const FUNCTION: &'static str = "changes";
+    const LAYOUT: Layout = Layout::Columns(&[
+        ("rank", "rank"),
+        ("kind", "kind"),
+        ("rule", "rule"),
+        ("started", "since"),
+        ("pct", "%"),
+        ("explanation", "explanation"),
+    ]);
+}
+
+/// Prints the answer.
+pub fn run(args: &Args) -> ExitCode {
+    read(args)
+}

@@ -1,0 +1,45 @@
+create function tacho.changes(
+	since timestamptz default null,
+	until timestamptz default null,
+	at timestamptz default null,
+	before_since timestamptz default null,
+	before_until timestamptz default null,
+	n integer default 5,
+	tz text default null,
+	node text default null
+)
+returns table (
+	rank bigint,
+	kind text,
+	rule text,
+	dimension text,
+	key text,
+	query_text text,
+	started timestamptz,
+	ended timestamptz,
+	before numeric,
+	after numeric,
+	difference numeric,
+	pct numeric,
+	unit text,
+	explains text,
+	database text,
+	username text,
+	application text,
+	client_addr text,
+	explanation text,
+	next text,
+	period_start timestamptz,
+	period_end timestamptz,
+	before_start timestamptz,
+	before_end timestamptz,
+	coverage_pct numeric,
+	before_coverage_pct numeric
+)
+language c volatile parallel restricted
+cost 10000 rows 40
+set search_path = pg_catalog, pg_temp
+as 'MODULE_PATHNAME', 'tacho_reader';
+
+comment on function tacho.changes is
+'What is different from when it was well, and what did that: first causes, each with the queries (explains) that can follow from it by the rules of docs/changes.md, then the difference in load by queries, waits, blockers, applications, users, clients and databases. Without before_since and before_until the window is compared with the same length before the load left its usual range. In each dimension before, after, difference and pct (of the whole difference) add up exactly, with (other) for all but the n largest keys. kind is cause, effect or note; a note says that nothing recorded explains an effect, and what was not recorded. next is a command that shows more. Example: select rank, kind, rule, started, explanation from tacho.changes(at => ''03:12'');';

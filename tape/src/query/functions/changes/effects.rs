@@ -1,0 +1,401 @@
+//! The queries that did most to the difference, with what else is known of them: how
+//! they changed, what they waited for, and when that began.
+
+use super::costs::{Cost, Costs};
+use super::loads::{Line, Loads};
+use super::names::Names;
+use super::series::{Level, Series};
+use super::windows::{Windows, width};
+use crate::query::ask::context::Run;
+use crate::query::functions::common_columns::{query_text, query_texts};
+use crate::query::rows::dimension::Dimension;
+use crate::query::rows::parse::{Samples, Window};
+use crate::query::rows::register::{Id, NULL};
+use crate::query::rows::scan::Scan;
+use crate::query::value::bucket::SECOND;
+use crate::query::value::error::QueryResult;
+use crate::query::value::vocabulary as pg;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// Most queries that become effects, those with the largest change.
+const MOST: usize = 20;
+/// A query asks for its cause from a twentieth of what grew on, from 0.02 sessions
+/// more, and from a tenth more than it had.
+const SHARE: i128 = 20;
+const LEAST: i128 = 200;
+const GROWTH: i128 = 10;
+
+/// How the load of a query changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// It did not run before.
+    New,
+    /// It is called more often.
+    MoreCalls,
+    /// A call takes longer.
+    Slower,
+    /// A call takes longer, and it has another plan.
+    OtherPlan,
+    /// It has more load; nothing is known of its calls.
+    More,
+    /// It has less load.
+    Less,
+    /// It does not run any more.
+    Gone,
+    Same,
+}
+
+impl Change {
+    pub fn name(self) -> &'static str {
+        match self {
+            Change::New => "new",
+            Change::MoreCalls => "more calls",
+            Change::Slower => "slower",
+            Change::OtherPlan => "other plan",
+            Change::More => "more",
+            Change::Less => "less",
+            Change::Gone => "gone",
+            Change::Same => "same",
+        }
+    }
+
+    /// The change of a key if only its load is known.
+    pub fn of_load(line: &Line) -> Change {
+        match (line.before, line.after, line.difference()) {
+            (0, 1.., _) => Change::New,
+            (1.., 0, _) => Change::Gone,
+            (_, _, 1..) => Change::More,
+            (_, _, ..=-1) => Change::Less,
+            _ => Change::Same,
+        }
+    }
+
+    /// A call takes longer, or that may be so.
+    pub fn is_slower(self) -> bool {
+        matches!(self, Change::Slower | Change::OtherPlan | Change::More)
+    }
+}
+
+/// A reason for waits that some rule asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mechanism {
+    /// Locks of other sessions.
+    Locks,
+    /// Temporary files.
+    TemporaryFiles,
+    /// Blocks that are not in the cache.
+    Reads,
+    /// Write-ahead log and synchronous replicas.
+    Commit,
+}
+
+impl Mechanism {
+    fn has(self, wait: &str) -> bool {
+        let begins = |with: &[&str]| with.iter().any(|begin| wait.starts_with(begin));
+        match self {
+            Mechanism::Locks => begins(&["Lock:"]),
+            Mechanism::TemporaryFiles => begins(&["IO:BufFile"]),
+            Mechanism::Reads => begins(&["IO:DataFileRead", "IO:DataFilePrefetch"]),
+            Mechanism::Commit => begins(&["IO:WAL", "IO:Wal", "LWLock:WAL", "IPC:SyncRep"]),
+        }
+    }
+}
+
+/// A query and its change.
+#[derive(Clone, Debug)]
+pub struct Effect {
+    pub line: Line,
+    pub query_id: Option<i64>,
+    pub text: Option<Arc<str>>,
+    pub names: Names,
+    pub change: Change,
+    /// Loads before and after by wait event.
+    pub waits: Vec<(String, [i128; 2])>,
+    /// Loads of sessions that wait behind a head of a queue, by the head.
+    pub heads: Vec<(String, [i128; 2])>,
+    /// Counters before and after, and how long they were recorded, ms.
+    pub costs: [Option<Cost>; 2],
+    pub recorded_ms: [i64; 2],
+    /// From when to when the load exceeded the middle between both, µs.
+    pub stretch: Option<(i64, i64)>,
+    /// It is large enough to ask for its cause.
+    pub is_notable: bool,
+}
+
+impl Effect {
+    /// How much more the query waited for something.
+    pub fn part(&self, mechanism: Mechanism) -> i128 {
+        let waits = self.waits.iter().filter(|(wait, _)| mechanism.has(wait));
+        waits.map(|(_, [before, after])| after - before).sum()
+    }
+
+    /// At least some percent of the difference is such waits.
+    pub fn is_by(&self, mechanism: Mechanism, percent: i128) -> bool {
+        self.part(mechanism) * 100 >= self.line.difference() * percent
+    }
+
+    /// Blocks of temporary files that a call writes, before and after.
+    pub fn temp_blocks_a_call(&self) -> [Option<Level>; 2] {
+        self.costs.map(|cost| per_call(cost?, |c| c.temp_blocks))
+    }
+
+    /// Time of a call in ms.
+    pub fn ms_a_call(&self) -> [Option<Level>; 2] {
+        let time = self.costs.map(|cost| per_call(cost?, |c| c.time));
+        time.map(|time| {
+            time.map(|time| Level {
+                den: time.den * 100,
+                ..time
+            })
+        })
+    }
+
+    /// Calls a second.
+    pub fn calls_a_second(&self) -> [Option<Level>; 2] {
+        [0, 1].map(|side| {
+            let calls = i128::from(self.costs[side]?.calls) * 1000;
+            let den = i128::from(self.recorded_ms[side]);
+            (den > 0).then_some(Level { num: calls, den })
+        })
+    }
+}
+
+fn per_call(cost: Cost, of: fn(&Cost) -> i64) -> Option<Level> {
+    let den = i128::from(cost.calls);
+    let num = i128::from(of(&cost));
+    (den > 0).then_some(Level { num, den })
+}
+
+/// The queries that changed most, with the same lines as the answer has.
+pub fn effects(
+    run: Run,
+    samples: Samples,
+    windows: &Windows,
+    loads: &Loads,
+) -> QueryResult<Vec<Effect>> {
+    let node = samples.node;
+    let costs = [
+        Costs::read(run, node, windows.before)?,
+        Costs::read(run, node, windows.after)?,
+    ];
+    let lines = loads.lines(0, MOST);
+    let mut scan = Scan::new(run, samples, windows.after)?;
+    scan.register = loads.register.clone();
+    let texts = query_texts(&scan, lines.iter().filter_map(|line| line.id))?;
+    let grew: i128 = lines.iter().map(|line| line.difference().max(0)).sum();
+    let effect = |line: Line| -> Option<Effect> {
+        let id = line.id?;
+        let number = loads.register.text(id).and_then(|id| id.parse().ok());
+        let text = query_text(&scan, &texts, id, None);
+        let mut effect = Effect {
+            query_id: number,
+            names: text.as_deref().map(Names::of).unwrap_or_default(),
+            text,
+            change: Change::of_load(&line),
+            waits: loads.waits(id),
+            heads: loads.heads(id),
+            costs: costs.each_ref().map(|costs| costs.of(number?)),
+            recorded_ms: costs.each_ref().map(|costs| costs.elapsed_ms),
+            stretch: None,
+            is_notable: is_notable(&line, grew),
+            line,
+        };
+        effect.change = change(&effect, &loads.plans(id));
+        Some(effect)
+    };
+    let mut effects: Vec<Effect> = lines.into_iter().filter_map(effect).collect();
+    date(run, samples, windows, &mut effects)?;
+    Ok(effects)
+}
+
+fn is_notable(line: &Line, grew: i128) -> bool {
+    let more = line.difference();
+    more >= LEAST && more * SHARE >= grew && more * GROWTH >= line.before
+}
+
+/// How a query changed. More load follows from more calls, or from longer ones: the
+/// larger part decides.
+fn change(effect: &Effect, plans: &[(String, [i128; 2])]) -> Change {
+    let of_load = Change::of_load(&effect.line);
+    if !matches!(of_load, Change::New | Change::More) {
+        return of_load;
+    }
+    let [Some(before), Some(after)] = effect.costs else {
+        return of_load;
+    };
+    if before.calls == 0 && of_load == Change::New {
+        return Change::New;
+    }
+    if before.calls == 0 || after.calls == 0 {
+        return slower(plans);
+    }
+    let [before_ms, after_ms] = effect.recorded_ms.map(i128::from);
+    // Time a second = calls a second × time of a call. Both parts are multiplied by
+    // the same four numbers, so that nothing is divided.
+    let by_calls = (i128::from(after.calls) * before_ms - i128::from(before.calls) * after_ms)
+        .saturating_mul(before.time.into());
+    let by_time = (i128::from(after.time) * i128::from(before.calls)
+        - i128::from(before.time) * i128::from(after.calls))
+    .saturating_mul(before_ms);
+    if by_calls > by_time {
+        Change::MoreCalls
+    } else {
+        slower(plans)
+    }
+}
+
+/// Slower, or with another plan: the plan with most load after has no load before.
+fn slower(plans: &[(String, [i128; 2])]) -> Change {
+    let had_plan = plans.iter().any(|(_, [before, _])| *before > 0);
+    let now = plans.iter().max_by_key(|(_, [_, after])| *after);
+    let is_other = now.is_some_and(|(_, [before, after])| *before == 0 && *after > 0);
+    match had_plan && is_other {
+        true => Change::OtherPlan,
+        false => Change::Slower,
+    }
+}
+
+/// Finds when the change of each notable query began: first in buckets of the
+/// window, then to the second around that.
+fn date(run: Run, samples: Samples, windows: &Windows, effects: &mut [Effect]) -> QueryResult<()> {
+    let window = Window {
+        since: windows.may_begin(),
+        until: windows.after.until,
+    };
+    let width = width(windows.after);
+    let mut notable: Vec<&mut Effect> = effects.iter_mut().filter(|e| e.is_notable).collect();
+    if notable.is_empty() {
+        return Ok(());
+    }
+    let series = series(run, samples, window, width, &notable)?;
+    for effect in &mut notable {
+        let found = series
+            .get(&effect.query_id)
+            .and_then(|s| s.excess(effect.level()));
+        effect.stretch = found;
+        if let (Some((since, until)), true) = (found, width > SECOND) {
+            let near = Window {
+                since: since.saturating_sub(width).max(window.since),
+                until: since.saturating_add(width).min(window.until),
+            };
+            let series = self::series(run, samples, near, SECOND, &[&mut **effect])?;
+            let nearer = series
+                .get(&effect.query_id)
+                .and_then(|s| s.excess(effect.level()));
+            effect.stretch = Some((nearer.map_or(since, |near| near.0), until));
+        }
+    }
+    Ok(())
+}
+
+impl Effect {
+    /// The middle between the loads before and after.
+    fn level(&self) -> Level {
+        Level {
+            num: self.line.before + self.line.after,
+            den: 20_000,
+        }
+    }
+
+    fn filter(&self) -> String {
+        let id = self.query_id.map(|id| format!("\"{id}\""));
+        id.unwrap_or_else(|| crate::query::value::filter::NULL.to_string())
+    }
+}
+
+/// The load of some queries, bucket by bucket.
+fn series(
+    run: Run,
+    samples: Samples,
+    window: Window,
+    width: i64,
+    effects: &[&mut Effect],
+) -> QueryResult<HashMap<Option<i64>, Series>> {
+    let wanted: Vec<String> = effects.iter().map(|effect| effect.filter()).collect();
+    let filters = [(pg::QUERY_ID.to_string(), wanted.join(","))];
+    let samples = Samples {
+        filters: &filters,
+        ..samples
+    };
+    let scan = Scan::new(run, samples, window)?;
+    let query = Dimension::find(run.catalog, "dimension", pg::QUERY_ID)?;
+    let found = Series::of_keys(&scan, width, &query)?;
+    let number = |id: Id| match id {
+        NULL => Some(None),
+        id => scan.register.text(id)?.parse().ok().map(Some),
+    };
+    let keyed = found.into_iter();
+    Ok(keyed
+        .filter_map(|(id, series)| Some((number(id)?, series)))
+        .collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn effect(costs: [Option<Cost>; 2], loads: [i128; 2]) -> Effect {
+        Effect {
+            line: Line {
+                key: "1".into(),
+                id: Some(1),
+                before: loads[0],
+                after: loads[1],
+                pct: None,
+            },
+            query_id: Some(1),
+            text: None,
+            names: Names::default(),
+            change: Change::Same,
+            waits: Vec::new(),
+            heads: Vec::new(),
+            costs,
+            recorded_ms: [60_000, 60_000],
+            stretch: None,
+            is_notable: true,
+        }
+    }
+
+    fn cost(calls: i64, ms_each: i64) -> Option<Cost> {
+        Some(Cost {
+            calls,
+            time: calls * ms_each * 100,
+            ..Cost::default()
+        })
+    }
+
+    #[test]
+    fn the_larger_part_says_how_a_query_changed() {
+        let of = |costs, loads| change(&effect(costs, loads), &[]);
+        assert_eq!(
+            of([cost(60, 10), cost(66, 400)], [100, 4400]),
+            Change::Slower
+        );
+        assert_eq!(
+            of([cost(60, 10), cost(6000, 12)], [100, 12_000]),
+            Change::MoreCalls
+        );
+        // So short before that no sample saw it.
+        assert_eq!(of([cost(60, 1), cost(60, 900)], [0, 9000]), Change::Slower);
+        assert_eq!(of([cost(0, 0), cost(60, 900)], [0, 9000]), Change::New);
+        // No call has ended since.
+        assert_eq!(of([cost(60, 10), cost(0, 0)], [100, 9000]), Change::Slower);
+        assert_eq!(of([None, None], [100, 9000]), Change::More);
+        assert_eq!(of([None, None], [0, 9000]), Change::New);
+        assert_eq!(of([cost(60, 10), cost(0, 0)], [100, 0]), Change::Gone);
+        assert_eq!(of([cost(60, 10), cost(6, 10)], [100, 10]), Change::Less);
+    }
+
+    #[test]
+    fn another_plan_is_one_that_had_no_load() {
+        let plan = |id: &str, before, after| (id.to_string(), [before, after]);
+        assert_eq!(
+            slower(&[plan("a", 5, 0), plan("b", 0, 9)]),
+            Change::OtherPlan
+        );
+        assert_eq!(slower(&[plan("a", 5, 9), plan("b", 0, 3)]), Change::Slower);
+        // The plan that it had is not known.
+        assert_eq!(slower(&[plan("b", 0, 9)]), Change::Slower);
+    }
+}

@@ -1,0 +1,67 @@
+//! Figures that add up: parts are rounded so that their sum is the rounded sum.
+
+use crate::query::value::number::Ratio;
+
+/// Rounds `numbers / den` to multiples of `1 / scale`. Each is rounded down, and
+/// the units that the rounded sum has more go to the greatest remainders, the first
+/// of equal ones first.
+///
+/// Example: thirds of 100 to whole numbers are 34, 33 and 33.
+pub fn apportioned(numbers: &[i128], den: i128, scale: i128) -> Vec<i128> {
+    let Some(whole) = Ratio::new(numbers.iter().sum(), den) else {
+        return vec![0; numbers.len()];
+    };
+    let mut parts: Vec<i128> = numbers
+        .iter()
+        .map(|n| (n * scale).div_euclid(den))
+        .collect();
+    let mut left = whole.rounded(scale) - parts.iter().sum::<i128>();
+    let mut order: Vec<usize> = (0..numbers.len()).collect();
+    order.sort_by_key(|&at| (std::cmp::Reverse((numbers[at] * scale).rem_euclid(den)), at));
+    for at in order {
+        if left <= 0 {
+            break;
+        }
+        parts[at] += 1;
+        left -= 1;
+    }
+    parts
+}
+
+/// The percentages of a sum that parts are, in ten-thousandths. They add up to 100
+/// exactly. `None` where the sum is zero.
+pub fn percentages(parts: &[i128]) -> Option<Vec<i128>> {
+    let sum: i128 = parts.iter().sum();
+    let signed: Vec<i128> = parts.iter().map(|part| part * sum.signum() * 100).collect();
+    (sum != 0).then(|| apportioned(&signed, sum.abs(), 10_000))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_add_up_to_the_rounded_sum() {
+        assert_eq!(apportioned(&[100, 100, 100], 3, 1), [34, 33, 33]);
+        assert_eq!(apportioned(&[1, 1], 3, 10_000), [3334, 3333]);
+        assert_eq!(apportioned(&[], 3, 10_000), []);
+        assert_eq!(apportioned(&[0, 7], 0, 10_000), [0, 0]);
+        for den in [7, 60_000, 3_599_900] {
+            let numbers = [1, 59_999, 123_457, 7, 31, 899_999, 0];
+            let sum: i128 = apportioned(&numbers, den, 10_000).iter().sum();
+            let whole = Ratio::new(numbers.iter().sum(), den).unwrap();
+            assert_eq!(sum, whole.round4(), "{den}");
+        }
+    }
+
+    #[test]
+    fn percentages_add_up_to_a_hundred_whatever_their_signs() {
+        let sum = |parts: &[i128]| percentages(parts).unwrap().iter().sum::<i128>();
+        assert_eq!(sum(&[1, 1, 1]), 1_000_000);
+        assert_eq!(sum(&[5, -2, 4, -9, 8]), 1_000_000);
+        assert_eq!(sum(&[-5, 2, -4, 9, -8]), 1_000_000);
+        assert_eq!(percentages(&[-1, -3]), Some(vec![250_000, 750_000]));
+        assert_eq!(percentages(&[3, -1]), Some(vec![1_500_000, -500_000]));
+        assert_eq!(percentages(&[3, -3]), None);
+    }
+}

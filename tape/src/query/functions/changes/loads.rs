@@ -1,0 +1,239 @@
+//! The load of both windows by the keys of each dimension.
+
+use super::exact::{apportioned, percentages};
+use super::windows::Windows;
+use crate::query::ask::context::Run;
+use crate::query::functions::common_columns::key_text;
+use crate::query::rows::dimension::Dimension;
+use crate::query::rows::parse::{Samples, Window};
+use crate::query::rows::register::{Id, Key, NULL, Register};
+use crate::query::rows::scan::Scan;
+use crate::query::rows::ticks::Coverage;
+use crate::query::value::error::QueryResult;
+use crate::query::value::filter;
+use crate::query::value::vocabulary as pg;
+use std::cmp::Reverse;
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+/// The dimensions that the difference is taken apart by, in the order of the answer.
+pub const DIMENSIONS: [&str; 7] = [
+    pg::QUERY_ID,
+    pg::WAIT_EVENT,
+    pg::ROOT_BLOCKER,
+    "application",
+    pg::USERNAME,
+    "client_addr",
+    "database",
+];
+/// The second dimensions that split the load of each query.
+const OF_QUERIES: [&str; 3] = [pg::WAIT_EVENT, pg::ROOT_BLOCKER, "plan_id"];
+/// Key of sessions that wait for no other.
+const NOT_BLOCKED: &str = "(not blocked)";
+
+/// Σ weight by key, ms.
+type Sums = HashMap<Key, i64>;
+
+/// The loads of the two windows, `before` first.
+pub struct Loads {
+    pub register: Register,
+    sides: [Side; 2],
+}
+
+struct Side {
+    window: Window,
+    total: Coverage,
+    by_dimension: Vec<Sums>,
+    of_queries: Vec<Sums>,
+}
+
+/// A key in both windows. Loads are in ten-thousandths of a session.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Line {
+    /// As it is shown.
+    pub key: Arc<str>,
+    /// `None` of what is left behind the largest keys.
+    pub id: Option<Id>,
+    pub before: i128,
+    pub after: i128,
+    /// Percentage of the whole difference; `None` where that is zero.
+    pub pct: Option<i128>,
+}
+
+impl Line {
+    pub fn difference(&self) -> i128 {
+        self.after - self.before
+    }
+}
+
+impl Loads {
+    /// Reads both windows, each in one scan.
+    pub fn read(run: Run, samples: Samples, windows: &Windows) -> QueryResult<Loads> {
+        let register = Register::default();
+        let side = |window| Side::read(run, samples, window, &register);
+        let sides = [side(windows.before)?, side(windows.after)?];
+        Ok(Loads { register, sides })
+    }
+
+    pub fn observed_ms(&self) -> [i64; 2] {
+        self.sides.each_ref().map(|side| side.total.observed_ms)
+    }
+
+    /// Percentage of the windows that was observed, in ten-thousandths.
+    pub fn coverage(&self) -> [Option<i128>; 2] {
+        self.sides.each_ref().map(|side| {
+            let percent = side.total.percent(side.window.length());
+            percent.map(|percent| percent.round4())
+        })
+    }
+
+    /// The whole load of the windows.
+    pub fn whole(&self) -> [i128; 2] {
+        self.sides.each_ref().map(|side| {
+            let sums: i64 = side.by_dimension[0].values().sum();
+            side.loads(&[sums])[0]
+        })
+    }
+
+    /// The `n` keys of a dimension that changed most, and the rest. Their loads add up
+    /// to the whole load of each window, and their shares to 100.
+    pub fn lines(&self, dimension: usize, n: usize) -> Vec<Line> {
+        let name = DIMENSIONS[dimension];
+        let mut keys = self.changed(dimension);
+        let rest = keys.split_off(n.min(keys.len()));
+        let sums = [0, 1].map(|side| {
+            let of = |key: &Key| self.sides[side].sum(dimension, *key);
+            let mut sums: Vec<i64> = keys.iter().map(of).collect();
+            sums.extend((!rest.is_empty()).then(|| rest.iter().map(of).sum::<i64>()));
+            self.sides[side].loads(&sums)
+        });
+        let other = (!rest.is_empty()).then_some(None);
+        let ids = keys.iter().map(|key| Some(key.0)).chain(other);
+        let differences: Vec<i128> = sums[1].iter().zip(&sums[0]).map(|(a, b)| a - b).collect();
+        let shares = percentages(&differences);
+        let line = |(at, id): (usize, Option<Id>)| Line {
+            key: id.map_or(pg::OTHER.into(), |id| self.shown(name, id)),
+            id,
+            before: sums[0][at],
+            after: sums[1][at],
+            pct: shares.as_ref().map(|shares| shares[at]),
+        };
+        ids.enumerate().map(line).collect()
+    }
+
+    /// The keys of a dimension, the one that changed most first, ties by key.
+    fn changed(&self, dimension: usize) -> Vec<Key> {
+        let keys = |side: &Side| side.by_dimension[dimension].keys().copied().collect();
+        let all: HashSet<Key> = self
+            .sides
+            .iter()
+            .flat_map(|s| -> Vec<Key> { keys(s) })
+            .collect();
+        let ids = self.register.ids();
+        let mut all: Vec<(i128, Key)> = all
+            .into_iter()
+            .map(|key| (self.change(dimension, key).abs(), key))
+            .collect();
+        all.sort_by(|a, b| (Reverse(a.0).cmp(&Reverse(b.0))).then(ids.compare(a.1.0, b.1.0)));
+        all.into_iter().map(|(_, key)| key).collect()
+    }
+
+    /// The difference of a key, without rounding, in units that all keys share.
+    fn change(&self, dimension: usize, key: Key) -> i128 {
+        let [before, after] = self.sides.each_ref();
+        let den = |side: &Side| i128::from(side.total.observed_ms.max(1));
+        i128::from(after.sum(dimension, key)) * den(before)
+            - i128::from(before.sum(dimension, key)) * den(after)
+    }
+
+    fn shown(&self, dimension: &str, id: Id) -> Arc<str> {
+        match key_text(&self.register, dimension, id) {
+            Some(text) => text,
+            None if dimension == pg::ROOT_BLOCKER => NOT_BLOCKED.into(),
+            None => filter::NULL.into(),
+        }
+    }
+
+    /// Some session waited for another in one of the windows.
+    pub fn is_blocked(&self) -> bool {
+        let blocked = |side: &Side| side.by_dimension[2].keys().any(|key| key.0 != NULL);
+        self.sides.iter().any(blocked)
+    }
+
+    /// The waits of a query, in ten-thousandths of a session before and after.
+    pub fn waits(&self, query: Id) -> Vec<(String, [i128; 2])> {
+        self.of_query(0, query)
+    }
+
+    /// The heads of the queues in which a query waited.
+    pub fn heads(&self, query: Id) -> Vec<(String, [i128; 2])> {
+        self.of_query(1, query)
+    }
+
+    /// The plans of a query as far as they are known.
+    pub fn plans(&self, query: Id) -> Vec<(String, [i128; 2])> {
+        self.of_query(2, query)
+    }
+
+    /// The parts of a query that have a key, by their keys' order.
+    fn of_query(&self, part: usize, query: Id) -> Vec<(String, [i128; 2])> {
+        let of = |side: &Side| -> Vec<Id> {
+            let keys = side.of_queries[part].keys();
+            keys.filter(|key| key.0 == query && key.1 != NULL)
+                .map(|key| key.1)
+                .collect()
+        };
+        let mut keys: Vec<Id> = self.sides.iter().flat_map(of).collect();
+        let ids = self.register.ids();
+        keys.sort_unstable_by(|a, b| ids.compare(*a, *b));
+        keys.dedup();
+        let loads = |key: Id| {
+            self.sides.each_ref().map(|side| {
+                let sum = side.of_queries[part].get(&(query, key));
+                side.loads(&[sum.copied().unwrap_or(0)])[0]
+            })
+        };
+        let named = keys.into_iter();
+        named
+            .filter_map(|key| Some((ids.text(key)?, loads(key))))
+            .collect()
+    }
+}
+
+impl Side {
+    fn read(run: Run, samples: Samples, window: Window, register: &Register) -> QueryResult<Side> {
+        let find = |name: &&str| Dimension::find(run.catalog, "dimension", name);
+        let single: Vec<Dimension> = DIMENSIONS.iter().map(find).collect::<QueryResult<_>>()?;
+        let second: Vec<Dimension> = OF_QUERIES.iter().map(find).collect::<QueryResult<_>>()?;
+        let groups = single.iter().map(|one| vec![one]);
+        let pairs = second.iter().map(|second| vec![&single[0], second]);
+        let groups: Vec<Vec<&Dimension>> = groups.chain(pairs).collect();
+        let mut scan = Scan::new(run, samples, window)?;
+        scan.register = register.clone();
+        let mut scanned = scan.sums(scan.whole(), &groups)?;
+        let total = scanned.observed.total();
+        let cubes = std::mem::take(&mut scanned.cubes).into_iter();
+        let sums = cubes.map(|cube| {
+            let keys = cube.into_cells();
+            keys.map(|(key, cells)| (key, cells.sum_ms())).collect()
+        });
+        let mut by_dimension: Vec<Sums> = sums.collect();
+        let of_queries = by_dimension.split_off(DIMENSIONS.len());
+        Ok(Side {
+            window,
+            total,
+            by_dimension,
+            of_queries,
+        })
+    }
+
+    fn sum(&self, dimension: usize, key: Key) -> i64 {
+        self.by_dimension[dimension].get(&key).copied().unwrap_or(0)
+    }
+
+    /// Sums as loads, which add up. Nothing was observed: nothing is known, 0.
+    fn loads(&self, sums: &[i64]) -> Vec<i128> {
+        let sums: Vec<i128> = sums.iter().copied().map(i128::from).collect();
+        apportioned(&sums, self.total.observed_ms.into(), 10_000)
+    }
+}

@@ -1,0 +1,108 @@
+//! `changes`: names the difference to a normal time, and its causes.
+//!
+//! - `windows.rs`: the window asked for, and the one that was normal
+//! - `loads.rs`: the load of both by the keys of each dimension
+//! - `exact.rs`: figures that add up
+//! - `series.rs`: when a load began to differ
+//! - `costs.rs`: counters of statements in a window
+//! - `effects.rs`: the queries that did most to the difference
+//! - `names.rs`: the names that a query mentions
+//! - `candidates.rs`: possible causes: changes, holders of locks, clients
+//! - `rules.rs`: from which candidate an effect can follow
+//! - `causes.rs`: each effect takes its best candidate
+//! - `missing.rs`: parts of the history that were not recorded
+//! - `words.rs`, `rows.rs`: sentences and rows
+
+mod candidates;
+mod causes;
+mod costs;
+mod effects;
+mod exact;
+mod loads;
+mod missing;
+mod names;
+mod rows;
+mod rules;
+#[cfg(test)]
+mod rules_tests;
+mod series;
+mod windows;
+mod words;
+
+pub use rules::{Described, RULES};
+
+use crate::query::ask::context::Run;
+use crate::query::ask::request::{Emit, request};
+use crate::query::ask::row::row;
+use crate::query::rows::parse::{Samples, limit};
+use crate::query::value::error::QueryResult;
+
+row! {
+    /// A row of `changes`.
+    ChangesRow of "changes": FIELDS {
+        rank: Int,
+        kind: Text,
+        rule: Text,
+        dimension: Text,
+        key: Text,
+        query_text: Text,
+        started: Time,
+        ended: Time,
+        before: Numeric,
+        after: Numeric,
+        difference: Numeric,
+        pct: Numeric,
+        unit: Text,
+        explains: Text,
+        database: Text,
+        username: Text,
+        application: Text,
+        client_addr: Text,
+        explanation: Text,
+        next: Text,
+        period_start: Time,
+        period_end: Time,
+        before_start: Time,
+        before_end: Time,
+        coverage_pct: Numeric,
+        before_coverage_pct: Numeric,
+    }
+}
+
+request! {
+    /// What changed: causes beside the effects that they can explain
+    Changes of changes: ChangesRow {
+        node,
+        at("A moment, such as 03:12: half an hour around it", None),
+        since,
+        until,
+        before_since,
+        before_until,
+        n("Most causes, and most keys of a dimension, or all", Some("5")),
+    }
+}
+
+fn answer(asked: &Changes, run: Run, emit: Emit<ChangesRow>) -> QueryResult<()> {
+    let n = limit(asked.n)?;
+    let samples = Samples {
+        node: asked.node.as_deref(),
+        ..Samples::default()
+    };
+    let windows = windows::Windows::of(asked, run, samples)?;
+    let loads = loads::Loads::read(run, samples, &windows)?;
+    if loads.observed_ms() == [0, 0] {
+        return Ok(());
+    }
+    let effects = effects::effects(run, samples, &windows, &loads)?;
+    let candidates = candidates::candidates(run, asked.node.as_deref(), &windows, &effects)?;
+    let causes = causes::causes(&effects, &candidates);
+    let missing = missing::missing(run, asked.node.as_deref(), &windows, &loads)?;
+    let found = rows::Found {
+        windows: &windows,
+        loads: &loads,
+        effects: &effects,
+        causes: &causes,
+        missing: &missing,
+    };
+    found.rows(n, emit)
+}

@@ -1,0 +1,230 @@
+//! The rows of the answer: causes, then the difference by each dimension.
+
+use super::ChangesRow;
+use super::candidates::What;
+use super::causes::{Cause, unexplained};
+use super::effects::{Change, Effect};
+use super::loads::{DIMENSIONS, Line, Loads};
+use super::windows::Windows;
+use super::words;
+use crate::query::ask::request::Emit;
+use crate::query::ask::row::Numeric;
+use crate::query::value::error::QueryResult;
+use crate::query::value::vocabulary as pg;
+use std::sync::Arc;
+
+/// The findings.
+pub struct Found<'a> {
+    pub windows: &'a Windows,
+    pub loads: &'a Loads,
+    pub effects: &'a [Effect],
+    pub causes: &'a [Cause<'a>],
+    /// Sentences about missing parts of the history.
+    pub missing: &'a [String],
+}
+
+const SESSIONS: &str = "sessions";
+
+fn text(text: impl Into<Arc<str>>) -> Option<Arc<str>> {
+    Some(text.into())
+}
+
+impl Found<'_> {
+    /// Emits the rows, numbered from 1 on.
+    pub fn rows(&self, n: usize, emit: Emit<ChangesRow>) -> QueryResult<()> {
+        let mut rows: Vec<ChangesRow> = Vec::new();
+        rows.extend(self.causes.iter().take(n).map(|cause| self.cause(cause)));
+        rows.extend(self.note());
+        for (at, name) in DIMENSIONS.iter().enumerate() {
+            if *name != pg::ROOT_BLOCKER || self.loads.is_blocked() {
+                let lines = self.loads.lines(at, n);
+                rows.extend(lines.iter().map(|line| self.effect(name, line)));
+            }
+        }
+        let coverage = self.loads.coverage().map(|pct| pct.map(Numeric));
+        rows.into_iter().zip(1..).try_for_each(|(row, rank)| {
+            emit(ChangesRow {
+                rank: Some(rank),
+                period_start: Some(self.windows.after.since),
+                period_end: Some(self.windows.after.until),
+                before_start: Some(self.windows.before.since),
+                before_end: Some(self.windows.before.until),
+                before_coverage_pct: coverage[0],
+                coverage_pct: coverage[1],
+                ..row
+            })
+        })
+    }
+
+    /// The share of the whole difference.
+    fn pct(&self, difference: i128) -> Option<Numeric> {
+        let [before, after] = self.loads.whole();
+        let whole = after - before;
+        let pct =
+            super::exact::apportioned(&[difference * 100 * whole.signum()], whole.abs(), 10_000);
+        (whole != 0).then(|| Numeric(pct[0]))
+    }
+
+    fn cause(&self, cause: &Cause) -> ChangesRow {
+        let keys: Vec<&str> = cause.effects.iter().map(|e| &*e.line.key).collect();
+        let difference = Some(cause.difference()).filter(|_| cause.is_best);
+        let row = ChangesRow {
+            kind: text("cause"),
+            rule: text(cause.rule.described().name),
+            dimension: text(cause.candidate.what.name()),
+            started: Some(cause.candidate.time),
+            difference: difference.map(Numeric),
+            pct: difference.and_then(|difference| self.pct(difference)),
+            unit: text(SESSIONS),
+            explains: text(keys.join(", ")),
+            explanation: text(words::cause(cause)),
+            next: text(self.next_of_cause(cause)),
+            ..ChangesRow::default()
+        };
+        match &cause.candidate.what {
+            What::Event(event) => {
+                let marker = &event.marker;
+                ChangesRow {
+                    key: marker.object_name.clone().or(marker.detail.clone()),
+                    ended: marker.period_end,
+                    database: marker.database.clone(),
+                    username: marker.username.clone(),
+                    application: marker.application.clone(),
+                    client_addr: marker.client_addr.clone(),
+                    ..row
+                }
+            }
+            What::Holder(holder) => ChangesRow {
+                key: holder.tree.clone(),
+                query_text: holder.query_text.clone(),
+                ended: holder.last_seen,
+                database: holder.database.clone(),
+                username: holder.username.clone(),
+                application: holder.application.clone(),
+                ..row
+            },
+            What::Clients { query, .. } => ChangesRow {
+                key: Some(Arc::clone(query)),
+                query_text: cause.effects.first().and_then(|e| e.text.clone()),
+                ended: cause.effects.first().and_then(|e| e.stretch).map(|s| s.1),
+                ..row
+            },
+        }
+    }
+
+    /// A note about queries without a cause, or that there is nothing to explain.
+    fn note(&self) -> Option<ChangesRow> {
+        let open = unexplained(self.effects, self.causes);
+        let [before, after] = self.loads.whole();
+        let (rule, explanation) = match (open.is_empty(), self.causes.is_empty()) {
+            (false, _) => ("unexplained", words::unexplained(&open, self.missing)),
+            (true, false) => return None,
+            (true, true) => {
+                let [from, to] = [before, after].map(words::sessions);
+                let text =
+                    format!("no query has notably more load: {from} sessions before, {to} now");
+                ("unchanged", text)
+            }
+        };
+        let keys: Vec<&str> = open.iter().map(|effect| &*effect.line.key).collect();
+        let difference: i128 = open.iter().map(|effect| effect.line.difference()).sum();
+        let difference = Some(difference).filter(|_| !open.is_empty());
+        Some(ChangesRow {
+            kind: text("note"),
+            rule: text(rule),
+            difference: difference.map(Numeric),
+            pct: difference.and_then(|difference| self.pct(difference)),
+            unit: text(SESSIONS),
+            explains: (!keys.is_empty()).then(|| keys.join(", ").into()),
+            explanation: text(explanation),
+            ..ChangesRow::default()
+        })
+    }
+
+    /// A key of a dimension.
+    fn effect(&self, dimension: &str, line: &Line) -> ChangesRow {
+        let query = (dimension == pg::QUERY_ID && line.id.is_some())
+            .then(|| self.effects.iter().find(|effect| effect.line.id == line.id))
+            .flatten();
+        let change = query.map_or(Change::of_load(line), |effect| effect.change);
+        let stretch = query.and_then(|effect| effect.stretch);
+        ChangesRow {
+            kind: text("effect"),
+            rule: text(change.name()),
+            dimension: text(dimension),
+            key: Some(Arc::clone(&line.key)),
+            query_text: query.and_then(|effect| effect.text.clone()),
+            started: stretch.map(|stretch| stretch.0),
+            ended: stretch.map(|stretch| stretch.1),
+            before: Some(Numeric(line.before)),
+            after: Some(Numeric(line.after)),
+            difference: Some(Numeric(line.difference())),
+            pct: line.pct.map(Numeric),
+            unit: text(SESSIONS),
+            explanation: text(query.map_or_else(|| words::line(dimension, line), words::query)),
+            next: line.id.map(|_| self.next_of_line(dimension, line).into()),
+            ..ChangesRow::default()
+        }
+    }
+
+    /// ` --since … --until …`
+    fn window(since: i64, until: i64) -> String {
+        let (since, until) = (words::moment(since, false), words::moment(until, true));
+        format!(" --since {since} --until {until}")
+    }
+
+    fn next_of_cause(&self, cause: &Cause) -> String {
+        let time = cause.candidate.time;
+        let until = self.windows.after.until;
+        match &cause.candidate.what {
+            What::Event(_) => {
+                let minute = 60_000_000;
+                let around = Self::window(time.saturating_sub(minute), time.saturating_add(minute));
+                format!("tacho markers{around}")
+            }
+            What::Holder(row) => {
+                let at = row.last_seen.unwrap_or(time);
+                format!("tacho blocking --at {}", words::moment(at, true))
+            }
+            What::Clients { query, .. } => {
+                let window = Self::window(time, until);
+                format!("tacho top application --query-id={}{window}", quoted(query))
+            }
+        }
+    }
+
+    fn next_of_line(&self, dimension: &str, line: &Line) -> String {
+        let window = Self::window(self.windows.before.since, self.windows.after.until);
+        match dimension {
+            pg::QUERY_ID
+                if line
+                    .key
+                    .starts_with(|c: char| c == '-' || c.is_ascii_digit()) =>
+            {
+                format!(
+                    "tacho statements-history --query-id={}{window} --bucket 1m",
+                    line.key
+                )
+            }
+            pg::ROOT_BLOCKER => format!("tacho blocking{window}"),
+            _ => {
+                let by = if dimension == pg::QUERY_ID {
+                    pg::WAIT_EVENT
+                } else {
+                    pg::QUERY_ID
+                };
+                let option = dimension.replace('_', "-");
+                format!("tacho top {by} --{option}={}{window}", quoted(&line.key))
+            }
+        }
+    }
+}
+
+/// A word of a shell.
+fn quoted(word: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_.:/".contains(c);
+    match !word.is_empty() && word.chars().all(is_plain) {
+        true => word.to_string(),
+        false => format!("'{}'", word.replace('\'', "'\\''")),
+    }
+}

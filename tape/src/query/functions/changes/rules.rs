@@ -1,0 +1,298 @@
+//! Rules say from which cause an effect can follow. They stand from the strongest to the weakest:
+//! an effect follows from the first rule that has a candidate, and of its candidates
+//! from the nearest. So a change that is nearer and cannot have caused the effect does
+//! not win.
+//!
+//! The table is in docs/changes.md too; `rules_tests.rs` compares them.
+
+use super::candidates::{Candidate, Event, What};
+use super::effects::{Change, Effect, Mechanism};
+
+/// A rule. Its place in [`RULES`] is its strength.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Rule {
+    ChangeHoldsLock,
+    IdleInTransaction,
+    SessionHoldsLock,
+    IndexDropped,
+    MemorySetting,
+    CommitSetting,
+    TableChanged,
+    PlannerSetting,
+    ServerStarted,
+    NewQuery,
+    MoreCalls,
+    WritingSetting,
+    IndexCreated,
+    Mark,
+}
+
+/// A line of the table.
+pub struct Described {
+    /// The rule.
+    pub rule: Rule,
+    /// Its name in the column `rule`.
+    pub name: &'static str,
+    /// The cause, in words.
+    pub cause: &'static str,
+    /// The effects that can follow from it.
+    pub effect: &'static str,
+}
+
+/// All rules, the strongest first.
+pub const RULES: [Described; 14] = [
+    Described {
+        rule: Rule::ChangeHoldsLock,
+        name: "change holds lock",
+        cause: "a change of the schema that began before the waits and ended after they began",
+        effect: "half of the difference is waits for locks, by a query that mentions the table",
+    },
+    Described {
+        rule: Rule::IdleInTransaction,
+        name: "idle in transaction",
+        cause: "the head of the lock queue is idle in its transaction, or a prepared transaction",
+        effect: "half of the difference is waits for locks, behind this head",
+    },
+    Described {
+        rule: Rule::SessionHoldsLock,
+        name: "session holds lock",
+        cause: "the head of the lock queue is at work",
+        effect: "half of the difference is waits for locks, behind this head",
+    },
+    Described {
+        rule: Rule::IndexDropped,
+        name: "index dropped",
+        cause: "DROP INDEX",
+        effect: "a query that mentions the table of the index is slower or has another plan",
+    },
+    Described {
+        rule: Rule::MemorySetting,
+        name: "memory setting",
+        cause: "work_mem or hash_mem_multiplier changed",
+        effect: "a query writes at least twice as many temporary blocks a call, or a tenth of its difference is waits for temporary files",
+    },
+    Described {
+        rule: Rule::CommitSetting,
+        name: "commit setting",
+        cause: "synchronous_commit, synchronous_standby_names, wal_sync_method, commit_delay or fsync changed",
+        effect: "a fifth of the difference is waits for the write-ahead log or synchronous replicas",
+    },
+    Described {
+        rule: Rule::TableChanged,
+        name: "table changed",
+        cause: "ALTER, DROP, TRUNCATE or REFRESH of a relation",
+        effect: "a query that mentions the relation is slower, has another plan, or is new",
+    },
+    Described {
+        rule: Rule::PlannerSetting,
+        name: "planner setting",
+        cause: "a setting of the planner, of parallel workers or of JIT changed",
+        effect: "a query is slower or has another plan",
+    },
+    Described {
+        rule: Rule::ServerStarted,
+        name: "server started",
+        cause: "start, crash recovery or promotion",
+        effect: "a third of the difference is reads of blocks that were not in the cache",
+    },
+    Described {
+        rule: Rule::NewQuery,
+        name: "new query",
+        cause: "clients send a query that had no call before",
+        effect: "this query",
+    },
+    Described {
+        rule: Rule::MoreCalls,
+        name: "more calls",
+        cause: "clients send a query more often, which is more of the difference than that a call takes longer",
+        effect: "this query",
+    },
+    Described {
+        rule: Rule::WritingSetting,
+        name: "writing setting",
+        cause: "a setting of checkpoints, of the background writer, of vacuum or of shared buffers changed",
+        effect: "a third of the difference is waits for reads or for the write-ahead log",
+    },
+    Described {
+        rule: Rule::IndexCreated,
+        name: "index created",
+        cause: "CREATE INDEX or another new object on a table",
+        effect: "a query that mentions the table is slower or has another plan",
+    },
+    Described {
+        rule: Rule::Mark,
+        name: "mark",
+        cause: "a mark that somebody wrote",
+        effect: "a query is new, called more often, slower, or has another plan",
+    },
+];
+
+const MEMORY: [&str; 2] = ["work_mem", "hash_mem_multiplier"];
+const COMMIT: [&str; 6] = [
+    "synchronous_commit",
+    "synchronous_standby_names",
+    "wal_sync_method",
+    "commit_delay",
+    "commit_siblings",
+    "fsync",
+];
+/// Names of settings of the planner, or their begins.
+const PLANNER: [&str; 18] = [
+    "enable_",
+    "random_page_cost",
+    "seq_page_cost",
+    "cpu_",
+    "effective_cache_size",
+    "effective_io_concurrency",
+    "jit",
+    "plan_cache_mode",
+    "default_statistics_target",
+    "join_collapse_limit",
+    "from_collapse_limit",
+    "geqo",
+    "constraint_exclusion",
+    "cursor_tuple_fraction",
+    "max_parallel_workers",
+    "parallel_",
+    "min_parallel_",
+    "recursive_worktable_factor",
+];
+const WRITING: [&str; 11] = [
+    "checkpoint_",
+    "max_wal_size",
+    "min_wal_size",
+    "full_page_writes",
+    "wal_compression",
+    "bgwriter_",
+    "shared_buffers",
+    "autovacuum",
+    "vacuum_",
+    "wal_buffers",
+    "backend_flush_after",
+];
+
+impl Rule {
+    pub fn described(self) -> &'static Described {
+        &RULES[self as usize]
+    }
+
+    /// The effect can follow from the candidate.
+    pub fn fits(self, candidate: &Candidate, effect: &Effect) -> bool {
+        let locked = effect.is_by(Mechanism::Locks, 50);
+        match (self, &candidate.what) {
+            (Rule::ChangeHoldsLock, What::Event(event)) => {
+                locked && holds_lock(event, candidate, effect)
+            }
+            (Rule::IdleInTransaction, What::Holder(row)) => {
+                let is_idle = row.state.as_deref().is_some_and(|s| s.starts_with("idle"));
+                let is_idle = is_idle || row.prepared_xid.is_some();
+                locked && is_idle && is_head(row, effect)
+            }
+            (Rule::SessionHoldsLock, What::Holder(row)) => locked && is_head(row, effect),
+            (_, What::Event(event)) if !locked => self.fits_event(event, effect),
+            (_, What::Clients { query, change }) => {
+                let wanted = match self {
+                    Rule::NewQuery => Change::New,
+                    Rule::MoreCalls => Change::MoreCalls,
+                    _ => return false,
+                };
+                *change == wanted && *query == effect.line.key
+            }
+            _ => false,
+        }
+    }
+
+    /// The same of events, where the effect is not about locks.
+    fn fits_event(self, event: &Event, effect: &Effect) -> bool {
+        let slower = effect.change.is_slower();
+        let is_new = effect.change == Change::New;
+        let sets = |names: &[&str]| {
+            let setting = event.setting();
+            setting.is_some_and(|own| names.iter().any(|name| own.starts_with(name)))
+        };
+        match self {
+            Rule::IndexDropped => {
+                slower && is_command(event, &["DROP INDEX"]) && mentions(event, effect)
+            }
+            Rule::MemorySetting => sets(&MEMORY) && spills(effect),
+            Rule::CommitSetting => sets(&COMMIT) && effect.is_by(Mechanism::Commit, 20),
+            Rule::TableChanged => {
+                let commands = ["ALTER", "DROP", "TRUNCATE", "REFRESH"];
+                (slower || is_new) && is_command(event, &commands) && mentions(event, effect)
+            }
+            Rule::PlannerSetting => slower && sets(&PLANNER),
+            Rule::ServerStarted => {
+                let kinds = ["start", "crash recovery", "promotion"];
+                kinds.contains(&event.kind()) && effect.is_by(Mechanism::Reads, 33)
+            }
+            Rule::WritingSetting => {
+                let waits = effect.part(Mechanism::Reads) + effect.part(Mechanism::Commit);
+                sets(&WRITING) && waits * 3 >= effect.line.difference()
+            }
+            Rule::IndexCreated => {
+                slower
+                    && is_command(event, &["CREATE", "REINDEX", "CLUSTER"])
+                    && mentions(event, effect)
+            }
+            Rule::Mark => event.kind() == "mark" && effect.line.difference() > 0,
+            _ => false,
+        }
+    }
+}
+
+/// A committed change of the schema whose command begins with one of these words.
+fn is_command(event: &Event, begins: &[&str]) -> bool {
+    let is_change = event.kind() == "schema changed" && event.marker.outcome.is_none();
+    is_change
+        && begins
+            .iter()
+            .any(|begin| event.command().starts_with(begin))
+}
+
+/// The query mentions the object, or the table of an index.
+fn mentions(event: &Event, effect: &Effect) -> bool {
+    let names = &effect.names;
+    match (event.marker.object_class.as_deref(), &event.table) {
+        (Some("index"), Some(table)) => names.mentions(table),
+        (Some("index"), None) => event.objects().any(|index| names.mentions_table_of(index)),
+        (Some("setting" | "role" | "database"), _) => false,
+        _ => event.objects().any(|object| names.mentions(object)),
+    }
+}
+
+/// It writes more temporary blocks, or waits for their files.
+fn spills(effect: &Effect) -> bool {
+    let [before, after] = effect.temp_blocks_a_call();
+    let writes = match (before, after) {
+        (Some(before), Some(after)) => {
+            after.num > 0 && after.num * before.den >= 2 * before.num * after.den
+        }
+        (None, Some(after)) => after.num > 0,
+        _ => false,
+    };
+    let waits =
+        effect.part(Mechanism::TemporaryFiles) > 0 && effect.is_by(Mechanism::TemporaryFiles, 10);
+    (writes || waits) && effect.change.is_slower()
+}
+
+/// The query waits behind this head, more than it did.
+fn is_head(row: &crate::query::functions::structs::BlockingRow, effect: &Effect) -> bool {
+    let tree = row.tree.as_deref().unwrap_or_default();
+    let own = effect.heads.iter().filter(|(head, _)| head == tree);
+    let more: i128 = own.map(|(_, [before, after])| after - before).sum();
+    more * 4 >= effect.line.difference()
+}
+
+/// The statement holds the lock that the query waits for, or waits for it itself and
+/// holds others up: the query mentions its table, and the waits began meanwhile.
+fn holds_lock(event: &Event, candidate: &Candidate, effect: &Effect) -> bool {
+    let Some((began, _)) = effect.stretch else {
+        return false;
+    };
+    let spans = candidate.begin() <= began.saturating_add(SLACK) && began <= candidate.time;
+    event.kind() == "schema changed" && spans && mentions(event, effect)
+}
+
+/// How much earlier than its statement a wait can seem to begin: two ticks of a
+/// second.
+const SLACK: i64 = 2_000_000;

@@ -1,0 +1,208 @@
+//! A load bucket by bucket, and when it began to differ.
+
+use crate::query::rows::dimension::Dimension;
+use crate::query::rows::parse::MAX_BUCKETS;
+use crate::query::rows::register::Id;
+use crate::query::rows::scan::Scan;
+use crate::query::rows::ticks::Observed;
+use crate::query::sums::cells::Cells;
+use crate::query::value::bucket::Buckets;
+use crate::query::value::error::QueryResult;
+use std::collections::HashMap;
+
+/// A load: `num / den` sessions. The denominator is positive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Level {
+    pub num: i128,
+    pub den: i128,
+}
+
+impl Level {
+    pub fn exceeds(self, other: Level) -> bool {
+        self.num.saturating_mul(other.den) > other.num.saturating_mul(self.den)
+    }
+
+    pub fn times(self, factor: Level) -> Level {
+        Level {
+            num: self.num.saturating_mul(factor.num),
+            den: self.den.saturating_mul(factor.den),
+        }
+    }
+
+    pub fn plus(self, other: Level) -> Level {
+        Level {
+            num: (self.num.saturating_mul(other.den))
+                .saturating_add(other.num.saturating_mul(self.den)),
+            den: self.den.saturating_mul(other.den),
+        }
+    }
+
+    /// The mean of two.
+    pub fn middle(self, other: Level) -> Level {
+        let sum = self.plus(other);
+        Level {
+            den: sum.den.saturating_mul(2),
+            ..sum
+        }
+    }
+}
+
+/// A bucket that was observed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Point {
+    since: i64,
+    until: i64,
+    sum_ms: i64,
+    observed_ms: i64,
+}
+
+impl Point {
+    fn level(&self) -> Level {
+        Level {
+            num: self.sum_ms.into(),
+            den: self.observed_ms.into(),
+        }
+    }
+}
+
+/// The load of observed buckets, ascending.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Series(Vec<Point>);
+
+impl Series {
+    /// The whole load of a scan.
+    pub fn of_load(scan: &Scan, width: i64) -> QueryResult<Series> {
+        let buckets = buckets(scan, width)?;
+        let mut scanned = scan.sums(buckets, &[vec![]])?;
+        let cube = scanned.cubes.pop().unwrap_or_default();
+        let cells = cube.into_cells().next().map_or(Cells::default(), |k| k.1);
+        Ok(Series::of(&cells, &scanned.observed, &scanned.buckets))
+    }
+
+    /// The load of each key of a dimension that occurs.
+    pub fn of_keys(
+        scan: &Scan,
+        width: i64,
+        dimension: &Dimension,
+    ) -> QueryResult<HashMap<Id, Series>> {
+        let buckets = buckets(scan, width)?;
+        let mut scanned = scan.sums(buckets, &[vec![dimension]])?;
+        let cube = scanned.cubes.pop().unwrap_or_default();
+        let series = |cells: &Cells| Series::of(cells, &scanned.observed, &scanned.buckets);
+        let keys = cube.into_cells();
+        Ok(keys.map(|(key, cells)| (key.0, series(&cells))).collect())
+    }
+
+    fn of(cells: &Cells, observed: &Observed, buckets: &Buckets) -> Series {
+        let point = |(bucket, covered): &(u32, crate::query::rows::ticks::Coverage)| {
+            let (since, until) = buckets.clipped(*bucket as usize);
+            Point {
+                since,
+                until,
+                sum_ms: cells.bucket(*bucket).map_or(0, |cell| cell.sum_ms),
+                observed_ms: covered.observed_ms,
+            }
+        };
+        let points = observed.buckets().iter().map(point);
+        Series(points.filter(|p| p.observed_ms > 0).collect())
+    }
+
+    /// The buckets that begin before a time, and the others.
+    pub fn split(&self, at: i64) -> (Series, Series) {
+        let (before, rest) = self.0.split_at(self.0.partition_point(|p| p.since < at));
+        (Series(before.to_vec()), Series(rest.to_vec()))
+    }
+
+    /// The mean load, if anything was observed.
+    pub fn mean(&self) -> Option<Level> {
+        let sum = |of: fn(&Point) -> i64| self.0.iter().map(|p| i128::from(of(p))).sum();
+        let (num, den) = (sum(|p| p.sum_ms), sum(|p| p.observed_ms));
+        (den > 0).then_some(Level { num, den })
+    }
+
+    /// The lower median of the buckets.
+    pub fn median(&self) -> Option<Level> {
+        let mut levels: Vec<Level> = self.0.iter().map(Point::level).collect();
+        levels.sort_by(|a, b| (a.num * b.den).cmp(&(b.num * a.den)));
+        levels.get(levels.len().checked_sub(1)? / 2).copied()
+    }
+
+    /// The stretch of buckets that exceeds a level by most in all, from its first
+    /// bucket to its last. A short dip within a long excess does not end it.
+    ///
+    /// Example: loads 0 0 4 0 4 4 0 0 and level 1 give the third to the sixth bucket:
+    /// they exceed it by 3 - 1 + 3 + 3.
+    pub fn excess(&self, level: Level) -> Option<(i64, i64)> {
+        let over = |p: &Point| {
+            (i128::from(p.sum_ms).saturating_mul(level.den))
+                .saturating_sub(level.num.saturating_mul(p.observed_ms.into()))
+        };
+        let (mut best, mut found): (i128, Option<(i64, i64)>) = (0, None);
+        let (mut sum, mut since) = (0_i128, None);
+        for point in &self.0 {
+            if sum <= 0 {
+                (sum, since) = (0, Some(point.since));
+            }
+            sum = sum.saturating_add(over(point));
+            if sum > best {
+                best = sum;
+                found = since.map(|since| (since, point.until));
+            }
+        }
+        found
+    }
+}
+
+fn buckets(scan: &Scan, width: i64) -> QueryResult<Buckets> {
+    let window = scan.window();
+    Buckets::new(window.since, window.until, width, None, MAX_BUCKETS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A bucket each second, with a load.
+    fn series(loads: &[i64]) -> Series {
+        let point = |(second, load): (usize, &i64)| Point {
+            since: second as i64,
+            until: second as i64 + 1,
+            sum_ms: load * 1000,
+            observed_ms: 1000,
+        };
+        Series(loads.iter().enumerate().map(point).collect())
+    }
+
+    const fn level(num: i128, den: i128) -> Level {
+        Level { num, den }
+    }
+
+    #[test]
+    fn an_excess_spans_short_dips() {
+        let loads = series(&[0, 0, 4, 0, 4, 4, 0, 0]);
+        assert_eq!(loads.excess(level(1, 1)), Some((2, 6)));
+        assert_eq!(loads.excess(level(4, 1)), None);
+        // A lone peak before a long gap is another stretch.
+        let loads = series(&[9, 0, 0, 0, 0, 4, 4, 4, 4]);
+        assert_eq!(loads.excess(level(2, 1)), Some((5, 9)));
+    }
+
+    #[test]
+    fn usual_is_the_median_whatever_a_peak_is() {
+        let loads = series(&[1, 1, 1, 100, 2]);
+        assert_eq!(loads.median(), Some(level(1000, 1000)));
+        assert_eq!(series(&[]).median(), None);
+        let (before, rest) = loads.split(3);
+        assert_eq!(before.mean(), Some(level(3000, 3000)));
+        assert_eq!(rest.mean(), Some(level(102_000, 2000)));
+        assert_eq!(series(&[]).mean(), None);
+    }
+
+    #[test]
+    fn levels_are_compared_without_rounding() {
+        assert!(level(1, 3).exceeds(level(333_333, 1_000_000)));
+        assert!(!level(1, 3).exceeds(level(2, 6)));
+        assert_eq!(level(1, 2).middle(level(3, 2)), level(8, 8));
+        assert!(level(13, 10).exceeds(level(1, 1).plus(level(1, 4))));
+    }
+}

@@ -1,0 +1,472 @@
+//! `changes` names the cause and not a nearer innocent change, and its figures add up.
+#![allow(clippy::unwrap_used, missing_docs)]
+
+use std::sync::Arc;
+use tacho_tape::query::{Changes, ChangesRow, Context, Numeric};
+use tacho_tape::{Identity, PartBuilder, Schema, Snapshot};
+
+const SECOND: i64 = 1_000_000;
+const ACTIVE: i64 = 1;
+const IDLE_IN_TRANSACTION: i64 = 3;
+const RELATION: i64 = 1;
+
+fn catalog() -> Schema {
+    tacho_tape::catalog::schema()
+}
+
+/// A history with a tick each second.
+struct Tape {
+    builder: PartBuilder,
+    schema: Schema,
+}
+
+impl Tape {
+    fn new(seconds: i64) -> Tape {
+        let mut builder = PartBuilder::new(Arc::new(catalog().with_runs())).unwrap();
+        for second in 0..seconds {
+            let values = [
+                ("tick", second),
+                ("slot_time", second * 1000),
+                ("interval_ms", 1000),
+                ("status", 1),
+            ];
+            builder.row("tick", &values).unwrap();
+        }
+        let schema = catalog();
+        Tape { builder, schema }
+    }
+
+    fn name(&mut self, name: &str) -> i64 {
+        self.builder.name(name).unwrap()
+    }
+
+    fn session(&mut self, pid: i64, application: &str) -> i64 {
+        let values = [
+            ("pid", pid),
+            ("category", 1),
+            ("database", self.name("shop")),
+            ("username", self.name("app")),
+            ("application", self.name(application)),
+            ("client_addr", self.name("10.0.0.7")),
+        ];
+        self.builder.intern("session", &values).unwrap()
+    }
+
+    fn wait(&mut self, class: &str, event: &str) -> i64 {
+        let values = [
+            ("wait_event_type", self.name(class)),
+            ("wait_event", self.name(event)),
+        ];
+        self.builder.intern("wait", &values).unwrap()
+    }
+
+    fn query(&mut self, id: i64, text: &str) -> i64 {
+        let values = [("query_id", id)];
+        if !text.is_empty() {
+            let key = [("text_key", id), ("query_id", id), ("encoding", 6)];
+            let bytes = [("bytes", text.as_bytes())];
+            self.builder.row_bytes("text", &key, &bytes).unwrap();
+        }
+        self.builder.intern("statement", &values).unwrap()
+    }
+
+    /// A session is seen at each second of a range, at every `step`th.
+    fn seen(
+        &mut self,
+        session: i64,
+        seconds: std::ops::Range<i64>,
+        step: usize,
+        values: &[(&str, i64)],
+    ) {
+        let all = [&[("state", ACTIVE)], values].concat();
+        for second in seconds.step_by(step) {
+            self.builder.sample(second as u64, session, &all).unwrap();
+        }
+    }
+
+    fn marker(&mut self, second: i64, kind: &str, values: &[(&str, &str)]) {
+        let kind = self.schema.value("marker", kind).unwrap();
+        let mut row = vec![("time", second * 1000), ("kind", kind)];
+        for (column, text) in values {
+            row.push((column, self.name(text)));
+        }
+        self.builder.row("marker", &row).unwrap();
+    }
+
+    fn changed(&mut self, second: i64, command: &str, class: &str, object: &str, rest: &str) {
+        let all = [
+            ("command", command),
+            ("object_class", class),
+            ("object_name", object),
+            ("detail", rest),
+            ("username", "deploy"),
+        ];
+        let given: Vec<_> = all
+            .into_iter()
+            .filter(|(_, text)| !text.is_empty())
+            .collect();
+        self.marker(second, "schema changed", &given);
+    }
+
+    fn setting(&mut self, second: i64, name: &str, old: &str, new: &str) {
+        let values = [
+            ("object_class", "setting"),
+            ("object_name", name),
+            ("old_value", old),
+            ("new_value", new),
+        ];
+        self.marker(second, "settings changed", &values);
+    }
+
+    fn finish(self) -> Snapshot {
+        Snapshot::from_parts(vec![self.builder.finish(Identity::default())])
+    }
+}
+
+fn ask(snapshot: &Snapshot, request: &Changes, now_s: i64) -> Vec<ChangesRow> {
+    let catalog = catalog();
+    let context = Context::new(&catalog, now_s * SECOND);
+    snapshot.changes(request, &context).unwrap().rows
+}
+
+/// The window of these seconds.
+fn window(since: i64, until: i64) -> Changes {
+    Changes {
+        since: Some(since * SECOND),
+        until: Some(until * SECOND),
+        ..Changes::default()
+    }
+}
+
+/// Rule, key and second of the causes.
+fn causes(rows: &[ChangesRow]) -> Vec<(String, String, i64)> {
+    let causes = rows
+        .iter()
+        .filter(|row| row.kind.as_deref() == Some("cause"));
+    let text = |text: &Option<Arc<str>>| text.as_deref().unwrap_or("").to_string();
+    causes
+        .map(|row| {
+            (
+                text(&row.rule),
+                text(&row.key),
+                row.started.unwrap() / SECOND,
+            )
+        })
+        .collect()
+}
+
+fn cause(rule: &str, key: &str, second: i64) -> (String, String, i64) {
+    (rule.to_string(), key.to_string(), second)
+}
+
+/// An index is dropped at second 900. From then on four sessions read all of its table;
+/// before they were seen now and then. Another query has its load all the time.
+fn index_dropped() -> Tape {
+    let mut tape = Tape::new(1200);
+    let slow = tape.query(7, "select * from app.orders where customer = $1");
+    let other = tape.query(8, "select * from items");
+    let read = tape.wait("IO", "DataFileRead");
+    for pid in 1..=4 {
+        let session = tape.session(pid, "web");
+        tape.seen(session, pid..900, 50, &[("statement", slow)]);
+        tape.seen(
+            session,
+            901..1200,
+            1,
+            &[("statement", slow), ("wait", read)],
+        );
+    }
+    let session = tape.session(9, "batch");
+    tape.seen(session, 0..1200, 1, &[("statement", other)]);
+    tape.changed(
+        900,
+        "DROP INDEX",
+        "index",
+        "app.orders_customer",
+        "on app.orders",
+    );
+    tape
+}
+
+#[test]
+fn a_dropped_index_is_named_before_nearer_changes() {
+    let mut tape = index_dropped();
+    tape.changed(500, "CREATE TABLE", "table", "app.news", "");
+    tape.changed(
+        898,
+        "DROP INDEX",
+        "index",
+        "app.items_colour",
+        "on app.items",
+    );
+    tape.setting(899, "log_min_duration_statement", "-1", "500ms");
+    tape.changed(901, "ALTER TABLE", "table", "app.news", "");
+    let snapshot = tape.finish();
+    let rows = ask(&snapshot, &window(800, 1100), 1200);
+    assert_eq!(
+        causes(&rows),
+        [cause("index dropped", "app.orders_customer", 900)]
+    );
+    let first = &rows[0];
+    assert_eq!(
+        (first.rank, first.explains.as_deref()),
+        (Some(1), Some("7"))
+    );
+    assert_eq!(first.username.as_deref(), Some("deploy"));
+    assert_eq!(
+        first.explanation.as_deref(),
+        Some(
+            "DROP INDEX app.orders_customer on app.orders, role deploy, 1 s before query 7 got more load, from 0.08 to 2.68 sessions"
+        )
+    );
+    let effect = &rows[1];
+    assert_eq!(effect.dimension.as_deref(), Some("query_id"));
+    assert_eq!(
+        (effect.key.as_deref(), effect.rule.as_deref()),
+        (Some("7"), Some("more"))
+    );
+    assert_eq!(effect.started, Some(901 * SECOND));
+    assert_eq!(
+        effect.query_text.as_deref(),
+        Some("select * from app.orders where customer = $1")
+    );
+}
+
+#[test]
+fn the_normal_window_ends_where_the_load_left_its_usual_range() {
+    let snapshot = index_dropped().finish();
+    // The incident began ten seconds before the window.
+    let rows = ask(&snapshot, &window(910, 1010), 1200);
+    let row = &rows[0];
+    assert_eq!(
+        (row.before_start, row.before_end),
+        (Some(801 * SECOND), Some(901 * SECOND))
+    );
+    assert_eq!(
+        causes(&rows),
+        [cause("index dropped", "app.orders_customer", 900)]
+    );
+    // A normal window that is given is taken.
+    let given = Changes {
+        before_since: Some(100 * SECOND),
+        before_until: Some(700 * SECOND),
+        ..window(910, 1010)
+    };
+    let rows = ask(&snapshot, &given, 1200);
+    assert_eq!(rows[0].before_start, Some(100 * SECOND));
+    assert_eq!(rows[0].before_end, Some(700 * SECOND));
+    assert_eq!(
+        causes(&rows),
+        [cause("index dropped", "app.orders_customer", 900)]
+    );
+    // Without a change the length directly before is normal.
+    let rows = ask(&snapshot, &window(400, 500), 1200);
+    assert_eq!(rows[0].before_start, Some(300 * SECOND));
+    assert_eq!(
+        (rows[0].kind.as_deref(), rows[0].rule.as_deref()),
+        (Some("note"), Some("unchanged"))
+    );
+}
+
+#[test]
+fn nothing_recorded_is_an_answer_with_what_is_missing() {
+    let mut tape = Tape::new(1200);
+    let slow = tape.query(7, "select * from app.orders");
+    let session = tape.session(1, "web");
+    tape.seen(session, 0..900, 10, &[("statement", slow)]);
+    tape.seen(session, 900..1200, 1, &[("statement", slow)]);
+    tape.setting(895, "log_connections", "off", "on");
+    let rows = ask(&tape.finish(), &window(800, 1100), 1200);
+    assert_eq!(causes(&rows), []);
+    assert_eq!(
+        rows[0].explanation.as_deref(),
+        Some(
+            "nothing recorded explains that query 7 got more load; this history has no change of the schema (only the extension on a primary sees them)"
+        )
+    );
+    assert_eq!(
+        (rows[0].rule.as_deref(), rows[0].explains.as_deref()),
+        (Some("unexplained"), Some("7"))
+    );
+}
+
+#[test]
+fn waits_for_locks_follow_from_their_holder_and_from_no_change_of_the_schema() {
+    let mut tape = Tape::new(600);
+    let update = tape.query(7, "update app.orders set n = n + 1 where id = $1");
+    let lock = tape.wait("Lock", "transactionid");
+    let holder = tape.session(100, "psql");
+    tape.seen(
+        holder,
+        290..500,
+        1,
+        &[("state", IDLE_IN_TRANSACTION), ("statement", update)],
+    );
+    for pid in 1..=3 {
+        let session = tape.session(pid, "web");
+        tape.seen(session, 0..300, 30, &[("statement", update)]);
+        let waits = [
+            ("statement", update),
+            ("wait", lock),
+            ("blocked_by", holder),
+        ];
+        tape.seen(session, 302..500, 1, &waits);
+        for second in 302..500 {
+            let row = [
+                ("at", second),
+                ("waiter", session),
+                ("blocker", holder),
+                ("hard", 1),
+                ("locktype", RELATION),
+                ("lock_database", 5),
+                ("field1", 777),
+                ("modes_held", 1 << 7),
+                ("mode_requested", 5),
+            ];
+            tape.builder.row("lock", &row).unwrap();
+        }
+    }
+    tape.changed(250, "ALTER TABLE", "table", "app.orders", "");
+    tape.changed(301, "DROP INDEX", "index", "app.orders_n", "on app.orders");
+    let rows = ask(&tape.finish(), &window(200, 500), 600);
+    assert_eq!(causes(&rows), [cause("idle in transaction", "100", 302)]);
+    assert_eq!(rows[0].application.as_deref(), Some("psql"));
+}
+
+#[test]
+fn a_query_that_clients_did_not_send_before_is_theirs() {
+    let mut tape = Tape::new(600);
+    let (old, new) = (
+        tape.query(7, "select 1"),
+        tape.query(-9, "select * from report"),
+    );
+    let session = tape.session(1, "web");
+    tape.seen(session, 0..600, 3, &[("statement", old)]);
+    let session = tape.session(2, "reports");
+    tape.seen(session, 410..600, 1, &[("statement", new)]);
+    for (minute, calls) in [
+        (1, 0),
+        (2, 0),
+        (3, 0),
+        (4, 0),
+        (5, 0),
+        (6, 0),
+        (7, 3),
+        (8, 4),
+        (9, 4),
+        (10, 4),
+    ] {
+        let times = [("time", minute * 60_000), ("elapsed_ms", 60_000)];
+        if calls > 0 {
+            let entry = tape
+                .builder
+                .intern("entry", &[("query_id", -9), ("toplevel", 1)])
+                .unwrap();
+            let counted = [
+                ("entry", entry),
+                ("calls", calls),
+                ("total_exec_time", calls * 1_000_000),
+            ];
+            let row = [&times[..], &counted].concat();
+            tape.builder.row("statement_stats", &row).unwrap();
+        }
+        tape.builder.row("statement_stats", &times).unwrap();
+    }
+    tape.changed(405, "ALTER TABLE", "table", "app.orders", "");
+    tape.marker(400, "mark", &[("detail", "deploy 1.4")]);
+    let rows = ask(&tape.finish(), &window(300, 600), 600);
+    assert_eq!(
+        causes(&rows),
+        [
+            cause("new query", "-9", 410),
+            cause("mark", "deploy 1.4", 400)
+        ]
+    );
+    assert_eq!(
+        rows[0].explanation.as_deref(),
+        Some("clients began to run query -9, from 0.00 to 0.63 sessions")
+    );
+}
+
+/// Sessions that do this and that, without any order.
+fn mixed() -> Snapshot {
+    let mut tape = Tape::new(600);
+    let mut state: u64 = 42;
+    let mut next = |below: u64| {
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        ((state >> 33) % below) as i64
+    };
+    let queries: Vec<i64> = (1..=23).map(|id| tape.query(id, "")).collect();
+    let waits = [
+        tape.wait("IO", "DataFileRead"),
+        tape.wait("LWLock", "WALWrite"),
+        0,
+    ];
+    let sessions: Vec<i64> = (1..=13)
+        .map(|pid| tape.session(pid, ["web", "batch", "psql"][pid as usize % 3]))
+        .collect();
+    for second in 0..600 {
+        for session in &sessions {
+            if next(3) > 0 {
+                let late = i64::from(second > 300) * 5;
+                let values = [
+                    ("state", ACTIVE),
+                    ("statement", queries[((next(18) + late) % 23) as usize]),
+                    ("wait", waits[next(3) as usize]),
+                ];
+                tape.builder.sample(second, *session, &values).unwrap();
+            }
+        }
+    }
+    tape.finish()
+}
+
+#[test]
+fn the_figures_of_each_dimension_add_up_exactly() {
+    let snapshot = mixed();
+    for n in [Some(1), Some(3), Some(7), None] {
+        for (since, until) in [(301, 600), (290, 433), (17, 31)] {
+            let request = Changes {
+                n,
+                ..window(since, until)
+            };
+            let rows = ask(&snapshot, &request, 600);
+            let sums = |dimension: &str| {
+                let own = rows.iter().filter(|row| {
+                    row.kind.as_deref() == Some("effect")
+                        && row.dimension.as_deref() == Some(dimension)
+                });
+                own.fold([0; 4], |mut sums, row| {
+                    let figures = [row.before, row.after, row.difference, row.pct];
+                    for (sum, figure) in sums.iter_mut().zip(figures) {
+                        *sum += figure.unwrap_or(Numeric(0)).0;
+                    }
+                    sums
+                })
+            };
+            let all = sums("query_id");
+            assert_eq!(all[1] - all[0], all[2], "{n:?} {since}");
+            assert_eq!(all[3], 1_000_000, "{n:?} {since}");
+            for dimension in [
+                "wait_event",
+                "application",
+                "username",
+                "client_addr",
+                "database",
+            ] {
+                assert_eq!(sums(dimension), all, "{n:?} {since} {dimension}");
+            }
+        }
+    }
+}
+
+#[test]
+fn the_same_window_twice_is_the_same_answer() {
+    let asked = Changes {
+        n: None,
+        ..window(301, 600)
+    };
+    assert_eq!(ask(&mixed(), &asked, 600), ask(&mixed(), &asked, 600));
+}
