@@ -269,6 +269,23 @@ relation_of(const Node *statement)
 	return relation;
 }
 
+/*
+ * Adds the table of the index that a DROP INDEX removes: "on app.orders". A query
+ * mentions its tables and no index, so the table connects the two.
+ */
+static void
+put_table(const Node *statement, Oid index, StatementTarget *target)
+{
+	BufferUsage before = pgBufferUsage;
+	const char *schema;
+	const char *table;
+
+	if (target->rest[0] == '\0' && OidIsValid(index) &&
+		statement_index_table(statement, index, &schema, &table))
+		snprintf(target->rest, sizeof(target->rest), "on %s.%s", schema, table);
+	pgBufferUsage = before;
+}
+
 static void
 begin(Node *statement)
 {
@@ -281,6 +298,7 @@ begin(Node *statement)
 		running.client = MyBEEntry->st_clientaddr;
 	statement_target(statement, &running.target);
 	running.object = statement_creates(statement) ? InvalidOid : relation_of(statement);
+	put_table(statement, running.object, &running.target);
 }
 
 static void

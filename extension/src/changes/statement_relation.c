@@ -6,6 +6,7 @@
  */
 #include "postgres.h"
 
+#include "catalog/index.h"
 #include "catalog/namespace.h"
 #include "nodes/parsenodes.h"
 #include "nodes/value.h"
@@ -111,4 +112,19 @@ statement_relation(const Node *statement)
 			return InvalidOid;
 	}
 #undef FIELD
+}
+
+bool
+statement_index_table(const Node *statement, Oid index, const char **schema, const char **table)
+{
+	Oid			relation;
+
+	if (!IsA(statement, DropStmt) || ((const DropStmt *) statement)->removeType != OBJECT_INDEX)
+		return false;
+	relation = IndexGetRelation(index, true);
+	if (!OidIsValid(relation))
+		return false;
+	*schema = get_namespace_name(get_rel_namespace(relation));
+	*table = get_rel_name(relation);
+	return *schema != NULL && *table != NULL;
 }

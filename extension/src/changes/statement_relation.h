@@ -19,4 +19,11 @@ extern bool statement_creates(const Node *statement);
  */
 extern Oid	statement_relation(const Node *statement);
 
+/*
+ * The table of the index that a DROP INDEX removes, which is still there. False for
+ * other statements.
+ */
+extern bool statement_index_table(const Node *statement, Oid index,
+								  const char **schema, const char **table);
+
 #endif							/* TACHO_STATEMENT_RELATION_H */

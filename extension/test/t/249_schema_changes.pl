@@ -46,7 +46,7 @@ is_deeply(changes(13), [ sort
 		"ALTER TABLE app.orders$by", "CREATE VIEW app.v$by", "DROP VIEW app.v$by",
 		"ALTER TABLE app.orders note to notes$by", "TRUNCATE TABLE app.orders$by", "ALTER ROLE deploy SET work_mem$by",
 		"ALTER DATABASE shop RESET ALL$by", "ALTER SYSTEM SET work_mem$by",
-		"CREATE INDEX later on app.orders$by", "DROP INDEX app.orders_customer$by" ], 'each statement with its object');
+		"CREATE INDEX later on app.orders$by", "DROP INDEX app.orders_customer on app.orders$by" ], 'each statement with its object');
 is(sql(qq{SELECT count(*) FROM tacho.markers(since => '$before') WHERE kind = 'schema changed'
 	AND period_start >= '$before' AND period_end >= period_start AND marker_time = period_end}), 13, '... from its begin to its commit');
 
