@@ -12,7 +12,8 @@ use crate::format::table::Table;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Maximum number of ticks in a frame: one for each 10 ms of a second, and some more.
+/// Maximum number of ticks in a frame. A second has 100 ticks at the shortest interval, 10 ms; the
+/// rest is reserve.
 const MAX_TICKS: usize = 1_000;
 
 /// Builds a part from the sections of frames.

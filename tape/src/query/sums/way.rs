@@ -26,13 +26,13 @@ pub enum Why {
     Off,
     /// Totals have only load, without filters.
     Selection,
-    /// The file has no totals by these keys.
+    /// There are no totals by these keys, although the file may have others.
     Keys,
     /// The pass adds up the keys that were not chosen, which needs samples.
     Rest,
     /// The part belongs to a log, which has no totals.
     Log,
-    /// The file has no such totals.
+    /// The file has no totals at all.
     NoTotals,
     /// The window or a bucket begins or ends within a minute, or within a group if there are no
     /// minutes.
