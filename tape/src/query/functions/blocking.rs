@@ -2,8 +2,8 @@
 //! the time that others waited behind them. For a point in time it shows the whole tree.
 
 pub use super::blocking_rows::BlockingRow;
-use super::blocking_rows::{Facts, Locks, Object, Person, Queue, row};
-use super::blocking_waits::{Later, edges, taken_at};
+use super::blocking_rows::{Locks, Object, QueueFigures, SessionFacts, TreeNode, row};
+use super::blocking_waits::{LaterWaits, edges, taken_at};
 use crate::query::ask::context::Run;
 use crate::query::ask::request::{Emit, request};
 use crate::query::rows::blockers::{Edge, Graph, Head, Node};
@@ -62,12 +62,12 @@ fn whole(window: Window) -> QueryResult<Buckets> {
 fn window(asked: &Blocking, run: Run, left: usize, emit: Emit<BlockingRow>) -> QueryResult<()> {
     let window = Window::of(run.context, asked.since, asked.until)?;
     let scan = Scan::new(run, samples(asked), window)?;
-    let mut heads: BTreeMap<Head, Queue> = BTreeMap::new();
+    let mut heads: BTreeMap<Head, QueueFigures> = BTreeMap::new();
     if window.length() == 0 {
         return Ok(());
     }
     let buckets = whole(window)?;
-    let mut later = Later::default();
+    let mut later = LaterWaits::default();
     for (index, part) in scan.parts.iter().enumerate().rev() {
         scan.check_cancel()?;
         let view = View::new(part, run.decode);
@@ -81,10 +81,10 @@ fn window(asked: &Blocking, run: Run, left: usize, emit: Emit<BlockingRow>) -> Q
         read_objects(&view, &ticks, &edges, &locks, &mut heads)?;
         part.release();
     }
-    let mut order: Vec<(Head, Queue)> = heads.into_iter().collect();
+    let mut order: Vec<(Head, QueueFigures)> = heads.into_iter().collect();
     order.sort_by_key(|(head, found)| (-found.blocked_ms, *head));
     order.truncate(left);
-    let mut facts = Facts::default();
+    let mut facts = SessionFacts::default();
     for index in 0..scan.parts.len() {
         let here = order.iter().filter(|(_, found)| found.part == index);
         facts.read(
@@ -95,7 +95,7 @@ fn window(asked: &Blocking, run: Run, left: usize, emit: Emit<BlockingRow>) -> Q
     }
     facts.find_texts(&scan)?;
     for (head, found) in &order {
-        emit(row(&Person::head(*head, 0), found, &facts, run))?;
+        emit(row(&TreeNode::head(*head, 0), found, &facts, run))?;
     }
     Ok(())
 }
@@ -117,7 +117,7 @@ fn own_sessions(view: &View, run: Run) -> QueryResult<Option<HashSet<i64>>> {
 
 /// Adds the waits of one tick to the heads of their queues.
 fn add_tick(
-    heads: &mut BTreeMap<Head, Queue>,
+    heads: &mut BTreeMap<Head, QueueFigures>,
     part: usize,
     (ticks, taken): (&Ticks, &[i64]),
     edges: &[Edge],
@@ -125,7 +125,7 @@ fn add_tick(
 ) {
     let at = edges[0].tick as usize;
     let counted = match edges.iter().all(|edge| edge.blocker == Node::Unknown) {
-        true => count_untold(edges, own),
+        true => count_unknown(edges, own),
         false => count_heads(edges, own),
     };
     for (head, (waiters, depth)) in counted {
@@ -142,7 +142,7 @@ type Counted = BTreeMap<Head, (i64, i64)>;
 
 /// Counts the waiters behind each head at one tick.
 fn count_heads(edges: &[Edge], own: &Option<HashSet<i64>>) -> Counted {
-    let mut graph = Graph::of_known(edges);
+    let mut graph = Graph::without_unknown(edges);
     let mut counted = Counted::new();
     for (session, node) in graph.waiters() {
         if own.as_ref().is_some_and(|own| !own.contains(&session)) {
@@ -159,7 +159,7 @@ fn count_heads(edges: &[Edge], own: &Option<HashSet<i64>>) -> Counted {
 
 /// Same as [`count_heads`] for a tick without a known blocker. Most ticks are like this if waits
 /// are short; no edge has to be followed.
-fn count_untold(edges: &[Edge], own: &Option<HashSet<i64>>) -> Counted {
+fn count_unknown(edges: &[Edge], own: &Option<HashSet<i64>>) -> Counted {
     let mut sessions: Vec<i64> = edges.iter().map(|edge| edge.session).collect();
     sessions.retain(|session| own.as_ref().is_none_or(|own| own.contains(session)));
     sessions.sort_unstable();
@@ -176,7 +176,7 @@ fn read_objects(
     ticks: &Ticks,
     edges: &[Edge],
     locks: &Locks,
-    heads: &mut BTreeMap<Head, Queue>,
+    heads: &mut BTreeMap<Head, QueueFigures>,
 ) -> QueryResult<()> {
     for edge in edges {
         let Some(row) = edge.row else {
@@ -228,20 +228,24 @@ fn moment(
         return Ok(());
     };
     let view = View::new(scan.parts[index], run.decode);
-    let (mut edges, locks) = edges(&view, &ticks, &mut Later::default())?;
+    let (mut edges, locks) = edges(&view, &ticks, &mut LaterWaits::default())?;
     edges.retain(|edge| edge.tick as usize == last);
     if let Some(own) = own_sessions(&view, run)? {
         edges.retain(|edge| own.contains(&edge.session));
     }
     let tree = Tree::new(&view, &ticks, last, &edges, &locks)?;
-    let people = tree.people(left);
-    let mut facts = Facts::default();
+    let tree_nodes = tree.tree_nodes(left);
+    let mut facts = SessionFacts::default();
     let number = ticks.number(last);
-    facts.read(&scan, index, people.iter().map(|p| (p.head.node, number)))?;
+    facts.read(
+        &scan,
+        index,
+        tree_nodes.iter().map(|node| (node.head.node, number)),
+    )?;
     facts.find_texts(&scan)?;
-    for person in &people {
-        let found = tree.found(person, index);
-        emit(row(person, &found, &facts, run))?;
+    for tree_node in &tree_nodes {
+        let found = tree.found(tree_node, index);
+        emit(row(tree_node, &found, &facts, run))?;
     }
     Ok(())
 }
@@ -312,26 +316,26 @@ impl<'a> Tree<'a> {
     }
 
     /// All nodes of the tree, heads first. The waiters behind a node are listed once.
-    fn people(&self, heads: usize) -> Vec<Person> {
-        let mut people = Vec::new();
+    fn tree_nodes(&self, heads: usize) -> Vec<TreeNode> {
+        let mut tree_nodes = Vec::new();
         let mut seen = HashSet::new();
         for head in self.heads.iter().take(heads) {
-            let mut stack = vec![Person::head(*head, 0)];
-            while let Some(person) = stack.pop() {
-                people.push(person);
-                if !seen.insert(person.head.node) {
+            let mut stack = vec![TreeNode::head(*head, 0)];
+            while let Some(tree_node) = stack.pop() {
+                tree_nodes.push(tree_node);
+                if !seen.insert(tree_node.head.node) {
                     continue;
                 }
-                let behind = self.behind.get(&person.head.node);
+                let behind = self.behind.get(&tree_node.head.node);
                 for index in behind.into_iter().flatten().rev() {
                     let node = self.edges[*index].waiter;
                     if !(head.cycle && node == head.node) {
-                        stack.push(Person::waiter(node, person.level + 1, *index));
+                        stack.push(TreeNode::waiter(node, tree_node.level + 1, *index));
                     }
                 }
             }
         }
-        people
+        tree_nodes
     }
 
     /// All direct and indirect waiters behind a node, each with its longest wait and its depth.
@@ -358,18 +362,18 @@ impl<'a> Tree<'a> {
         found
     }
 
-    fn found(&self, person: &Person, part: usize) -> Queue {
-        let below = self.below(person.head.node);
-        let mut found = Queue {
+    fn found(&self, tree_node: &TreeNode, part: usize) -> QueueFigures {
+        let below = self.below(tree_node.head.node);
+        let mut found = QueueFigures {
             blocked_ms: below.values().map(|b| b.0).sum(),
             waiters: below.len() as i64,
             depth: below.values().map(|b| b.1).max().unwrap_or(0),
-            gid: self.gids.get(&person.head.node).cloned(),
-            waited_ms: person.edge.and_then(|edge| self.waited_ms[edge]),
-            ..Queue::default()
+            gid: self.gids.get(&tree_node.head.node).cloned(),
+            waited_ms: tree_node.edge.and_then(|edge| self.waited_ms[edge]),
+            ..QueueFigures::default()
         };
         found.see(part, self.tick, self.slot_ms, self.taken_ms);
-        let object = person.edge.and_then(|edge| self.objects[edge]);
+        let object = tree_node.edge.and_then(|edge| self.objects[edge]);
         found.objects.extend(object.map(|object| (object, 1)));
         found
     }

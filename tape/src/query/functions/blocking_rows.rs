@@ -49,7 +49,7 @@ row! {
 
 /// A blocker or waiter in the answer.
 #[derive(Clone, Copy)]
-pub struct Person {
+pub struct TreeNode {
     /// Its node; `cycle` is set only for the first row of a tree.
     pub head: Head,
     /// Steps from the head of the tree.
@@ -58,10 +58,10 @@ pub struct Person {
     pub edge: Option<usize>,
 }
 
-impl Person {
+impl TreeNode {
     /// The head of a queue.
-    pub fn head(head: Head, level: i64) -> Person {
-        Person {
+    pub fn head(head: Head, level: i64) -> TreeNode {
+        TreeNode {
             head,
             level,
             edge: None,
@@ -69,9 +69,9 @@ impl Person {
     }
 
     /// A waiter.
-    pub fn waiter(node: Node, level: i64, edge: usize) -> Person {
+    pub fn waiter(node: Node, level: i64, edge: usize) -> TreeNode {
         let cycle = false;
-        Person {
+        TreeNode {
             head: Head { node, cycle },
             level,
             edge: Some(edge),
@@ -96,12 +96,12 @@ pub struct Locks {
     gid: Column,
     wait_start: Column,
     /// Rows copied from later parts. Their numbers follow the part's own rows.
-    later: Vec<Known>,
+    later: Vec<LockRow>,
 }
 
 /// The contents of one row of table `lock`.
 #[derive(Clone)]
-pub struct Known {
+pub struct LockRow {
     object: Object,
     gid: Option<String>,
     /// Start of the wait in ms; 0 if unknown.
@@ -130,14 +130,14 @@ impl Locks {
     }
 
     /// Adds a row of a later part; returns its number.
-    pub fn add(&mut self, known: &Known) -> u32 {
-        self.later.push(known.clone());
+    pub fn add(&mut self, row: &LockRow) -> u32 {
+        self.later.push(row.clone());
         (self.gid.len() + self.later.len() - 1) as u32
     }
 
     /// The contents of a row.
-    pub fn known(&self, view: &View, row: usize) -> QueryResult<Known> {
-        Ok(Known {
+    pub fn lock_row(&self, view: &View, row: usize) -> QueryResult<LockRow> {
+        Ok(LockRow {
             object: self.object(row),
             gid: self.gid(view, row)?,
             wait_start: self.wait_start(row),
@@ -145,20 +145,20 @@ impl Locks {
     }
 
     /// The row, if it was copied from a later part.
-    fn later(&self, row: usize) -> Option<&Known> {
+    fn later(&self, row: usize) -> Option<&LockRow> {
         self.later.get(row.checked_sub(self.gid.len())?)
     }
 
     /// Start of the wait in ms; 0 if unknown.
     pub fn wait_start(&self, row: usize) -> i64 {
-        let later = self.later(row).map(|known| known.wait_start);
+        let later = self.later(row).map(|row| row.wait_start);
         later.unwrap_or_else(|| self.wait_start[row])
     }
 
     /// The locked object.
     pub fn object(&self, row: usize) -> Object {
-        if let Some(known) = self.later(row) {
-            return known.object;
+        if let Some(copied) = self.later(row) {
+            return copied.object;
         }
         let [locktype, database, a, b, c, requested, held, hard] =
             std::array::from_fn(|i| self.object[i][row]);
@@ -175,7 +175,7 @@ impl Locks {
     /// Identifier of the blocking prepared transaction.
     pub fn gid(&self, view: &View, row: usize) -> QueryResult<Option<String>> {
         match self.later(row) {
-            Some(known) => Ok(known.gid.clone()),
+            Some(copied) => Ok(copied.gid.clone()),
             None => view.name(self.gid[row]),
         }
     }
@@ -183,7 +183,7 @@ impl Locks {
 
 /// Figures about a node that others wait for.
 #[derive(Default)]
-pub struct Queue {
+pub struct QueueFigures {
     /// Sum of the waiters' time in ms.
     pub blocked_ms: i64,
     /// Largest number of waiters at one tick.
@@ -206,7 +206,7 @@ pub struct Queue {
     pub taken_ms: i64,
 }
 
-impl Queue {
+impl QueueFigures {
     /// Adds a tick at which it was seen. If the clock was set back, two ticks may have the same
     /// slot time. The tick with the larger number then counts, in whatever order they come.
     pub fn see(&mut self, part: usize, tick: i64, slot_ms: i64, taken_ms: i64) {
@@ -225,7 +225,7 @@ impl Queue {
 }
 
 /// A session at one tick.
-struct Fact {
+struct SessionFact {
     database: Option<String>,
     username: Option<String>,
     application: Option<String>,
@@ -237,12 +237,12 @@ struct Fact {
 
 /// Sessions at the ticks where they were last seen.
 #[derive(Default)]
-pub struct Facts {
-    sessions: HashMap<Node, Fact>,
+pub struct SessionFacts {
+    sessions: HashMap<Node, SessionFact>,
     texts: Texts,
 }
 
-impl Facts {
+impl SessionFacts {
     /// Reads the wanted sessions of a part, each at its tick.
     pub fn read(
         &mut self,
@@ -273,7 +273,7 @@ impl Facts {
             let node = Node::Session(pid[entry], start[entry]);
             let at = wanted.get(&node);
             if at.is_some_and(|at| (first[row]..first[row] + ticks[row]).contains(at)) {
-                let fact = Fact::read(&view, row, entry)?;
+                let fact = SessionFact::read(&view, row, entry)?;
                 let owner = scan.run.owner.as_deref();
                 if owner.is_none() || fact.username.as_deref() == owner {
                     self.sessions.insert(node, fact);
@@ -293,8 +293,8 @@ impl Facts {
     }
 }
 
-impl Fact {
-    fn read(view: &View, row: usize, entry: usize) -> QueryResult<Fact> {
+impl SessionFact {
+    fn read(view: &View, row: usize, entry: usize) -> QueryResult<SessionFact> {
         let session = |column: &str| -> QueryResult<Option<String>> {
             view.name(view.part.ints("session", column)?[entry])
         };
@@ -308,7 +308,7 @@ impl Fact {
         let query_id = of_statement(pg::QUERY_ID)?;
         let hash = of_statement("text_key")?;
         let text = TextKey::of(query_id, hash);
-        Ok(Fact {
+        Ok(SessionFact {
             database: session("database")?,
             username: session(pg::USERNAME)?,
             application: session("application")?,
@@ -321,18 +321,23 @@ impl Fact {
 }
 
 /// The row of a blocker or waiter.
-pub fn row(person: &Person, found: &Queue, facts: &Facts, run: Run) -> BlockingRow {
-    let fact = facts.sessions.get(&person.head.node);
-    let text = |value: fn(&Fact) -> &Option<String>| -> Option<Arc<str>> {
+pub fn row(
+    tree_node: &TreeNode,
+    found: &QueueFigures,
+    facts: &SessionFacts,
+    run: Run,
+) -> BlockingRow {
+    let fact = facts.sessions.get(&tree_node.head.node);
+    let text = |value: fn(&SessionFact) -> &Option<String>| -> Option<Arc<str>> {
         value(fact?).as_deref().map(Arc::from)
     };
-    let (kind, pid, start, xid) = match person.head.node {
+    let (kind, pid, start, xid) = match tree_node.head.node {
         Node::Session(pid, start) => ("session", Some(pid), some(start), None),
         Node::Prepared(xid) => ("prepared transaction", None, None, Some(xid)),
         Node::Unknown => ("unknown", None, None, None),
         Node::Lost => ("lost", None, None, None),
     };
-    let kind = if person.head.cycle { "cycle" } else { kind };
+    let kind = if tree_node.head.cycle { "cycle" } else { kind };
     let (first, last) = found.seen.unwrap_or((0, 0));
     let us = |ms: i64| ms.saturating_mul(1000);
     let xact = fact.map(|f| f.xact_start_ms).filter(|start| *start != 0);
@@ -342,11 +347,11 @@ pub fn row(person: &Person, found: &Queue, facts: &Facts, run: Run) -> BlockingR
     let object = found.object();
     let catalog = run.catalog;
     let relation = object.and_then(|o| pg::locked_relation(catalog, o.locktype, o.fields));
-    let via = object.filter(|_| person.edge.is_some());
+    let via = object.filter(|_| tree_node.edge.is_some());
     let name = |o: Object| pg::locked_object(catalog, o.locktype, o.database, o.fields);
     BlockingRow {
-        tree: Some(tree(person, kind, pid, xid, found.gid.as_deref()).into()),
-        level: Some(person.level),
+        tree: Some(tree(tree_node, kind, pid, xid, found.gid.as_deref()).into()),
+        level: Some(tree_node.level),
         kind: Some(kind.into()),
         pid,
         backend_start: start,
@@ -383,15 +388,15 @@ pub fn row(person: &Person, found: &Queue, facts: &Facts, run: Run) -> BlockingR
 
 /// The name in the column `tree`, indented by level.
 fn tree(
-    person: &Person,
+    tree_node: &TreeNode,
     kind: &str,
     pid: Option<i64>,
     xid: Option<i64>,
     gid: Option<&str>,
 ) -> String {
-    let indent = "  ".repeat(usize::try_from(person.level.min(100)).unwrap_or(0));
+    let indent = "  ".repeat(usize::try_from(tree_node.level.min(100)).unwrap_or(0));
     let who = match (pid, xid, gid) {
-        (Some(pid), ..) if person.head.cycle => format!("cycle of {pid}"),
+        (Some(pid), ..) if tree_node.head.cycle => format!("cycle of {pid}"),
         (Some(pid), ..) => pid.to_string(),
         (None, Some(xid), gid) => pg::prepared(gid, xid),
         _ => format!("({kind})"),

@@ -4,7 +4,7 @@
 //! at a later tick also holds for all earlier ticks of the same wait. If no tick has the blocker,
 //! it is [`Node::Unknown`].
 
-use super::blocking_rows::{Known, Locks};
+use super::blocking_rows::{LockRow, Locks};
 use crate::format::schema::RUN;
 use crate::query::rows::blockers::{self, Edge, Node, Nodes};
 use crate::query::rows::keys::View;
@@ -19,13 +19,17 @@ type Process = (i64, i64);
 /// Waits at the first ticks of later parts that began before those parts. Parts are read from the
 /// last to the first.
 #[derive(Default)]
-pub struct Later {
+pub struct LaterWaits {
     node: u64,
-    waits: HashMap<Process, Vec<(Node, Known)>>,
+    waits: HashMap<Process, Vec<(Node, LockRow)>>,
 }
 
 /// The edges of the counting ticks of a part, ordered by tick, and their locks.
-pub fn edges(view: &View, ticks: &Ticks, later: &mut Later) -> QueryResult<(Vec<Edge>, Locks)> {
+pub fn edges(
+    view: &View,
+    ticks: &Ticks,
+    later: &mut LaterWaits,
+) -> QueryResult<(Vec<Edge>, Locks)> {
     let nodes = Nodes::read(view)?;
     let edges = blockers::edges(view, ticks, &nodes)?;
     // Members of a parallel group do not block each other; they wait for the same blocker.
@@ -33,17 +37,17 @@ pub fn edges(view: &View, ticks: &Ticks, later: &mut Later) -> QueryResult<(Vec<
     let (mut edges, within): (Vec<Edge>, Vec<Edge>) = edges.into_iter().partition(of_others);
     let mut locks = Locks::read(view)?;
     if later.node != view.part.node() {
-        *later = Later {
+        *later = LaterWaits {
             node: view.part.node(),
-            ..Later::default()
+            ..LaterWaits::default()
         };
     }
     let taken = taken_at(view, ticks)?;
-    let told = Told::new(view, &edges)?;
+    let by_process = EdgesByProcess::new(view, &edges)?;
     let mut copies = Vec::new();
-    let mut untold = Vec::new();
+    let mut without_blocker = Vec::new();
     for (tick, session) in lock_waits(view, ticks)? {
-        let process = told.process(session);
+        let process = by_process.process(session);
         let wait = Edge {
             tick,
             session,
@@ -51,7 +55,7 @@ pub fn edges(view: &View, ticks: &Ticks, later: &mut Later) -> QueryResult<(Vec<
             blocker: Node::Unknown,
             row: None,
         };
-        match told.next(process, &edges, tick) {
+        match by_process.next(process, &edges, tick) {
             Some(next) if next[0].tick == tick => (),
             Some(next) => {
                 let before = copies.len();
@@ -64,7 +68,7 @@ pub fn edges(view: &View, ticks: &Ticks, later: &mut Later) -> QueryResult<(Vec<
                     row: edge.row,
                     ..wait
                 }));
-                untold.extend((copies.len() == before).then_some(wait));
+                without_blocker.extend((copies.len() == before).then_some(wait));
             }
             None => {
                 let known = later.waits.get(&process).into_iter().flatten();
@@ -77,20 +81,20 @@ pub fn edges(view: &View, ticks: &Ticks, later: &mut Later) -> QueryResult<(Vec<
                         ..wait
                     });
                 }
-                untold.extend((copies.len() == before).then_some(wait));
+                without_blocker.extend((copies.len() == before).then_some(wait));
             }
         }
     }
-    later.keep(view, &edges, &locks, &told, &taken, ticks)?;
+    later.keep(view, &edges, &locks, &by_process, &taken, ticks)?;
     edges.extend(copies);
     edges.sort_by_key(|edge| edge.tick);
     let groups = nodes.groups();
-    for wait in &mut untold {
+    for wait in &mut without_blocker {
         if groups.contains(&wait.waiter) {
             wait.blocker = of_group(&edges, wait).unwrap_or(Node::Unknown);
         }
     }
-    edges.extend(untold);
+    edges.extend(without_blocker);
     edges.extend(within);
     edges.sort_by_key(|edge| edge.tick);
     Ok((edges, locks))
@@ -166,26 +170,30 @@ pub fn taken_at(view: &View, ticks: &Ticks) -> QueryResult<Vec<i64>> {
 }
 
 /// Edges by the waiting process.
-struct Told {
+struct EdgesByProcess {
     /// Process of each session entry.
     processes: Vec<Process>,
     /// Indexes of a process's edges, ordered by tick.
     edges: HashMap<Process, Vec<u32>>,
 }
 
-impl Told {
-    fn new(view: &View, edges: &[Edge]) -> QueryResult<Told> {
+impl EdgesByProcess {
+    fn new(view: &View, edges: &[Edge]) -> QueryResult<EdgesByProcess> {
         let column = |name: &str| view.part.ints("session", name);
         let (pid, start) = (column("pid")?, column("backend_start")?);
-        let mut told = Told {
+        let mut by_process = EdgesByProcess {
             processes: pid.iter().copied().zip(start.iter().copied()).collect(),
             edges: HashMap::new(),
         };
         for (index, edge) in edges.iter().enumerate() {
-            let process = told.process(edge.session);
-            told.edges.entry(process).or_default().push(index as u32);
+            let process = by_process.process(edge.session);
+            by_process
+                .edges
+                .entry(process)
+                .or_default()
+                .push(index as u32);
         }
-        Ok(told)
+        Ok(by_process)
     }
 
     fn process(&self, session: i64) -> Process {
@@ -204,14 +212,14 @@ impl Told {
     }
 }
 
-impl Later {
+impl LaterWaits {
     /// Keeps the waits that an earlier part may need.
     fn keep(
         &mut self,
         view: &View,
         edges: &[Edge],
         locks: &Locks,
-        told: &Told,
+        by_process: &EdgesByProcess,
         taken: &[i64],
         ticks: &Ticks,
     ) -> QueryResult<()> {
@@ -221,15 +229,15 @@ impl Later {
         };
         self.waits.retain(|process, waits| {
             waits.retain(|wait| wait.1.wait_start < first);
-            !waits.is_empty() && !told.edges.contains_key(process)
+            !waits.is_empty() && !by_process.edges.contains_key(process)
         });
-        for process in told.edges.keys() {
+        for process in by_process.edges.keys() {
             let mut waits = Vec::new();
-            for edge in told.next(*process, edges, 0).into_iter().flatten() {
+            for edge in by_process.next(*process, edges, 0).into_iter().flatten() {
                 let row = edge.row.map(|row| row as usize);
                 let start = row.map_or(0, |row| locks.wait_start(row));
                 if let Some(row) = row.filter(|_| start != 0 && start < first) {
-                    waits.push((edge.blocker, locks.known(view, row)?));
+                    waits.push((edge.blocker, locks.lock_row(view, row)?));
                 }
             }
             if !waits.is_empty() {

@@ -41,15 +41,15 @@ pub struct Edge {
 /// The edges of a part at ticks that count, ordered by tick.
 pub fn edges(view: &View, ticks: &Ticks, nodes: &Nodes) -> QueryResult<Vec<Edge>> {
     let mut edges = if view.part.rows("lock") > 0 {
-        recorded(view, ticks, nodes)?
+        edges_of_locks(view, ticks, nodes)?
     } else {
-        derived(view, ticks, nodes)?
+        edges_of_runs(view, ticks, nodes)?
     };
     edges.sort_by_key(|edge| edge.tick);
     Ok(edges)
 }
 
-fn recorded(view: &View, ticks: &Ticks, nodes: &Nodes) -> QueryResult<Vec<Edge>> {
+fn edges_of_locks(view: &View, ticks: &Ticks, nodes: &Nodes) -> QueryResult<Vec<Edge>> {
     let column = |name: &str| view.part.ints("lock", name);
     let (at, waiter, blocker) = (column("at")?, column("waiter")?, column("blocker")?);
     let prepared = column("blocker_xid")?;
@@ -75,7 +75,7 @@ fn recorded(view: &View, ticks: &Ticks, nodes: &Nodes) -> QueryResult<Vec<Edge>>
     Ok(edges)
 }
 
-fn derived(view: &View, ticks: &Ticks, nodes: &Nodes) -> QueryResult<Vec<Edge>> {
+fn edges_of_runs(view: &View, ticks: &Ticks, nodes: &Nodes) -> QueryResult<Vec<Edge>> {
     let column = |name: &str| view.part.ints(RUN, name);
     let (session, blocker) = (column("session")?, column(pg::BLOCKED_BY)?);
     let (first, length) = (column("first_tick")?, column("ticks")?);
@@ -165,8 +165,8 @@ pub struct Graph<'e> {
     /// The edges.
     pub edges: &'e [Edge],
     blockers: HashMap<Node, Vec<Node>>,
-    /// Waiters without a known blocker; only [`Graph::of_known`] fills it.
-    untold: HashSet<Node>,
+    /// Waiters without a known blocker; only [`Graph::without_unknown`] fills it.
+    unknown_waiters: HashSet<Node>,
     known: HashMap<Node, Vec<(Head, i64)>>,
 }
 
@@ -180,19 +180,19 @@ impl<'e> Graph<'e> {
         Graph {
             edges,
             blockers,
-            untold: HashSet::new(),
+            unknown_waiters: HashSet::new(),
             known: HashMap::new(),
         }
     }
 
     /// Same as [`Graph::new`], but a waiter with a known blocker no longer waits for
-    /// [`Node::Unknown`]. Waiters without one are in `untold`.
-    pub fn of_known(edges: &'e [Edge]) -> Graph<'e> {
+    /// [`Node::Unknown`]. Waiters without one are in `unknown_waiters`.
+    pub fn without_unknown(edges: &'e [Edge]) -> Graph<'e> {
         let mut graph = Graph::new(edges);
         graph.blockers.retain(|waiter, blockers| {
             blockers.retain(|blocker| *blocker != Node::Unknown);
             if blockers.is_empty() {
-                graph.untold.insert(*waiter);
+                graph.unknown_waiters.insert(*waiter);
             }
             !blockers.is_empty()
         });
@@ -202,7 +202,7 @@ impl<'e> Graph<'e> {
     /// The waiting sessions by reference, each with its node.
     pub fn waiters(&self) -> BTreeMap<i64, Node> {
         let waiting = |edge: &&Edge| {
-            self.blockers.contains_key(&edge.waiter) || self.untold.contains(&edge.waiter)
+            self.blockers.contains_key(&edge.waiter) || self.unknown_waiters.contains(&edge.waiter)
         };
         let edges = self.edges.iter().filter(waiting);
         edges.map(|edge| (edge.session, edge.waiter)).collect()
@@ -234,7 +234,7 @@ impl<'e> Graph<'e> {
     }
 
     fn find_heads(&self, waiter: Node) -> Vec<(Head, i64)> {
-        if self.untold.contains(&waiter) {
+        if self.unknown_waiters.contains(&waiter) {
             let (node, cycle) = (Node::Unknown, false);
             return vec![(Head { node, cycle }, 1)];
         }
