@@ -17,12 +17,12 @@ const NAMED: usize = 5;
 
 /// Damage found by all threads of a question.
 #[derive(Clone, Default)]
-pub struct Damage(Arc<Mutex<Known>>);
+pub struct Damage(Arc<Mutex<Found>>);
 
 #[derive(Default)]
-struct Known {
+struct Found {
     /// Damage that the next attempt must leave out.
-    met: Vec<QueryError>,
+    errors: Vec<QueryError>,
     /// Damaged places, each with the groups that were left out because of it.
     groups: BTreeMap<Place, Vec<PartInfo>>,
     /// File and number of each group in `groups`.
@@ -32,16 +32,16 @@ struct Known {
 }
 
 impl Damage {
-    fn known(&self) -> MutexGuard<'_, Known> {
+    fn found(&self) -> MutexGuard<'_, Found> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Notes the damage and lets the pass continue, so that one pass finds all damage.
     /// [`Damage::check`] must follow before any row is answered.
-    pub fn pass<T>(&self, result: QueryResult<T>) -> QueryResult<Option<T>> {
+    pub fn note_and_continue<T>(&self, result: QueryResult<T>) -> QueryResult<Option<T>> {
         match result {
             Err(error) if error.place.is_some() => {
-                self.known().met.push(error);
+                self.found().errors.push(error);
                 Ok(None)
             }
             other => other.map(Some),
@@ -50,12 +50,12 @@ impl Damage {
 
     /// Fails if damage was found.
     pub fn check(&self) -> QueryResult<()> {
-        let first = self.known().met.first().cloned();
+        let first = self.found().errors.first().cloned();
         first.map_or(Ok(()), Err)
     }
 
     /// Leaves out one damaged part. The caller has used no row of it yet.
-    pub fn leave<T>(&self, part: &Part, result: QueryResult<T>) -> QueryResult<Option<T>> {
+    pub fn leave_out_part<T>(&self, part: &Part, result: QueryResult<T>) -> QueryResult<Option<T>> {
         match result {
             Err(QueryError {
                 place: Some(place), ..
@@ -73,7 +73,7 @@ impl Damage {
             Err(QueryError {
                 place: Some(place), ..
             }) => {
-                self.known().texts.insert(*place);
+                self.found().texts.insert(*place);
                 Ok(())
             }
             other => other,
@@ -81,9 +81,9 @@ impl Damage {
     }
 
     /// Takes the damage found so far, one place per file and group.
-    fn take_met(&self) -> Vec<Place> {
-        let met = std::mem::take(&mut self.known().met);
-        let places = met.into_iter().filter_map(|error| error.place);
+    fn take_errors(&self) -> Vec<Place> {
+        let errors = std::mem::take(&mut self.found().errors);
+        let places = errors.into_iter().filter_map(|error| error.place);
         let mut places: Vec<Place> = places.map(|place| *place).collect();
         places.sort_by(|a, b| (&a.file, a.group, a.offset).cmp(&(&b.file, b.group, b.offset)));
         places.dedup_by(|a, b| (&a.file, a.group) == (&b.file, b.group));
@@ -92,23 +92,23 @@ impl Damage {
 
     /// Notes the groups that were left out because of this place.
     pub fn add(&self, place: Place, mut groups: Vec<PartInfo>) {
-        let known = &mut *self.known();
-        groups.retain(|info| known.left_out.insert((info.file.clone(), info.group)));
+        let found = &mut *self.found();
+        groups.retain(|info| found.left_out.insert((info.file.clone(), info.group)));
         if !groups.is_empty() {
-            known.groups.entry(place).or_default().extend(groups);
+            found.groups.entry(place).or_default().extend(groups);
         }
     }
 
     /// True if this part was left out.
     pub fn has_left_out(&self, part: &Part) -> bool {
         let info = part.info();
-        let known = self.known();
-        !known.left_out.is_empty() && known.left_out.contains(&(info.file.clone(), info.group))
+        let found = self.found();
+        !found.left_out.is_empty() && found.left_out.contains(&(info.file.clone(), info.group))
     }
 
     /// The history without the groups found damaged; `None` if there is nothing to leave out.
     pub fn leave_out(&self, store: &Snapshot) -> Option<Snapshot> {
-        let places = self.take_met();
+        let places = self.take_errors();
         let keys = places
             .iter()
             .map(|place| (place.file.as_path(), place.group));
@@ -132,25 +132,28 @@ impl Damage {
 
     /// Warnings about the damage.
     pub fn warnings(&self) -> Vec<QueryError> {
-        let known = self.known();
+        let found = self.found();
         let mut warnings = Vec::new();
-        let groups: usize = known.groups.values().map(Vec::len).sum();
+        let groups: usize = found.groups.values().map(Vec::len).sum();
         if groups > 0 {
             let message = match groups {
                 1 => "a damaged group of the history was left out".to_string(),
                 _ => format!("{groups} damaged groups of the history were left out"),
             };
-            let told = known
+            let sentences = found
                 .groups
                 .iter()
                 .map(|(place, groups)| left_out(place, groups));
-            let told = listed(told);
+            let sentences = first_sentences(sentences);
             let counts = "This time counts as unobserved.";
-            warnings.push(warning(message, format!("{told} {counts}")));
+            warnings.push(warning(message, format!("{sentences} {counts}")));
         }
-        if !known.texts.is_empty() {
+        if !found.texts.is_empty() {
             let message = "texts of queries could not be read".to_string();
-            warnings.push(warning(message, listed(known.texts.iter().map(told))));
+            warnings.push(warning(
+                message,
+                first_sentences(found.texts.iter().map(place_text)),
+            ));
         }
         warnings
     }
@@ -184,15 +187,15 @@ fn not_read(
     is_it: impl Fn(&snapshot::Damage) -> bool,
 ) -> Option<(usize, String)> {
     let files = store.damage().iter().filter(|damage| is_it(damage));
-    let told = files.map(|d| format!("File \"{}\": {}.", d.file.display(), d.reason));
-    let told: Vec<String> = told.collect();
+    let sentences = files.map(|d| format!("File \"{}\": {}.", d.file.display(), d.reason));
+    let sentences: Vec<String> = sentences.collect();
     let detail = || {
         format!(
             "{} This time counts as unobserved.",
-            listed(told.iter().cloned())
+            first_sentences(sentences.iter().cloned())
         )
     };
-    (!told.is_empty()).then(|| (told.len(), detail()))
+    (!sentences.is_empty()).then(|| (sentences.len(), detail()))
 }
 
 fn warning(message: String, detail: String) -> QueryError {
@@ -202,7 +205,7 @@ fn warning(message: String, detail: String) -> QueryError {
 }
 
 /// The first [`NAMED`] sentences, and the number of further ones.
-fn listed(sentences: impl ExactSizeIterator<Item = String>) -> String {
+fn first_sentences(sentences: impl ExactSizeIterator<Item = String>) -> String {
     let more = sentences.len().saturating_sub(NAMED);
     let mut text = sentences.take(NAMED).collect::<Vec<String>>().join(" ");
     if more > 0 {
@@ -212,7 +215,7 @@ fn listed(sentences: impl ExactSizeIterator<Item = String>) -> String {
 }
 
 /// `File "0000000001.tape": damaged chunk at offset 7.`
-fn told(place: &Place) -> String {
+fn place_text(place: &Place) -> String {
     let name = place.file.file_name().unwrap_or(place.file.as_os_str());
     let mut text = format!("File \"{}\": {}", name.to_string_lossy(), place.reason);
     if let Some(offset) = place.offset {
@@ -222,9 +225,9 @@ fn told(place: &Place) -> String {
     text
 }
 
-/// Same as [`told`], with the groups that were left out, their ticks and times.
+/// Same as [`place_text`], with the groups that were left out, their ticks and times.
 fn left_out(place: &Place, groups: &[PartInfo]) -> String {
-    let mut text = told(place);
+    let mut text = place_text(place);
     match groups {
         [one] => {
             let _ = write!(text, " Left out is group {}", one.group);
@@ -284,7 +287,7 @@ mod tests {
             ("a", 0, 2),
             ("a", 0, 3),
         ];
-        let told = |order: [usize; 5]| {
+        let warnings = |order: [usize; 5]| {
             let damage = Damage::default();
             for (file, place_group, group) in order.map(|index| met[index]) {
                 let place = place(file, place_group);
@@ -302,13 +305,13 @@ mod tests {
                 .map(|w| (w.message, w.detail))
                 .collect::<Vec<_>>()
         };
-        let expected = told([1, 3, 4, 2, 0]);
+        let expected = warnings([1, 3, 4, 2, 0]);
         assert_eq!(expected.len(), 2);
         let detail = expected[0].1.as_deref().unwrap();
         let a = "File \"a\": damaged chunk at offset 7. Left out are 3 groups, ticks 1 to 3";
         assert!(detail.starts_with(a), "{detail}");
         for order in [[0, 1, 2, 3, 4], [4, 3, 2, 1, 0], [2, 4, 0, 1, 3]] {
-            assert_eq!(told(order), expected, "{order:?}");
+            assert_eq!(warnings(order), expected, "{order:?}");
         }
     }
 }

@@ -144,7 +144,7 @@ fn read(run: Run, node: Option<&str>, window: Window) -> QueryResult<Vec<Marker>
         for part in parts.filter(|part| may_have(part, window)) {
             run.check_cancel()?;
             let read = read_part(run, part, window, &mut markers);
-            run.damage.pass(read)?;
+            run.damage.note_and_continue(read)?;
         }
     }
     run.damage.check()?;
@@ -195,8 +195,8 @@ pub fn last_removal(run: Run, parts: &[&Part], since_ms: i64) -> QueryResult<Opt
     for part in newest {
         run.check_cancel()?;
         // Skips a damaged part; other parts may have an earlier marker.
-        let told = removals(part, kind, run.decode).unwrap_or_default();
-        let last = told.into_iter().max_by_key(|removal| removal.time_ms);
+        let removals = removals(part, kind, run.decode).unwrap_or_default();
+        let last = removals.into_iter().max_by_key(|removal| removal.time_ms);
         if last.is_some() {
             return Ok(last);
         }

@@ -82,7 +82,7 @@ fn answer(asked: &Samples, run: Run, emit: Emit<SamplesRow>) -> QueryResult<()> 
         scan.check_cancel()?;
         let part = scan.parts[index];
         let page = Page::read(&scan, part, &whole, left);
-        let Some(page) = run.damage.leave(part, page)? else {
+        let Some(page) = run.damage.leave_out_part(part, page)? else {
             part.release();
             continue;
         };

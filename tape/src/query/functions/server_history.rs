@@ -94,7 +94,7 @@ fn answer(asked: &ServerHistory, run: Run, emit: Emit<ServerHistoryRow>) -> Quer
         for part in run.store.parts(node) {
             run.check_cancel()?;
             if history.may_have(part) {
-                run.damage.pass(history.read(part))?;
+                run.damage.note_and_continue(history.read(part))?;
                 part.release();
             }
         }

@@ -131,7 +131,7 @@ fn answer(asked: &Sessions, run: Run, emit: Emit<SessionsRow>) -> QueryResult<()
     for part in 0..scan.parts.len() {
         scan.check_cancel()?;
         let weighed = lives.weigh(&scan, part, &whole);
-        run.damage.pass(weighed)?;
+        run.damage.note_and_continue(weighed)?;
         scan.release(part);
     }
     run.damage.check()?;
@@ -139,7 +139,7 @@ fn answer(asked: &Sessions, run: Run, emit: Emit<SessionsRow>) -> QueryResult<()
     for part in 0..scan.parts.len() {
         scan.check_cancel()?;
         let read = lives.read(&scan, part, &whole, &ranks);
-        run.damage.pass(read)?;
+        run.damage.note_and_continue(read)?;
         scan.release(part);
     }
     run.damage.check()?;

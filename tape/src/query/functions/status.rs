@@ -83,7 +83,7 @@ fn times(run: Run, parts: &[&Part]) -> QueryResult<Rows> {
     for part in with_ticks().filter(|p| p.max_ms() * 1000 >= now - HOUR) {
         run.check_cancel()?;
         let read = Ticks::read(part, &hour, &mut observed);
-        run.damage.leave(part, read)?;
+        run.damage.leave_out_part(part, read)?;
     }
     let percent = observed.total().percent(HOUR).map(|p| {
         let rounded = p.round4();
@@ -111,7 +111,10 @@ fn last_cost(run: Run, parts: &[&Part]) -> QueryResult<Option<String>> {
         return Ok(None);
     };
     run.check_cancel()?;
-    let step = run.damage.leave(part, last_step(part))?.unwrap_or(0);
+    let step = run
+        .damage
+        .leave_out_part(part, last_step(part))?
+        .unwrap_or(0);
     let us = |step: i64| (2f64.powf(step as f64 / 4.0).round() as u64).to_string();
     Ok((1..=MOST_STEPS).contains(&step).then(|| us(step)))
 }

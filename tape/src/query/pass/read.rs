@@ -167,7 +167,7 @@ impl<'a> Scan<'a> {
             let mut worker = Worker::new(self, question);
             while let Some(piece) = pieces.get(next.fetch_add(1, Ordering::Relaxed)) {
                 let damage = &self.run.damage;
-                damage.pass(worker.add(piece))?;
+                damage.note_and_continue(worker.add(piece))?;
                 worker.check_memory()?;
                 if let Some(progress) = self.run.progress {
                     progress(before + done.fetch_add(1, Ordering::Relaxed) + 1, all);

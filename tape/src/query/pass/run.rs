@@ -90,7 +90,7 @@ fn answer<R: Request>(
         let done = done.and_then(|()| damage.check());
         match done.and_then(|()| about_period(request, run, has_rows.get())) {
             Err(error) if error.place.is_some() && !has_rows.get() => {
-                let _ = damage.pass::<()>(Err(error.clone()));
+                let _ = damage.note_and_continue::<()>(Err(error.clone()));
                 explained.inspect(|explained| explained.forget());
                 without = Some(damage.leave_out(run.store).ok_or(error)?);
             }

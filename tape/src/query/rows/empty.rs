@@ -113,7 +113,7 @@ fn observed(period: &Period, run: Run) -> QueryResult<Observed> {
     let mut observed = Observed::default();
     for part in &period.parts {
         let read = Ticks::read(part, &buckets, &mut observed);
-        run.damage.leave(part, read)?;
+        run.damage.leave_out_part(part, read)?;
     }
     Ok(observed)
 }

@@ -25,7 +25,7 @@ pub fn warning(period: &Period, run: Run) -> QueryResult<Option<QueryError>> {
     let mut hidden = Hidden::default();
     for part in &period.parts {
         let read = hidden.read(run, part, period.window);
-        run.damage.leave(part, read)?;
+        run.damage.leave_out_part(part, read)?;
     }
     let Hidden {
         ticks, sessions, ..

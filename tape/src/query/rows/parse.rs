@@ -228,7 +228,7 @@ impl Selection {
         for part in parts {
             let view = View::new(part, run.decode).canceled_by(run.cancel);
             view.check_cancel()?;
-            let events = run.damage.pass(wait_events(&view))?;
+            let events = run.damage.note_and_continue(wait_events(&view))?;
             for (class, event) in events.into_iter().flatten() {
                 known.extend(pg::wait_key(class.as_deref(), event.as_deref()));
             }

@@ -129,9 +129,9 @@ impl Stats<'_> {
         };
         for part in parts {
             self.check_cancel()?;
-            if self.damage.pass(self.meets(part))? == Some(true) {
+            if self.damage.note_and_continue(self.meets(part))? == Some(true) {
                 let added = self.add_part(part, buckets, &mut number, &mut found);
-                self.damage.pass(added)?;
+                self.damage.note_and_continue(added)?;
                 part.release();
             }
         }

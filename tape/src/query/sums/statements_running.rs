@@ -136,7 +136,7 @@ impl<W: Fn(&EntryKey) -> bool> Reading<'_, W> {
                 continue;
             }
             let added = self.add_part(part, &mut seen, running);
-            self.run.damage.pass(added)?;
+            self.run.damage.note_and_continue(added)?;
             part.release();
         }
         for (observed, seen) in running.observed.iter_mut().zip(seen) {

@@ -52,7 +52,7 @@ fn has_schema_changes(run: Run, node: Option<&str>) -> QueryResult<bool> {
     for node in nodes(run, node)? {
         for part in run.store.parts(node) {
             run.check_cancel()?;
-            let has = run.damage.pass(has_kind(part, kind))?;
+            let has = run.damage.note_and_continue(has_kind(part, kind))?;
             if has == Some(true) {
                 return Ok(true);
             }
