@@ -52,12 +52,12 @@ impl Shipped {
 /// The number up to which all destinations have every file; 0 without a note, or if a note is
 /// unreadable.
 pub(crate) fn shipped_until(storage: &dyn Storage) -> u64 {
-    let each = told(storage).into_iter();
-    each.map(|told| told.1.unwrap_or(0)).min().unwrap_or(0)
+    let each = notes(storage).into_iter();
+    each.map(|note| note.1.unwrap_or(0)).min().unwrap_or(0)
 }
 
 /// Name and number of each note; the number is `None` if the note is unreadable.
-fn told(storage: &dyn Storage) -> Vec<(String, Option<u64>)> {
+fn notes(storage: &dyn Storage) -> Vec<(String, Option<u64>)> {
     let until = |name: &str| {
         let bytes = read_all(&*storage.open(name).ok()?).ok()?;
         Some(Shipped::parse(std::str::from_utf8(&bytes).ok()?)?.until)
@@ -70,7 +70,7 @@ fn told(storage: &dyn Storage) -> Vec<(String, Option<u64>)> {
 /// Removes notes whose number is `next_number` or higher. All files of the directory were removed;
 /// new files get these numbers and are not shipped yet.
 pub(crate) fn forget_unknown(storage: &dyn Storage, next_number: u64) {
-    for (name, until) in told(storage) {
+    for (name, until) in notes(storage) {
         if until.is_some_and(|until| until >= next_number) {
             let _ = storage.remove(&name);
         }
@@ -91,14 +91,14 @@ mod tests {
     fn the_slowest_place_counts_and_what_makes_no_sense_holds_all() {
         let storage = MemoryStorage::new();
         assert_eq!(shipped_until(&storage), 0);
-        let said = |until| {
+        let note_until = |until| {
             let place = "s3://lake\n/x".to_string();
             Shipped { until, place }.text()
         };
-        put(&storage, &shipped_name(0xAB), &said(12));
+        put(&storage, &shipped_name(0xAB), &note_until(12));
         put(&storage, "shipped-notes", "until 1");
         assert_eq!(shipped_until(&storage), 12);
-        put(&storage, &shipped_name(u64::MAX), &said(7));
+        put(&storage, &shipped_name(u64::MAX), &note_until(7));
         assert_eq!(shipped_until(&storage), 7);
         for damaged in [
             "",

@@ -386,8 +386,8 @@ fn files_whose_groups_interleave_tell_their_damage_once() {
     assert_eq!(of, [&files[0], &files[1], &files[0]].map(PathBuf::clone));
     assert!(store.parts(9).all(|p| p.ints(RUN, "state").is_ok()));
     let later = store.later_damage();
-    let told: Vec<_> = later.iter().map(|d| d.file.clone()).collect();
-    assert_eq!(told, files);
+    let damaged: Vec<_> = later.iter().map(|d| d.file.clone()).collect();
+    assert_eq!(damaged, files);
 }
 
 #[test]

@@ -41,36 +41,36 @@ struct Tick {
 
 /// The writer's view of a data frame.
 #[derive(Debug, Default)]
-pub(crate) struct Incoming {
+pub(crate) struct FrameSummary {
     ticks: Vec<Tick>,
     pub(crate) sample_rows: u64,
-    pub(crate) says_stop: bool,
-    pub(crate) says_clock_step: bool,
+    pub(crate) has_stop_marker: bool,
+    pub(crate) has_clock_step_marker: bool,
     /// Jump of the wall clock since the frame before, in ms.
     pub(crate) clock_step: Option<i64>,
 }
 
-impl Incoming {
+impl FrameSummary {
     pub(crate) fn read(schema: &Schema, sections: &[Section<'_>], base_ms: i64) -> Self {
-        let mut incoming = Incoming::default();
+        let mut summary = FrameSummary::default();
         let table = |name| schema.table(name).map(|t| t.id);
         for section in sections {
             let id = Some(section.table);
             if id == table("tick") {
-                incoming.read_ticks(schema, section, base_ms);
+                summary.read_ticks(schema, section, base_ms);
             } else if id == table(SAMPLE) {
-                incoming.sample_rows += section.rows as u64;
+                summary.sample_rows += section.rows as u64;
             } else if id == table("marker") {
                 let kinds = column(schema, "marker", "kind", section, base_ms);
-                let says = |label| {
+                let has_marker = |label| {
                     let value = schema.value("marker", label);
                     value.is_some_and(|v| kinds.contains(&v))
                 };
-                incoming.says_stop |= says("stop");
-                incoming.says_clock_step |= says("clock step");
+                summary.has_stop_marker |= has_marker("stop");
+                summary.has_clock_step_marker |= has_marker("clock step");
             }
         }
-        incoming
+        summary
     }
 
     fn read_ticks(&mut self, schema: &Schema, section: &Section<'_>, base_ms: i64) {

@@ -332,9 +332,9 @@ fn check_columns(how: How, is_tried: impl Fn(usize) -> bool) -> BTreeSet<String>
                 .notices
                 .extract_if(.., |notice| notice.severity() == "WARNING")
                 .collect();
-            let said = |text: &str| warned.iter().any(|w| w.message.contains(text));
+            let is_warned = |text: &str| warned.iter().any(|w| w.message.contains(text));
             let of_all = &expected[index];
-            let wanted = match (said("left out"), said("texts of queries")) {
+            let wanted = match (is_warned("left out"), is_warned("texts of queries")) {
                 (true, _) => {
                     needed.insert(format!("{table}.{column}"));
                     check_warning(&warned[0], &name, entry.group, how);

@@ -63,7 +63,7 @@ fn planned(store: &Snapshot, name: &str, spec: &Arguments) -> (Vec<String>, (usi
     let mut rows = Rows::default();
     let question = spec.question(find(name).unwrap()).unwrap();
     explain(&*question, &spec.context, store, &mut rows).unwrap();
-    let (mut said, mut files, mut bytes) = (Vec::new(), 0, 0);
+    let (mut plans, mut files, mut bytes) = (Vec::new(), 0, 0);
     for row in &rows.0 {
         let [_, plan, .., of_files, _, of_bytes, why] = &row[..] else {
             panic!("{row:?}");
@@ -74,10 +74,10 @@ fn planned(store: &Snapshot, name: &str, spec: &Arguments) -> (Vec<String>, (usi
         let (Value::Int(of_files), Value::Int(of_bytes)) = (of_files, of_bytes) else {
             panic!("{row:?}");
         };
-        said.push(format!("{plan}: {why}"));
+        plans.push(format!("{plan}: {why}"));
         (files, bytes) = (files + *of_files as usize, bytes + of_bytes);
     }
-    (said, (files, bytes))
+    (plans, (files, bytes))
 }
 
 /// Empty if the storage reads what the plan says, and the plan itself reads no columns.
@@ -152,7 +152,7 @@ fn what_a_plan_says_is_read() {
         ("top", &many, "two passes: sums, then largest keys"),
         ("top", &pairs, "two passes: sums, then largest keys"),
     ];
-    let differ = cases.map(|(name, spec, said)| difference(&storage, name, spec, said));
+    let differ = cases.map(|(name, spec, expected)| difference(&storage, name, spec, expected));
     let differ: Vec<String> = differ.into_iter().flatten().collect();
     assert!(differ.is_empty(), "{differ:#?}");
 }
@@ -187,8 +187,8 @@ fn no_file_nor_column_is_read_beside_a_plan() {
                 let read = counted(&storage, |store| {
                     run("top", &spec, store, &mut Rows::default()).unwrap();
                 });
-                let (said, (files, bytes)) = plan;
-                assert_eq!(files, read.0, "{dimension} {by:?} {scope} {said:?}");
+                let (plans, (files, bytes)) = plan;
+                assert_eq!(files, read.0, "{dimension} {by:?} {scope} {plans:?}");
                 assert!(
                     read.1 <= bytes,
                     "{dimension} {by:?} {scope}: {read:?}, {bytes}"

@@ -66,8 +66,8 @@ pub fn inspect(path: &Path) -> Result<FileReport> {
         report.parts = block.parts().collect();
     }
     // Unreadable markers are reported as damage, so they are skipped here.
-    let told = report.parts.iter().filter_map(removals_of);
-    report.removals = told.flatten().collect();
+    let removals = report.parts.iter().filter_map(removals_of);
+    report.removals = removals.flatten().collect();
     report.removals.sort_by_key(|removal| removal.time_ms);
     Ok(report)
 }

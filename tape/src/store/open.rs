@@ -678,7 +678,7 @@ pub(crate) mod tests {
     #[test]
     fn several_threads_tell_damage_in_the_order_of_the_files() {
         let (storage, _) = many_files();
-        let (mut told, mut lost) = (Vec::new(), 0);
+        let (mut damaged, mut lost) = (Vec::new(), 0);
         for number in (1..=2 * FILES_ALONE as u64).rev().step_by(3) {
             let name = file_name(number, Kind::Sealed);
             let mut bytes = storage.bytes_of(&name).unwrap();
@@ -691,11 +691,11 @@ pub(crate) mod tests {
                 }
             }
             storage.put(&name, &bytes);
-            told.insert(0, storage.directory().join(name));
+            damaged.insert(0, storage.directory().join(name));
         }
         let store = Snapshot::open_storage(&storage).unwrap();
         let files: Vec<_> = store.damage().iter().map(|d| d.file.clone()).collect();
-        assert_eq!(files, told);
+        assert_eq!(files, damaged);
         // Readable contents of a file with a damaged tail are still read.
         assert_eq!(store.parts(9).count(), 2 * FILES_ALONE - lost);
     }

@@ -194,18 +194,18 @@ impl BlockFile {
             }
         }
         found.extend(self.damage_with_index()?);
-        Ok(told_once(found))
+        Ok(without_nested(found))
     }
 }
 
 /// Sorts damage by offset; drops damage within other damage.
-fn told_once(mut damage: Vec<LogDamage>) -> Vec<LogDamage> {
+fn without_nested(mut damage: Vec<LogDamage>) -> Vec<LogDamage> {
     let end = |d: &LogDamage| d.offset.saturating_add(d.bytes);
     damage.sort_by_key(|d| (d.offset, Reverse(end(d))));
-    let mut told = None;
+    let mut reported_until = None;
     damage.retain(|d| {
-        let is_new = told < Some(end(d));
-        told = told.max(Some(end(d)));
+        let is_new = reported_until < Some(end(d));
+        reported_until = reported_until.max(Some(end(d)));
         is_new
     });
     damage
@@ -218,7 +218,7 @@ impl BlockFile {
         let index = self.shared.index()?;
         let gaps = index.gaps.iter().map(|gap| &gap.damage);
         found.extend(gaps.chain(&index.damage).cloned());
-        Ok(told_once(found))
+        Ok(without_nested(found))
     }
 
     /// Description of a damaged chunk: its contents and time.

@@ -480,14 +480,21 @@ fn fuzz_marker() {
         let storage = MemoryStorage::new();
         storage.put(name, bytes);
         let mut marks = Marks::default();
-        let said = marks.look(&storage, &schema(), now);
-        let told = marks.markers().count();
-        assert_eq!((told, said.len()), if told == 1 { (1, 0) } else { (0, 1) });
+        let messages = marks.look(&storage, &schema(), now);
+        let recorded = marks.markers().count();
+        assert_eq!(
+            (recorded, messages.len()),
+            if recorded == 1 { (1, 0) } else { (0, 1) }
+        );
         // A marker enters the history exactly if its file is valid.
-        assert_eq!(storage.bytes_of(name).is_some(), told == 1);
+        assert_eq!(storage.bytes_of(name).is_some(), recorded == 1);
         marks.written();
         marks.synced(&storage);
         assert!(storage.bytes_of(name).is_none());
-        format!("{told} {} {}", bytes.len() > 1_100, bytes.contains(&b'\n'))
+        format!(
+            "{recorded} {} {}",
+            bytes.len() > 1_100,
+            bytes.contains(&b'\n')
+        )
     });
 }

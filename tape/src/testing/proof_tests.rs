@@ -65,8 +65,8 @@ fn a_failing_read_spares_the_rest_of_the_history() {
             continue;
         };
         let ticks = check_subset(&store, &expected);
-        let told = !store.damage().is_empty();
-        assert!(told || ticks > 0, "call {call}");
+        let is_reported = !store.damage().is_empty();
+        assert!(is_reported || ticks > 0, "call {call}");
         // The files themselves are undamaged.
         check(&failing, &expected);
     }
@@ -115,8 +115,8 @@ fn damage_of_a_merged_file_of_many_groups_is_told_and_spares_the_rest() {
             let file = damaged.open(&name).unwrap();
             let block = BlockFile::open_whole(file, Path::new("x"), &mut Schemas::default());
             let found = block.and_then(|b| b.verify()).map_or(1, |d| d.len());
-            let told = !whole || !store.damage().is_empty() || found > 0;
-            assert!(told, "offset {step}, cut {cut}");
+            let is_reported = !whole || !store.damage().is_empty() || found > 0;
+            assert!(is_reported, "offset {step}, cut {cut}");
             // Data that is stored twice is still read.
             let ticks = check_subset(&store, &expected);
             spared += usize::from(ticks > 0);
@@ -163,8 +163,8 @@ fn whatever_a_device_cannot_read_is_told_and_spares_the_rest() {
                 let file = storage.open(&name).unwrap();
                 let block = BlockFile::open_whole(file, Path::new("x"), &mut Schemas::default());
                 let found = block.and_then(|b| b.verify()).map_or(1, |d| d.len());
-                let told = !whole || !store.damage().is_empty() || found > 0;
-                assert!(told, "{name} at {at}");
+                let is_reported = !whole || !store.damage().is_empty() || found > 0;
+                assert!(is_reported, "{name} at {at}");
                 // Rows of a log may refer to lost definitions.
                 let ticks = match name == merged {
                     true => check_subset(store, &expected),

@@ -183,8 +183,8 @@ mod tests {
         claim_node(&storage, 0xAB).unwrap();
         storage.set_place(to, originals);
         let claim = claim_node(&storage, 0xCD).unwrap();
-        let told: Vec<&Message> = claim.messages.iter().collect();
-        assert_eq!(told.len(), 1, "{told:?}");
+        let messages: Vec<&Message> = claim.messages.iter().collect();
+        assert_eq!(messages.len(), 1, "{messages:?}");
         let again = claim_node(&storage, 0xEF).unwrap();
         assert_eq!((again.node, again.messages), (claim.node, vec![]));
         let apart = recorded_node(&storage).unwrap().unwrap().apart;

@@ -197,9 +197,9 @@ impl Marks {
         }
         let mut marks = Marks::default();
         if !complete.is_empty() {
-            let told = told(storage).unwrap_or_default();
+            let recorded = recorded_texts(storage).unwrap_or_default();
             for mark in complete.iter().filter_map(|n| Mark::read(storage, n).ok()) {
-                if told.contains(&(mark.time_ms, mark.text)) {
+                if recorded.contains(&(mark.time_ms, mark.text)) {
                     marks.known.insert(mark.name.clone());
                     marks.written.push(mark.name);
                 }
@@ -286,17 +286,17 @@ impl Mark {
 }
 
 /// Times and texts of the users' markers in the history.
-fn told(storage: &dyn Storage) -> crate::Result<BTreeSet<(i64, String)>> {
+fn recorded_texts(storage: &dyn Storage) -> crate::Result<BTreeSet<(i64, String)>> {
     let store = Snapshot::open_storage(storage)?;
-    let mut told = BTreeSet::new();
+    let mut recorded = BTreeSet::new();
     for node in store.nodes() {
         for part in store.parts(node.id).filter(|p| p.rows("marker") > 0) {
             let kind = part.schema().value("marker", MARK).unwrap_or(0);
             // Damaged parts are skipped.
             let markers = removals(part, kind, decode).unwrap_or_default();
             let text = |marker: Removal| Some((marker.time_ms, marker.detail?));
-            told.extend(markers.into_iter().filter_map(text));
+            recorded.extend(markers.into_iter().filter_map(text));
         }
     }
-    Ok(told)
+    Ok(recorded)
 }

@@ -190,11 +190,12 @@ fn ticks_whose_samples_are_lost_are_not_observed() {
         let kept: Vec<_> = expected.0.into_iter().filter(|t| t.0 > last).collect();
         assert_eq!(difference(&ticks, &kept), None);
         assert!(rows.iter().all(|s| s.tick > last));
-        let told = markers(&store);
+        let recorded = markers(&store);
         assert!(
-            told.iter()
+            recorded
+                .iter()
                 .any(|m| m.ends_with("ticks with their samples were lost")),
-            "{told:?}"
+            "{recorded:?}"
         );
     }
 }

@@ -9,7 +9,7 @@ use crate::files::directory::{Kind, file_name};
 use crate::files::shipped::forget_unknown;
 use crate::files::storage::{AppendFile, Storage};
 use crate::format::frame::{DATA, Frame, HELLO};
-use crate::format::frame_summary::{Connection, Incoming};
+use crate::format::frame_summary::{Connection, FrameSummary};
 use crate::format::hello;
 use crate::format::log::{FRAMES_AT, LogHeader};
 use crate::format::section::Section;
@@ -249,30 +249,30 @@ impl Writer {
         let schema = &connection.schema;
         self.messages
             .extend(self.marks.look(&*self.storage, schema, now));
-        let mut incoming = Incoming::read(schema, sections, frame.header.base_ms);
+        let mut summary = FrameSummary::read(schema, sections, frame.header.base_ms);
         if frame.header.sequence == self.end.sequence + 1 {
-            incoming.compare_clocks(connection.last_taken_ms);
+            summary.compare_clocks(connection.last_taken_ms);
         }
         self.moved |= self.new_life && self.end.sequence == 0 && frame.header.sequence > 1;
         if let Err(code) = self.check_space(now) {
             return code;
         }
-        if self.must_roll(&incoming) {
+        if self.must_roll(&summary) {
             self.close_log(u64::MAX);
         }
-        if let Err(error) = self.append(frame, &incoming, now) {
+        if let Err(error) = self.append(frame, &summary, now) {
             return self.failed(&error, frame.header.sequence, now);
         }
         self.failing = false;
-        self.took(frame, sections, &incoming);
+        self.took(frame, sections, &summary);
         Code::Written
     }
 
-    fn must_roll(&self, incoming: &Incoming) -> bool {
+    fn must_roll(&self, summary: &FrameSummary) -> bool {
         let Some(log) = &self.log else {
             return false;
         };
-        let long = match (log.first_slot_ms, incoming.first_slot_ms()) {
+        let long = match (log.first_slot_ms, summary.first_slot_ms()) {
             (Some(first), Some(slot)) => slot.saturating_sub(first) >= LOG_MS,
             _ => false,
         };
@@ -283,13 +283,13 @@ impl Writer {
         ];
         let limit = limits.into_iter().flatten().min();
         let large = limit.is_some_and(|limit| log.bytes >= limit / 16);
-        let stepped = incoming.clock_step.is_some();
+        let stepped = summary.clock_step.is_some();
         log.full || long || large || stepped || log.rows >= LOG_ROWS
     }
 
     /// Writes the frame, preceded by its markers. If no log is open, begins a new one.
-    fn append(&mut self, frame: &Frame<'_>, incoming: &Incoming, now: Now) -> Result<()> {
-        let markers = self.markers(frame, incoming, now);
+    fn append(&mut self, frame: &Frame<'_>, summary: &FrameSummary, now: Now) -> Result<()> {
+        let markers = self.markers(frame, summary, now);
         let mut bytes = Vec::new();
         if self.log.is_none() {
             self.begin_log(frame.header.sequence, now, &mut bytes)?;
@@ -306,9 +306,9 @@ impl Writer {
         let appended = log.file.append(&bytes);
         appended.map_err(|e| Error::io("write to file", &path, e))?;
         log.bytes += bytes.len() as u64;
-        log.rows += incoming.sample_rows;
-        log.full |= incoming.steps_inside();
-        log.first_slot_ms = log.first_slot_ms.or(incoming.first_slot_ms());
+        log.rows += summary.sample_rows;
+        log.full |= summary.steps_inside();
+        log.first_slot_ms = log.first_slot_ms.or(summary.first_slot_ms());
         log.dirty_since.get_or_insert(now.mono_ms);
         Ok(())
     }
@@ -353,9 +353,9 @@ impl Writer {
     }
 
     /// The markers to write before a frame.
-    fn markers(&self, frame: &Frame<'_>, incoming: &Incoming, now: Now) -> Vec<Marker> {
+    fn markers(&self, frame: &Frame<'_>, summary: &FrameSummary, now: Now) -> Vec<Marker> {
         let mut markers = Vec::new();
-        let first = incoming.first_slot_ms();
+        let first = summary.first_slot_ms();
         let lost = match self.end.sequence {
             0 => 0,
             last => frame.header.sequence - last - 1,
@@ -372,7 +372,9 @@ impl Writer {
         } else if lost > 0 {
             markers.extend(gap(format!("{lost} frames were lost")));
         }
-        let step = incoming.clock_step.filter(|_| !incoming.says_clock_step);
+        let step = summary
+            .clock_step
+            .filter(|_| !summary.has_clock_step_marker);
         if let (Some(step), Some(slot)) = (step, first) {
             markers.push(Marker::clock_step(slot, step));
         }
@@ -415,7 +417,7 @@ impl Writer {
     }
 
     /// Notes that the frame is in the log.
-    fn took(&mut self, frame: &Frame<'_>, sections: &[Section<'_>], incoming: &Incoming) {
+    fn took(&mut self, frame: &Frame<'_>, sections: &[Section<'_>], summary: &FrameSummary) {
         self.end.sequence = frame.header.sequence;
         self.jobs.append(&mut self.closed);
         self.pause.end(&*self.storage);
@@ -424,17 +426,17 @@ impl Writer {
         if let Some(connection) = &mut self.connection {
             self.carry
                 .frame(&connection.schema, sections, &frame.header);
-            connection.last_taken_ms = incoming.last_taken_ms().or(connection.last_taken_ms);
+            connection.last_taken_ms = summary.last_taken_ms().or(connection.last_taken_ms);
         }
-        if let Some(tick) = incoming.last_tick() {
+        if let Some(tick) = summary.last_tick() {
             (self.new_life, self.moved) = (false, false);
             self.new_node = None;
             self.end.tick = self.end.tick_base.saturating_add(tick);
-            self.end.end_ms = incoming.end_ms();
+            self.end.end_ms = summary.end_ms();
             self.end.stopped = false;
             self.end.identity = self.settings.identity.clone();
         }
-        self.end.stopped |= incoming.says_stop;
+        self.end.stopped |= summary.has_stop_marker;
         let meta = hello::read_meta(sections);
         if !meta.is_empty() {
             self.apply(&meta);
@@ -472,8 +474,8 @@ impl Writer {
     /// Pauses recording. Frames written so far are synced now, not at the next flush.
     fn pause(&mut self, cause: Cause, now: Now) {
         self.sync_log();
-        let told = self.pause.begin(&*self.storage, cause, now.wall_ms);
-        self.messages.extend(told.map(Message::Trouble));
+        let trouble = self.pause.begin(&*self.storage, cause, now.wall_ms);
+        self.messages.extend(trouble.map(Message::Trouble));
     }
 
     /// Checks the free space from time to time.
@@ -576,8 +578,8 @@ impl Writer {
             let named = self.storage.sync_directory();
             synced = named.map_err(|e| Error::io("synchronize directory", directory, e));
         }
-        let told = |error: Error| self.messages.push(Message::Error(error.to_string()));
-        let is_synced = synced.map_err(told).is_ok();
+        let report = |error: Error| self.messages.push(Message::Error(error.to_string()));
+        let is_synced = synced.map_err(report).is_ok();
         if is_synced {
             self.marks.synced(&*self.storage);
         }

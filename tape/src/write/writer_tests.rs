@@ -627,13 +627,13 @@ fn below_the_free_space_the_oldest_file_goes_when_that_helps() {
     drive.send(1_900);
     let gone = "/memory/0000000001.tape";
     storage.set_free((1 << 30) - 100);
-    let told = format!(
+    let warning = format!(
         "removed the oldest file of history \"{gone}\": the file system lacks 100 bytes of \"tacho.min_free_space\""
     );
     // The file system reports the freed space late.
     drive.send(8);
     assert_eq!(drive.files(Kind::Sealed), [2, 3]);
-    assert_eq!(drive.writer.messages(), [Message::Warning(told)]);
+    assert_eq!(drive.writer.messages(), [Message::Warning(warning)]);
     storage.set_free(1 << 40);
     drive.send(20);
     assert_eq!(drive.files(Kind::Sealed), [2, 3]);
@@ -737,8 +737,11 @@ fn a_restored_directory_answers_with_what_it_had() {
     for (number, seed) in [(99, 15), (100, 16)] {
         drive.storage = drive.storage.restored();
         drive.writer = Writer::open(Arc::new(drive.storage.clone()), number).unwrap();
-        let told = drive.writer.messages();
-        assert!(matches!(told[..], [Message::Warning(_)]), "{told:?}");
+        let messages = drive.writer.messages();
+        assert!(
+            matches!(messages[..], [Message::Warning(_)]),
+            "{messages:?}"
+        );
         drive.sampler = sampler(seed);
         drive.sampler.slot_ms = end_ms + 60_000;
         drive.hello();

@@ -95,7 +95,11 @@ impl Argument {
     }
 
     /// The same argument with the help and the default that one function has for it.
-    pub(crate) const fn said(self, help: &'static str, default: Option<&'static str>) -> Argument {
+    pub(crate) const fn described(
+        self,
+        help: &'static str,
+        default: Option<&'static str>,
+    ) -> Argument {
         Argument::new(self.name, self.kind, help, default)
     }
 
@@ -375,7 +379,7 @@ macro_rules! request {
             type Row = $row;
             const ABOUT: &'static str = $crate::query::ask::request::line($about);
             const ARGUMENTS: &'static [$crate::query::ask::request::Argument] = &[
-                $($crate::query::ask::request::argument::$name $(.said($help, $default))?,)*
+                $($crate::query::ask::request::argument::$name $(.described($help, $default))?,)*
             ];
 
             fn of(
@@ -441,7 +445,7 @@ mod tests {
     use crate::query::*;
 
     /// A request whose arguments all have different values, and its arguments by name.
-    fn said<R: Request>() -> (Vec<(String, Value)>, R) {
+    fn arguments_and_request<R: Request>() -> (Vec<(String, Value)>, R) {
         let place = |name: &str| R::ARGUMENTS.iter().position(|a| a.name == name).unwrap();
         let value = |argument: &Argument| {
             let number = 100 + i64::try_from(place(argument.name)).unwrap();
@@ -456,9 +460,9 @@ mod tests {
             filters: vec![("pid".into(), "7".into()), ("state".into(), "idle".into())],
         });
         let request = request.unwrap();
-        let mut said = Vec::new();
-        request.put(&mut |name, value| said.push((name.to_string(), value)));
-        (said, request)
+        let mut arguments = Vec::new();
+        request.put(&mut |name, value| arguments.push((name.to_string(), value)));
+        (arguments, request)
     }
 
     struct Arrives;
@@ -471,8 +475,8 @@ mod tests {
 
     /// A request gives back the values that it was made from.
     fn arrives<R: Request + PartialEq + std::fmt::Debug>() {
-        let (all, request) = said::<R>();
-        let given = |name: &str| all.iter().find(|(said, _)| said == name);
+        let (all, request) = arguments_and_request::<R>();
+        let given = |name: &str| all.iter().find(|(argument, _)| argument == name);
         let again = R::of(&mut Given {
             value: &|argument| Ok(given(argument.name).unwrap().1.clone()),
             filters: request_filters(&all, R::ARGUMENTS),

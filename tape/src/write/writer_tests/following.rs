@@ -137,11 +137,11 @@ fn seen(snapshot: &Snapshot) -> (Seen, Vec<String>) {
         (info.lost_definitions, info.dropped_rows)
     });
     let lost = lost.fold((0, 0), |sum, of| (sum.0 + of.0, sum.1 + of.1));
-    let said = [
+    let status = [
         format!("{:?}", markers.collect::<Vec<_>>()),
         format!("{lost:?} {:?} {:?}", snapshot.damage(), snapshot.own_node()),
     ];
-    (read(snapshot.parts(NODE)), said.to_vec())
+    (read(snapshot.parts(NODE)), status.to_vec())
 }
 
 /// Checks that the ticks of a snapshot are consecutive sent ticks, each once. Returns the last one.
@@ -188,15 +188,15 @@ proptest! {
             }
             let snapshot = tape.refresh().unwrap();
             prop_assert!(Arc::ptr_eq(&snapshot, &tape.refresh().unwrap()));
-            let (rows, said) = seen(&snapshot);
+            let (rows, status) = seen(&snapshot);
             let fresh = seen(&Snapshot::open_storage(&storage).unwrap());
             prop_assert_eq!(difference(&rows.0, &fresh.0.0), None);
             prop_assert_eq!(difference(&rows.1, &fresh.0.1), None);
-            prop_assert_eq!(&said, &fresh.1);
+            prop_assert_eq!(&status, &fresh.1);
             let last = followed.last().copied().unwrap_or(0);
             followed.extend(rows.0.iter().map(|tick| tick.0).filter(|tick| *tick > last));
             if number % 8 == 3 && files == 224 {
-                kept.push((snapshot, (rows, said)));
+                kept.push((snapshot, (rows, status)));
             }
         }
         let sent = recorder.lock().unwrap().ticks();

@@ -18,18 +18,18 @@ fn left(storage: &MemoryStorage) -> Vec<String> {
 }
 
 /// Times and texts of the markers of this kind.
-fn told(storage: &MemoryStorage) -> Vec<(i64, String)> {
+fn recorded_texts(storage: &MemoryStorage) -> Vec<(i64, String)> {
     let store = Snapshot::open_storage(storage).unwrap();
-    let mut told = Vec::new();
+    let mut recorded = Vec::new();
     for part in store.parts(NODE) {
         let kind = part.schema().value("marker", MARK).unwrap();
         let marks = crate::query::removals(part, kind, crate::query::decode).unwrap();
         for mark in marks {
             assert_eq!((mark.since_ms, mark.until_ms), (0, 0));
-            told.push((mark.time_ms, mark.detail.unwrap()));
+            recorded.push((mark.time_ms, mark.detail.unwrap()));
         }
     }
-    told
+    recorded
 }
 
 #[test]
@@ -47,11 +47,11 @@ fn a_marker_is_told_once_and_its_file_goes_when_the_log_is_on_disk() {
     assert_eq!(left(&storage), [""; 0]);
     drive.send(700);
     let expected = [(SLOT + 2_500, "deploy 1.4 \u{202e}<b>".to_string())];
-    assert_eq!(told(&storage), expected);
+    assert_eq!(recorded_texts(&storage), expected);
     drive.check();
     drive.restart(&storage.after(Crash::Process), 704);
     drive.send(3);
-    assert_eq!(told(&drive.storage), expected);
+    assert_eq!(recorded_texts(&drive.storage), expected);
     assert_eq!(drive.writer.messages(), []);
 }
 
@@ -75,7 +75,7 @@ fn a_marker_is_told_once_wherever_the_writer_or_the_machine_stops() {
     };
     let whole = begin.after(Crash::Process);
     run(&whole);
-    assert_eq!(told(&whole).len(), 1);
+    assert_eq!(recorded_texts(&whole).len(), 1);
     assert_eq!(left(&whole), [""; 0]);
     let operations = whole.operations();
     assert!(operations > 8);
@@ -88,7 +88,7 @@ fn a_marker_is_told_once_wherever_the_writer_or_the_machine_stops() {
             let mut next = Drive::new(&after, next_life(&drive, 8, 60_000));
             next.send(12);
             assert_eq!(
-                told(&after),
+                recorded_texts(&after),
                 [(SLOT, "once".to_string())],
                 "{operation} {crash:?}"
             );
@@ -132,9 +132,12 @@ fn what_is_no_marker_goes_and_is_reported() {
     drive.send(12);
     assert_eq!(drive.writer.messages().len(), hostile.len());
     assert_eq!(left(&storage).len(), 4);
-    let told = told(&storage);
-    assert_eq!(told.len(), 1);
-    assert!(told[0].0 > SLOT && told[0].1 == "of 1970", "{told:?}");
+    let recorded = recorded_texts(&storage);
+    assert_eq!(recorded.len(), 1);
+    assert!(
+        recorded[0].0 > SLOT && recorded[0].1 == "of 1970",
+        "{recorded:?}"
+    );
     // The next writer removes an incomplete file.
     put(&storage, &format!("{NAME}.tmp"), b"tacho-m");
     drive.restart(&storage.after(Crash::Process), 13);
@@ -152,6 +155,6 @@ fn many_markers_are_told_in_front_of_several_frames() {
     }
     drive.mono_ms += 2_000;
     drive.send(20);
-    assert_eq!(told(&storage).len(), 250);
+    assert_eq!(recorded_texts(&storage).len(), 250);
     assert_eq!(left(&storage), [""; 0]);
 }

@@ -39,11 +39,11 @@ fn status(drive: &Drive, metric: &str) -> Option<String> {
 
 /// Checks that one removed file is reported with its reason, and that the marker's period ends
 /// before the remaining history begins.
-fn check_told(drive: &Drive, why: &str) {
-    let told = status(drive, "history_removed").unwrap();
+fn check_removal_marker(drive: &Drive, why: &str) {
+    let marker = status(drive, "history_removed").unwrap();
     assert!(
-        told.starts_with("1 file of ") && told.ends_with(why),
-        "{told}"
+        marker.starts_with("1 file of ") && marker.ends_with(why),
+        "{marker}"
     );
     assert!(status(drive, "history_removed_time").is_some());
     let store = Snapshot::open_storage(&drive.storage).unwrap();
@@ -91,7 +91,7 @@ fn status_tells_what_was_removed_last_and_why() {
             drive.send(1);
         }
         drive.send(1);
-        check_told(&drive, why);
+        check_removal_marker(&drive, why);
     }
 }
 
@@ -105,7 +105,7 @@ fn what_was_removed_for_room_is_told() {
     drive.send(8);
     storage.set_free(1 << 40);
     drive.send(1);
-    check_told(&drive, "less space was free than tacho.min_free_space");
+    check_removal_marker(&drive, "less space was free than tacho.min_free_space");
 }
 
 /// A sampler with many rows in each tick, without missed slots and failed ticks.
@@ -148,13 +148,13 @@ fn what_is_not_shipped_stays_up_to_its_bound_and_is_told_beyond() {
         assert!(drive.writer.bytes() > 3 << 19 && drive.writer.bytes() <= 2 << 20);
         drive.send(1);
         let why = "the history exceeded tacho.retention_unshipped, not shipped yet";
-        check_told(&drive, why);
+        check_removal_marker(&drive, why);
         let messages = drive.writer.messages();
-        let told = messages.iter().filter_map(|message| match message {
+        let warnings = messages.iter().filter_map(|message| match message {
             Message::Warning(text) => Some(text.as_str()),
             _ => None,
         });
-        let told: Vec<&str> = told.collect();
+        let warnings: Vec<&str> = warnings.collect();
         let wanted = format!(
             "removed the oldest file of history \"{}\" before it was shipped: all of it exceeds \"tacho.retention_unshipped\"",
             storage
@@ -162,7 +162,7 @@ fn what_is_not_shipped_stays_up_to_its_bound_and_is_told_beyond() {
                 .join(oldest.numbers.name(Kind::Sealed))
                 .display()
         );
-        assert_eq!(told, [wanted.as_str()]);
+        assert_eq!(warnings, [wanted.as_str()]);
     }
 }
 
@@ -192,10 +192,10 @@ fn what_is_shipped_goes_by_its_age_or_size_as_ever() {
         // The third file stays, although the directory is still too large or the file too old.
         assert_eq!(numbers(&drive, 0), third);
         drive.send(1);
-        let told = status(&drive, "history_removed").unwrap();
+        let marker = status(&drive, "history_removed").unwrap();
         assert!(
-            told.starts_with("2 files of ") && told.ends_with(why),
-            "{told}"
+            marker.starts_with("2 files of ") && marker.ends_with(why),
+            "{marker}"
         );
     }
 }
@@ -210,7 +210,7 @@ fn room_for_recording_comes_before_what_is_not_shipped() {
     drive.send(8);
     storage.set_free(1 << 40);
     drive.send(1);
-    check_told(
+    check_removal_marker(
         &drive,
         "less space was free than tacho.min_free_space, not shipped yet",
     );
