@@ -15,7 +15,7 @@ use tacho_source::arguments::CONNECTION_OPTIONS;
 const PREFIX: &str = "tacho-";
 /// Commands that stand for options of programs: command, program, option.
 const SHORT: [(&str, &str, &str); 1] = [("metrics", "web", "--metrics")];
-/// Exit code of a command line that makes no sense.
+/// Exit code for an invalid command line.
 const USAGE: u8 = 2;
 
 /// Replaces this process by the program named in a command line that clap does not

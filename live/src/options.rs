@@ -96,7 +96,7 @@ impl Options {
     /// Time zone of displayed times.
     ///
     /// # Errors
-    /// There is no such zone.
+    /// The zone does not exist.
     pub fn zone(&self) -> Result<TimeZone, Failure> {
         time::zone(&self.tz).map_err(Failure::query)
     }

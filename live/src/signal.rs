@@ -34,7 +34,7 @@ pub struct Target {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Session {
     pub pid: i64,
-    /// Its begin, µs.
+    /// Begin of the session, µs.
     pub begin: i64,
     /// Begin of its query, µs.
     pub query_begin: Option<i64>,

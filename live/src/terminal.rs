@@ -78,7 +78,7 @@ pub fn take_again(screen: &mut Screen) -> io::Result<()> {
 /// Stops this program as a shell expects, until SIGCONT.
 ///
 /// # Errors
-/// It cannot be stopped, or the terminal refuses.
+/// The program cannot be stopped, or the terminal refuses.
 pub fn suspend(screen: &mut Screen) -> io::Result<()> {
     give_back();
     signal_hook::low_level::emulate_default_handler(SIGTSTP)?;
@@ -97,7 +97,7 @@ pub fn copy(text: &str) -> io::Result<()> {
 /// Starts threads that send keys and signals as events.
 ///
 /// # Errors
-/// There are no threads, or signals are refused.
+/// A thread could not be started, or the system refuses the signals.
 pub fn listen(events: &Sender<Event>) -> io::Result<()> {
     let mut signals = Signals::new([SIGCONT, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP, SIGWINCH])?;
     let told = events.clone();

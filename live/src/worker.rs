@@ -56,7 +56,7 @@ impl Worker {
     /// receiver is gone.
     ///
     /// # Errors
-    /// There is no thread.
+    /// The thread could not be started.
     pub fn start(
         source: Arc<dyn Source>,
         told: impl Fn(Answer) -> bool + Send + 'static,

@@ -15,9 +15,9 @@ use tacho_source::json::write_error;
 use tacho_source::time::{table_time, zone_name};
 use tacho_tape::query::{Field, QueryError, QueryResult, Sink, Type, Value, json, plain_text};
 
-/// Width of the screen without a terminal.
+/// Characters of a line if the output is not a terminal.
 const SCREEN: usize = 80;
-/// Least width of a cut text.
+/// Least characters of a cut text.
 const LEAST: usize = 8;
 /// Number of rows that decide the widths of columns.
 const FIRST_ROWS: usize = 1_000;
@@ -53,7 +53,7 @@ pub struct Table<W> {
 
 /// A printed column.
 struct Column {
-    /// Its index in a row.
+    /// Index of the column in a row.
     place: usize,
     title: &'static str,
     width: usize,

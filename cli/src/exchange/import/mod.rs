@@ -29,9 +29,9 @@ use value::Header;
 pub struct Input {
     /// The kind.
     pub kind: String,
-    /// Its name in messages; empty for the first.
+    /// Name of the file in messages; empty for the first.
     pub file: String,
-    /// Its bytes.
+    /// Content of the file.
     pub read: Box<dyn Read>,
 }
 

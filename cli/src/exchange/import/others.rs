@@ -14,9 +14,9 @@ use tacho_tape::format::schema::{ColumnType, Schema};
 /// A tick from the input.
 #[derive(Clone, Copy)]
 pub struct Tick {
-    /// Its number in the files.
+    /// Number of the tick in the files.
     pub number: u64,
-    /// Its number in the input, if there is one.
+    /// Number of the tick in the input, if the input has numbers.
     pub given: Option<i64>,
     /// Begin of its slot.
     pub slot_ms: i64,

@@ -20,28 +20,28 @@ pub type Fields = [(usize, Field)];
 /// The last known state of a process.
 #[derive(Clone, Copy)]
 struct Process {
-    /// Its first session entry.
+    /// Index of the first session entry of the process.
     first: i64,
-    /// Its last session entry.
+    /// Index of the last session entry of the process.
     session: i64,
-    /// Its newest tick.
+    /// Newest tick of the process.
     tick: u64,
-    /// It is the newest process with its PID.
+    /// True for the last seen process of several with one PID.
     is_newest: bool,
 }
 
 /// A file under construction.
 pub struct Part {
-    /// Its rows.
+    /// Rows of the file.
     pub builder: PartBuilder,
     /// Ticks of the current group.
     pub ticks: u64,
-    /// Rows name processes by PID alone.
+    /// True if rows name processes by PID alone, without the start.
     pub names_pids: bool,
     schema: Arc<Schema>,
-    /// Processes by PID and start.
+    /// Index in `newest` of each process, by PID and start.
     processes: FastMap<(i64, i64), usize>,
-    /// The newest process of each PID.
+    /// Index in `newest` of the process that was seen last with each PID.
     by_pid: FastMap<i64, usize>,
     newest: Vec<Process>,
 }

@@ -30,7 +30,7 @@ pub const QUERY_TEXT: &str = "query_text";
 /// Numbers of imported rows.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Imported {
-    /// There was a file of sessions.
+    /// A file of sessions was imported.
     pub has_sessions: bool,
     /// Samples.
     pub samples: u64,
