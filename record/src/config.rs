@@ -74,7 +74,7 @@ struct Given {
 /// Reads a file. A relative `root` is relative to the file.
 ///
 /// # Errors
-/// The file cannot be read or makes no sense. The message names each fault and its place, on one
+/// The file cannot be read or is invalid. The message names each fault and its place, on one
 /// line or several.
 pub fn read(path: &Path) -> Result<Config, String> {
     let failed = |e| format!("could not read file \"{}\": {e}", path.display());
@@ -254,7 +254,7 @@ impl Server {
     /// How to connect to the server.
     ///
     /// # Errors
-    /// The conninfo makes no sense, or has a password that others can read.
+    /// The conninfo is invalid, or has a password that others can read.
     pub fn target(&self) -> Result<tacho_dsn::Options, String> {
         let options = tacho_dsn::Options::from_file(&self.conninfo, APPLICATION);
         // libpq's detail quotes the value, which may be a password.

@@ -7,7 +7,7 @@ use tacho_tape::query::plain_lines;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum State {
-    /// It does what it should.
+    /// Works completely.
     Works,
     /// Works in part; nothing necessary is missing.
     Partial,

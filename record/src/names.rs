@@ -4,6 +4,7 @@
 use std::collections::{BTreeSet, HashMap};
 use tacho_dsn::Answer;
 
+/// Time for which a name is used before it is read again.
 const VALID_MS: i64 = 60_000;
 
 struct Name {

@@ -121,7 +121,7 @@ impl Options {
     /// How to connect to the server.
     ///
     /// # Errors
-    /// The connection string makes no sense or has a password.
+    /// The connection string is invalid or has a password.
     pub fn target(&self) -> tacho_dsn::Result<tacho_dsn::Options> {
         let target = tacho_dsn::Options::from_argument(&self.conninfo, APPLICATION)?;
         Ok(self.settings.prepare(target))

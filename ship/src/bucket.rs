@@ -112,7 +112,7 @@ impl Bucket {
     /// waits for a store that cannot be reached.
     ///
     /// # Errors
-    /// The address or the environment makes no sense.
+    /// The address is invalid, or an environment variable is.
     pub fn open(address: &str, limits: Limits) -> Result<Bucket> {
         let (scheme, rest) = address.split_once("://").unwrap_or((S3, address));
         let (bucket, prefix) = rest.split_once('/').unwrap_or((rest, ""));

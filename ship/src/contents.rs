@@ -141,7 +141,7 @@ impl<'a> Contents<'a> {
     /// Makes the objects that have rows. Damaged texts are left out.
     ///
     /// # Errors
-    /// Something could not be read now but perhaps later, or could not be encoded.
+    /// A file could not be read, which a later attempt may do, or rows could not be encoded.
     pub fn make(&self, texts: &mut Texts) -> Result<Objects<'a>, Fault> {
         let schema = schema();
         let mut objects = Objects::default();

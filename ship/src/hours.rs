@@ -78,7 +78,7 @@ impl Counted {
     /// logs; otherwise a log counts as sealed.
     ///
     /// # Errors
-    /// Something could not be read now but perhaps later.
+    /// A file could not be read; a later attempt may succeed.
     pub fn closed(&mut self, parts: &[&Part], now_ms: i64, are_written: bool) -> Result<Closed> {
         let mut closed = Closed::default();
         let is_open = |part: &&&Part| are_written && part.info().open;
@@ -162,7 +162,7 @@ const MOST_HOURS: i64 = 48;
 /// to `damage`; the hours of damaged ticks are listed nevertheless, with 0.
 ///
 /// # Errors
-/// Something could not be read now but perhaps later.
+/// A file could not be read; a later attempt may succeed.
 pub fn count(part: &Part, damage: &mut Vec<Error>) -> Result<Counts> {
     let mut counts = Counts::new();
     let (first, last) = (hour_of(part.min_ms()), hour_of(part.max_ms()));
@@ -202,7 +202,7 @@ fn earliest_ms(part: &Part) -> Result<Option<i64>> {
 /// Time of the part's latest row, or a later time, ms; `None` without rows.
 ///
 /// # Errors
-/// Something could not be read now but perhaps later.
+/// A file could not be read; a later attempt may succeed.
 pub fn latest_ms(part: &Part) -> Result<Option<i64>> {
     Ok(ranges(part)?.into_iter().map(|range| range.1).max())
 }
@@ -258,7 +258,7 @@ fn last_pass_ms(part: &Part, now_ms: i64) -> Result<Option<i64>> {
 /// the rows reports the damage.
 ///
 /// # Errors
-/// Something could not be read now but perhaps later.
+/// A file could not be read; a later attempt may succeed.
 pub fn range(part: &Part, table: &str) -> Result<Option<(i64, i64)>> {
     match part.range(table, "time") {
         Err(error) if is_lasting(&error) => Ok(Some(around(part))),
@@ -280,7 +280,7 @@ fn around(part: &Part) -> (i64, i64) {
 /// First and last time of the middles of the statistics' intervals, or wider.
 ///
 /// # Errors
-/// Something could not be read now but perhaps later.
+/// A file could not be read; a later attempt may succeed.
 pub fn statements_ms(part: &Part) -> Result<Option<(i64, i64)>> {
     let Some((first, last)) = range(part, STATS)? else {
         return Ok(None);

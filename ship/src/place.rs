@@ -42,7 +42,7 @@ impl Directory {
     /// Opens the directory at an address, and creates it if necessary.
     ///
     /// # Errors
-    /// The address makes no sense, the directory could not be made or written, or its
+    /// The address is invalid, the directory could not be made or written, or its
     /// file system has no hard links.
     pub fn open(address: &str) -> Result<Directory> {
         let path = address.strip_prefix(FILE).unwrap_or(address);

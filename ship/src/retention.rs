@@ -88,7 +88,7 @@ impl Retention {
 /// servers, and lasting damage, do not count as waiting.
 ///
 /// # Errors
-/// Something could not be read now but perhaps later.
+/// A file could not be read; a later attempt may succeed.
 pub fn shipped_until(tape: &Snapshot, not_shipped: &HashMap<u64, i64>) -> Result<u64> {
     let (mut last, mut first_waiting) = (0, None);
     for node in tape.nodes() {

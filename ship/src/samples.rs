@@ -47,7 +47,7 @@ impl Ticks {
     /// Reads the ticks.
     ///
     /// # Errors
-    /// Their columns are damaged.
+    /// The columns of the ticks are damaged.
     pub fn read(part: &Part) -> Result<Ticks> {
         let [number, slot, interval, status] =
             ["tick", "slot_time", "interval_ms", "status"].map(|name| part.ints("tick", name));

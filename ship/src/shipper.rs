@@ -209,7 +209,7 @@ impl<'p> Shipper<'p> {
     /// The number up to which the last look has shipped all files of the tape completely.
     ///
     /// # Errors
-    /// Something could not be read now but perhaps later.
+    /// A file could not be read; a later attempt may succeed.
     pub fn shipped_until(&self, tape: &Snapshot) -> Result<u64> {
         shipped_until(tape, &self.not_shipped)
     }

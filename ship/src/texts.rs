@@ -52,7 +52,7 @@ impl Texts {
     /// Looks for the texts of some queries, newest files first.
     ///
     /// # Errors
-    /// Something could not be read now but perhaps later.
+    /// A file could not be read; a later attempt may succeed.
     pub fn find<'p>(
         &mut self,
         queries: &BTreeSet<i64>,
