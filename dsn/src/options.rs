@@ -26,7 +26,7 @@ impl Options {
     /// string or `PGAPPNAME` gives another.
     ///
     /// # Errors
-    /// libpq does not understand it, or it has a password: every user of a host
+    /// libpq does not understand the text, or it has a password: every user of a host
     /// can read the arguments of its processes.
     pub fn from_argument(conninfo: &str, application: &str) -> Result<Options> {
         let settings = read(conninfo)?;
@@ -44,7 +44,7 @@ impl Options {
     /// password.
     ///
     /// # Errors
-    /// libpq does not understand it.
+    /// libpq does not understand the string.
     pub fn from_file(conninfo: &str, application: &str) -> Result<Options> {
         Options::with(conninfo, application, read(conninfo)?)
     }

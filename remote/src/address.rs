@@ -9,7 +9,7 @@ use tacho_tape::query::{QueryError, QueryResult};
 /// service, otherwise by its database, host and port.
 ///
 /// # Errors
-/// libpq does not understand it, it has a password, or the name is empty.
+/// libpq does not understand the text, it has a password, or the name is empty.
 pub fn parse<'a>(text: &'a str, application: &str) -> QueryResult<(String, &'a str, Options)> {
     let (name, conninfo) = named(text)?;
     let options = Options::from_argument(conninfo, application).map_err(error::of)?;

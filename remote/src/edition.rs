@@ -101,7 +101,7 @@ impl Edition {
     /// A function, and its name quoted for SQL.
     ///
     /// # Errors
-    /// It is not there.
+    /// The server does not have the function.
     pub fn function(&self, name: &str) -> Result<(String, &Signature), QueryError> {
         let found = self.functions.get(name);
         let found = found.ok_or_else(|| {

@@ -46,7 +46,7 @@ impl Places {
     /// `application` names the sessions on servers.
     ///
     /// # Errors
-    /// Nothing is named or found, a connection string makes no sense or has a
+    /// Nothing is named or found, a connection string is invalid or has a
     /// password, or two servers have one name.
     pub fn source(&self, cache_bytes: u64, application: &str) -> Result<Sources, Failure> {
         self.sources(cache_bytes, application)
@@ -83,7 +83,7 @@ impl Places {
     /// `--dsn`, or without them for psql's default connection.
     ///
     /// # Errors
-    /// A connection string makes no sense or has a password, its server is not named
+    /// A connection string is invalid or has a password, its server is not named
     /// or does not exist, or a server has two.
     pub fn connections(
         &self,

@@ -21,7 +21,7 @@ pub fn expression((name, kind): &Field) -> String {
 /// Parses a value in the server's output form.
 ///
 /// # Errors
-/// It is not of its type.
+/// The value does not have the type of the field.
 pub fn parse((name, kind): &Field, bytes: Option<&[u8]>) -> Result<Value, QueryError> {
     let Some(bytes) = bytes else {
         return Ok(Value::Null);
