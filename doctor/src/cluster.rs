@@ -44,7 +44,7 @@ impl Cluster {
     /// A cluster by Debian's name, `15/main`.
     ///
     /// # Errors
-    /// There is none of that name.
+    /// No cluster has that name.
     pub fn debian(name: &str) -> Result<Cluster, Failure> {
         let found = Cluster::all_of_debian();
         let names: Vec<String> = found.iter().map(Cluster::name).collect();
@@ -98,7 +98,7 @@ impl Cluster {
         &self.data
     }
 
-    /// Its name for people.
+    /// Name of the cluster in messages.
     pub fn name(&self) -> String {
         match &self.debian {
             Some((name, _)) => format!("cluster {name}"),
@@ -154,7 +154,7 @@ impl Cluster {
         configured(programs, &self.data, Some(&self.configuration()), name)
     }
 
-    /// Its socket and port, if it runs.
+    /// Socket and port of the server, if it runs.
     fn running(&self) -> Option<Running> {
         let file = fs::read_to_string(self.data.join("postmaster.pid")).ok()?;
         let lines: Vec<&str> = file.lines().collect();

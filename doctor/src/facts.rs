@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-/// If the last sample is older than this, recording has stopped.
+/// If the last sample is older than these seconds, recording has stopped.
 pub const SILENT_S: i64 = 60;
 
 /// Metrics that have a value, by name.

@@ -13,9 +13,9 @@ use tacho_tape::query::{Markers, QueryResult, Status};
 const HOUR_S: f64 = 3_600.0;
 const DAY_S: f64 = 86_400.0;
 const MB: f64 = 1_048_576.0;
-/// Cache of the reader of a directory.
+/// Bytes of columns that the reader of a directory may cache.
 const CACHE_BYTES: u64 = 64 << 20;
-/// Older gaps are not shown; µs.
+/// Age of a gap, µs, above which it is not shown.
 const WEEK_US: i64 = 7 * 86_400_000_000;
 
 /// The newest gap in a history.

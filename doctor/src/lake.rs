@@ -12,7 +12,8 @@ use tacho_record::finding::Finding;
 /// An hour counts when its object of this table is there.
 const TABLE: &str = "servers";
 const HOUR_S: i64 = 3_600;
-/// If no statistics of statements are recorded, tacho ship waits an hour after an hour has ended.
+/// Seconds since the end of the newest hour above which a lake is late. Without statistics of
+/// statements tacho ship waits an hour before it ships an hour.
 const LATE_S: i64 = 2 * HOUR_S;
 const HELP: &str =
     "tacho ship says which hours it holds back, and why: tacho ship --tape DIR --to LAKE";

@@ -21,14 +21,14 @@ const CLOCK_S: f64 = 2.0;
 const LOG_HELP: &str = "the log of the server says more";
 const EDITION_HELP: &str = "run: SELECT * FROM tacho.start(); it says what calls the sampler here";
 const INSTEAD: &str = "Or, without a restart: tacho record \"CONNINFO\" --tape DIR";
-/// Names of roles that are shown.
+/// Most names of roles in a finding.
 const MOST_ROLES: usize = 5;
 const LIBRARY: &str = "tacho";
 /// Libraries that read settings of pg_stat_statements when they are loaded.
 const AFTER: [&str; 2] = ["pg_stat_kcache", "powa"];
 const CONTRIB: &str = "pg_stat_statements";
 
-/// One transaction that reads, whatever the role's settings are.
+/// Begins a read-only transaction whose settings do not depend on the role.
 const BEGIN: &str = "begin read only; set local search_path = pg_catalog, pg_temp; \
     set local statement_timeout = '20s'; set local lock_timeout = '5s'; \
     set local timezone = 'UTC'; set local datestyle = 'ISO'; ";
@@ -98,7 +98,7 @@ struct Setting {
 /// Looks at a server. One that is on this host has its history on a disk of this host.
 ///
 /// # Errors
-/// It cannot be reached, or does not answer as PostgreSQL does.
+/// The server cannot be reached, or does not answer as PostgreSQL does.
 pub fn examine(options: &Options, is_here: bool) -> Result<Vec<Finding>> {
     let mut server = Server::open(options)?;
     server.is_here = is_here;

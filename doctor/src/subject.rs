@@ -12,7 +12,7 @@ use tacho_tape::locate::{self, Surroundings};
 /// Name of our sessions, unless the connection string gives another.
 const APPLICATION: &str = "tacho doctor";
 
-/// One thing to look at.
+/// A server, a cluster or a directory to report on.
 pub enum Subject {
     Cluster(Cluster),
     /// A directory of history files.

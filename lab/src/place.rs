@@ -31,7 +31,7 @@ pub enum Place {
 pub enum Running<'a> {
     /// Started for the run.
     Private(Server<'a>),
-    /// It was running before.
+    /// The server of `--dsn`, which ran before.
     Given,
 }
 

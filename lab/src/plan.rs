@@ -37,7 +37,7 @@ pub struct Job {
 }
 
 impl Point {
-    /// Its parts, as in `zipf, 8 clients, 2 cores`.
+    /// The parts of the point, as in `zipf, 8 clients, 2 cores`.
     pub fn label(&self) -> String {
         let mut parts: Vec<String> = self.workload.iter().cloned().collect();
         parts.extend(self.clients.map(|n| plural(n, "client")));

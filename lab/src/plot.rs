@@ -6,18 +6,19 @@ use super::waits::Profile;
 use std::fmt::Write;
 use tacho_source::escape;
 
+// Units of the view box of a drawing.
 const WIDTH: f64 = 800.0;
 const LEFT: f64 = 70.0;
 const TOP: f64 = 36.0;
 const BOTTOM: f64 = 276.0;
 const COLORS: usize = 8;
-/// Approximate width of a letter.
+/// Approximate width of a letter, in the same units.
 const LETTER: f64 = 7.0;
 
 /// A line of a plot, with values at some of the positions.
 #[derive(Debug, Clone)]
 pub struct Series {
-    /// Its name.
+    /// Name of the series.
     pub name: String,
     /// Values by position.
     pub values: Vec<Option<Estimate>>,

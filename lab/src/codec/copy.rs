@@ -9,6 +9,7 @@ use std::io::{BufReader, Read, Write};
 use std::process::{ChildStdin, Stdio};
 
 const SIGNATURE: &[u8] = b"PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\0";
+/// OIDs of the types bigint and double precision.
 const INT8: i32 = 20;
 const FLOAT8: i32 = 701;
 
