@@ -41,7 +41,7 @@ const ROOT_BLOCKER: &str = "session at the head of the queue this one waits in";
 /// Something measured for the server as a whole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Measurement {
-    /// Its name in `server_history`.
+    /// Name of the measurement in `server_history`.
     pub name: &'static str,
     /// The table it is recorded in: `server`, or a table for one kind of
     /// objects.
@@ -50,7 +50,7 @@ pub struct Measurement {
     pub counts: bool,
     /// `count`, `bytes`, `blocks`, `ms`, `us`, or `hundredths` of a count.
     pub unit: &'static str,
-    /// One line of documentation.
+    /// The measured quantity, in one line.
     pub about: &'static str,
 }
 

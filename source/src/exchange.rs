@@ -70,7 +70,7 @@ pub enum Place {
 /// A column of the text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Field {
-    /// Its name in the first line.
+    /// Name of the column in the first line.
     pub name: String,
     /// Suffix of the name that shows the unit.
     unit: &'static str,

@@ -125,7 +125,7 @@ fn switch(name: &str, text: &str) -> QueryResult<bool> {
 /// The number in an argument; `None` for `n` = `all`.
 ///
 /// # Errors
-/// It is not a number.
+/// The value is not a number.
 pub fn number(argument: &Argument, text: &str) -> QueryResult<Option<i64>> {
     match (argument.name, text) {
         ("n", "all") => Ok(None),
@@ -136,7 +136,7 @@ pub fn number(argument: &Argument, text: &str) -> QueryResult<Option<i64>> {
 /// A whole number.
 ///
 /// # Errors
-/// It is not a whole number.
+/// The value is not a whole number.
 pub fn whole(name: &str, text: &str) -> QueryResult<i64> {
     let number = text.parse();
     number.map_err(|_| invalid(name, text).hint("Give a whole number."))

@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 use tacho_tape::query::{Function, QueryError, QueryResult, Request, Row, Sink};
 
-/// Servers whose history can be asked about, by many threads at once.
+/// Servers and their history. Many threads may ask at once.
 pub trait Source: Send + Sync {
     /// The servers at this moment, ordered by name.
     fn servers(&self) -> Vec<Server>;
@@ -19,7 +19,7 @@ pub trait Source: Send + Sync {
     /// Setting `cancel` ends the question soon.
     ///
     /// # Errors
-    /// There is no such server or function (`42704`), an argument makes no sense
+    /// The server or the function does not exist (`42704`), an argument is invalid
     /// (class `22`), there is no history (`58P01`) or it could not be read, the
     /// sink failed, or the question was cancelled (`57014`).
     fn ask(&self, ask: &Ask, cancel: &AtomicBool, sink: &mut dyn Sink) -> QueryResult<()>;
@@ -28,7 +28,7 @@ pub trait Source: Send + Sync {
     /// it means the only server. The history has the marker with the next tick.
     ///
     /// # Errors
-    /// There is no such server (`42704`), this source only reads (`0A000`), or an
+    /// The server does not exist (`42704`), this source only reads (`0A000`), or an
     /// error of [`tacho_tape::write::marks::leave`].
     fn mark(&self, _server: Option<&str>, _text: &str) -> QueryResult<()> {
         let error = QueryError::new("0A000", "markers cannot be written here");
@@ -61,9 +61,9 @@ pub trait Source: Send + Sync {
 /// A server whose history a source has.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Server {
-    /// Its name in questions.
+    /// Name of the server in questions.
     pub name: String,
-    /// Whether it can be asked.
+    /// Whether it has history, and can be reached.
     pub state: State,
     /// Since when recording waits for space, ms since 1970.
     pub paused_ms: Option<i64>,
@@ -72,7 +72,7 @@ pub struct Server {
 /// Picks a server: the one with the name, or without a name the only one.
 ///
 /// # Errors
-/// It is not there, or there are several (`42704`).
+/// No server has the name; or no name is given and there are several servers or none (`42704`).
 pub fn choose(name: Option<&str>, mut names: Vec<String>) -> QueryResult<String> {
     let found = match name {
         Some(name) => names.iter().position(|known| known == name),
@@ -93,19 +93,19 @@ pub fn choose(name: Option<&str>, mut names: Vec<String>) -> QueryResult<String>
     }
 }
 
-/// Whether a server can be asked.
+/// Whether a server has history, and can be reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
-    /// There is history.
+    /// The server has history.
     Recorded,
     /// A directory without history (yet, or any more), or a database without
     /// tacho.
     Empty,
-    /// There is no directory.
+    /// The directory does not exist.
     Missing,
     /// The directory is not readable, or the server refuses the question.
     Refused,
-    /// There is no connection to the server.
+    /// The server cannot be reached.
     Unreachable,
 }
 
@@ -132,7 +132,7 @@ pub struct Ask {
     pub server: Option<String>,
     /// Name of the function.
     pub function: String,
-    /// Its arguments. Times without an offset are in UTC.
+    /// Arguments of the function. Times without an offset are in UTC.
     pub arguments: Arguments,
     /// The answer contains texts of queries.
     pub texts: bool,

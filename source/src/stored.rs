@@ -31,7 +31,7 @@ pub enum Form<'a> {
 pub struct Stored<'a> {
     place: Place,
     reference: Option<Column>,
-    /// Its numbers; empty for texts.
+    /// Numbers of the column; empty for texts.
     pub numbers: Column,
     /// The meaning of the numbers.
     pub form: Form<'a>,

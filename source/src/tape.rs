@@ -102,7 +102,7 @@ impl Tapes {
     /// in its path is written with a name, or with `./` before.
     ///
     /// # Errors
-    /// The name is taken, or there is none.
+    /// The name is taken or missing.
     pub fn add(&mut self, text: &str) -> QueryResult<()> {
         let (name, directory) = match text.split_once('=') {
             Some((name, directory)) if !name.contains('/') => (name.to_string(), directory),
@@ -123,7 +123,7 @@ impl Tapes {
     /// run on this host. Two tapes of the same name are named by their paths.
     ///
     /// # Errors
-    /// There is none (`22023`).
+    /// No tape is named, and no server with one runs here (`22023`).
     pub fn add_here(&mut self, here: &Surroundings) -> QueryResult<()> {
         let tapes = here.tapes()?;
         let names: Vec<String> = tapes.iter().map(|tape| name_of(tape)).collect();

@@ -165,7 +165,7 @@ pub fn interval(text: &str) -> QueryResult<i64> {
 /// in `unit`, or refused without one.
 ///
 /// # Errors
-/// It is not a duration; the message says how to write one.
+/// The text is not a duration; the message says how to write one.
 pub fn option(text: &str, unit: Option<&str>) -> Result<Duration, String> {
     let text = text.trim();
     let is_bare = text.bytes().all(|b| b.is_ascii_digit());

@@ -354,7 +354,7 @@ fn marked(body: &[u8]) -> QueryResult<(Option<String>, String)> {
 /// Server and arguments of a function; each may be given once.
 ///
 /// # Errors
-/// One is given twice.
+/// An argument is given twice.
 pub fn given(query: &str) -> QueryResult<(Option<String>, Arguments)> {
     let mut all = Arguments::new();
     for (name, value) in form_urlencoded::parse(query.as_bytes()) {

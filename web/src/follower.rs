@@ -114,7 +114,7 @@ impl Tick {
 /// All seconds of a window, also those without ticks.
 ///
 /// # Errors
-/// As the source.
+/// As [`Source::ask`].
 pub fn ticks(source: &dyn Source, server: &str, since: i64, until: i64) -> QueryResult<Vec<Tick>> {
     let rows = Timeline {
         since: Some(since),
@@ -268,7 +268,7 @@ impl Follower {
     /// Events of markers that are new.
     ///
     /// # Errors
-    /// As the source.
+    /// As [`Source::ask`].
     pub fn new_markers(&mut self, source: &dyn Source) -> QueryResult<Vec<Bytes>> {
         let last = self
             .last

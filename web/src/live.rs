@@ -56,7 +56,7 @@ impl Live {
     /// Listens to a server, on this thread. `since` is where a client continues.
     ///
     /// # Errors
-    /// There is no such server, or no thread.
+    /// The server does not exist, or a thread could not be started.
     pub fn listen(&self, server: Option<&str>, since: Option<i64>) -> QueryResult<Listener> {
         let server = self.server(server)?;
         let (sender, events) = channel(QUEUE);

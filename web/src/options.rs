@@ -91,7 +91,7 @@ impl Options {
     /// The address to listen on. Outside this host it needs a token from a file.
     ///
     /// # Errors
-    /// The address makes no sense, or a token is missing.
+    /// The address is invalid, or a token is missing.
     pub fn listen(&self) -> Result<Listen, Failure> {
         if self.listen.contains('/') {
             return Ok(Listen::Unix(PathBuf::from(&self.listen)));
@@ -122,7 +122,7 @@ impl Options {
     /// Prefix of all paths, without a slash at its end; may be empty.
     ///
     /// # Errors
-    /// It is not a path.
+    /// The option is not a path.
     pub fn base(&self) -> Result<String, Failure> {
         let base = self.base_path.trim_end_matches('/');
         let plain = |c: char| c.is_ascii_alphanumeric() || "._~-".contains(c);

@@ -175,7 +175,7 @@ struct State {
     open: usize,
     /// The answer is endless: a client with everything sent so far is not behind.
     endless: bool,
-    /// It was asked to end for another client.
+    /// The connection was asked to end for another client.
     told: bool,
     /// Since when the rest of a request is missing.
     half: Option<Instant>,

@@ -36,9 +36,9 @@ const STALE: i64 = 300 * SECOND;
 pub struct Tally {
     /// Its name.
     pub server: String,
-    /// It answered this time.
+    /// The server answered this time.
     pub readable: bool,
-    /// It has answered once. Until then its counters are unknown.
+    /// The server has answered once. Until then its counters are unknown.
     pub is_counted: bool,
     /// Counters; objects without series are joined.
     pub sums: Sums,

@@ -37,7 +37,7 @@ impl Secret {
     /// Reads the only line of a file that no other user may read.
     ///
     /// # Errors
-    /// It cannot be read, others can read it, or it holds no token.
+    /// The file cannot be read, others can read it, or it holds no token.
     pub fn read(path: &Path) -> Result<Secret, Failure> {
         let name = path.display();
         let failed = |e: io::Error| Failure::io(&format!("read token file \"{name}\""), &e);

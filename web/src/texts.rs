@@ -29,7 +29,7 @@ impl Texts {
     /// Takes the argument out of a function's arguments.
     ///
     /// # Errors
-    /// It makes no sense.
+    /// The argument is neither `full` nor a number of bytes within its bounds.
     pub fn taken(arguments: &mut Arguments) -> QueryResult<Texts> {
         let most = match arguments.remove(ARGUMENT).as_deref() {
             None | Some(FULL) => None,

@@ -11,6 +11,7 @@ use tacho_tape::query::Numeric;
 use tacho_tape::query::bucket::Buckets;
 use tacho_tape::query::report::{Bucket, Text, Time};
 
+// Units of the view box of the drawing.
 const WIDTH: f64 = 960.0;
 const HEIGHT: f64 = 300.0;
 const LEFT: f64 = 44.0;

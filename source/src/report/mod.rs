@@ -25,7 +25,7 @@ impl Report {
     /// Parses the reader's JSON.
     ///
     /// # Errors
-    /// It is not a report.
+    /// The JSON is not a report.
     pub fn new(json: &str, zone: TimeZone) -> QueryResult<Report> {
         let document = Document::parse(json)?;
         Ok(Report { document, zone })
