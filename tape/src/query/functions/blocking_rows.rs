@@ -4,7 +4,7 @@ use crate::format::schema::RUN;
 use crate::format::table::Column;
 use crate::query::ask::context::Run;
 use crate::query::ask::row::row;
-use crate::query::functions::common_columns::{seconds, some};
+use crate::query::functions::common_columns::{nonzero, seconds};
 use crate::query::rows::blockers::{Head, Node};
 use crate::query::rows::keys::View;
 use crate::query::rows::scan::Scan;
@@ -332,7 +332,7 @@ pub fn row(
         value(fact?).as_deref().map(Arc::from)
     };
     let (kind, pid, start, xid) = match tree_node.head.node {
-        Node::Session(pid, start) => ("session", Some(pid), some(start), None),
+        Node::Session(pid, start) => ("session", Some(pid), nonzero(start), None),
         Node::Prepared(xid) => ("prepared transaction", None, None, Some(xid)),
         Node::Unknown => ("unknown", None, None, None),
         Node::Lost => ("lost", None, None, None),
@@ -362,7 +362,7 @@ pub fn row(
         application: text(|f| &f.application),
         state: text(|f| &f.state),
         xact_age: xact.map(xact_age),
-        query_id: fact.and_then(|f| some(f.query_id)),
+        query_id: fact.and_then(|f| nonzero(f.query_id)),
         query_text: fact.and_then(|f| facts.texts.get(f.text?, f.database.as_deref())),
         blocked_seconds: seconds(found.blocked_ms),
         waiters: Some(found.waiters),

@@ -43,7 +43,7 @@ pub fn some_time(units: i64, us: i64) -> Option<i64> {
 }
 
 /// The value, or `None` for 0.
-pub fn some(value: i64) -> Option<i64> {
+pub fn nonzero(value: i64) -> Option<i64> {
     (value != 0).then_some(value)
 }
 

@@ -6,7 +6,7 @@ pub type Gap = (i64, i64);
 
 /// Consecutive ticks with the same activity of a session.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Span {
+pub struct ActivitySpan {
     /// Start of its first tick.
     pub begin: i64,
     /// End of its last tick.
@@ -14,16 +14,16 @@ pub struct Span {
     /// Number of ticks.
     pub ticks: i64,
     /// Number of the activity.
-    pub doing: usize,
+    pub activity: usize,
     /// Kinds of on-CPU activity by number, each with its number of ticks.
     pub cpu: Vec<(usize, i64)>,
     /// Start of query and transaction at the first tick; 0 if there is none.
     pub starts: [i64; 2],
 }
 
-impl Span {
+impl ActivitySpan {
     /// Adds a span that continues this one.
-    fn join(&mut self, next: Span) {
+    fn join(&mut self, next: ActivitySpan) {
         self.end = self.end.max(next.end);
         self.ticks += next.ticks;
         for (kind, ticks) in next.cpu {
@@ -37,9 +37,9 @@ impl Span {
 
 /// A piece of a life.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Piece {
+pub enum SpanOrGap {
     /// The session was seen.
-    Seen(Span),
+    Seen(ActivitySpan),
     /// The session was not seen, but ticks were observed.
     Unseen(i64, i64),
     /// No tick was observed.
@@ -87,11 +87,13 @@ impl Clock {
 
 /// Makes the life of a session from its spans, which are in order of time. It joins spans that
 /// continue each other and adds the time between spans.
-pub fn life(spans: Vec<Span>, gaps: &[Gap]) -> Vec<Piece> {
-    let mut joined: Vec<Span> = Vec::new();
+pub fn life(spans: Vec<ActivitySpan>, gaps: &[Gap]) -> Vec<SpanOrGap> {
+    let mut joined: Vec<ActivitySpan> = Vec::new();
     for span in spans {
         match joined.last_mut() {
-            Some(last) if last.doing == span.doing && last.end >= span.begin => last.join(span),
+            Some(last) if last.activity == span.activity && last.end >= span.begin => {
+                last.join(span)
+            }
             _ => joined.push(span),
         }
     }
@@ -102,23 +104,23 @@ pub fn life(spans: Vec<Span>, gaps: &[Gap]) -> Vec<Piece> {
             between(end, span.begin, gaps, &mut life);
         }
         at = at.max(Some(span.end));
-        life.push(Piece::Seen(span));
+        life.push(SpanOrGap::Seen(span));
     }
     life
 }
 
-fn between(mut begin: i64, end: i64, gaps: &[Gap], life: &mut Vec<Piece>) {
+fn between(mut begin: i64, end: i64, gaps: &[Gap], life: &mut Vec<SpanOrGap>) {
     let first = gaps.partition_point(|gap| gap.1 <= begin);
     for gap in gaps[first..].iter().take_while(|gap| gap.0 < end) {
         let (since, until) = (gap.0.max(begin), gap.1.min(end));
         if begin < since {
-            life.push(Piece::Unseen(begin, since));
+            life.push(SpanOrGap::Unseen(begin, since));
         }
-        life.push(Piece::Gap(since, until));
+        life.push(SpanOrGap::Gap(since, until));
         begin = until;
     }
     if begin < end {
-        life.push(Piece::Unseen(begin, end));
+        life.push(SpanOrGap::Unseen(begin, end));
     }
 }
 
@@ -126,12 +128,12 @@ fn between(mut begin: i64, end: i64, gaps: &[Gap], life: &mut Vec<Piece>) {
 mod tests {
     use super::*;
 
-    fn span(begin: i64, end: i64, doing: usize) -> Span {
-        Span {
+    fn span(begin: i64, end: i64, activity: usize) -> ActivitySpan {
+        ActivitySpan {
             begin,
             end,
             ticks: (end - begin) / 10,
-            doing,
+            activity,
             cpu: Vec::new(),
             starts: [0, 0],
         }
@@ -139,16 +141,16 @@ mod tests {
 
     #[test]
     fn kinds_of_cpu_activity_are_added_up_within_a_span() {
-        let on_cpu = |begin, end, kind| Span {
+        let on_cpu = |begin, end, kind| ActivitySpan {
             cpu: vec![(kind, (end - begin) / 10)],
             ..span(begin, end, 1)
         };
         let spans = vec![on_cpu(0, 10, 1), on_cpu(10, 30, 0), on_cpu(30, 40, 1)];
-        let joined = Span {
+        let joined = ActivitySpan {
             cpu: vec![(1, 2), (0, 2)],
             ..span(0, 40, 1)
         };
-        assert_eq!(life(spans, &[]), [Piece::Seen(joined)]);
+        assert_eq!(life(spans, &[]), [SpanOrGap::Seen(joined)]);
     }
 
     #[test]
@@ -161,17 +163,17 @@ mod tests {
             span(100, 110, 2),
         ];
         let pieces = life(spans, &[(80, 90)]);
-        let seen = |begin, end, doing| Piece::Seen(span(begin, end, doing));
+        let seen = |begin, end, activity| SpanOrGap::Seen(span(begin, end, activity));
         assert_eq!(
             pieces,
             [
                 seen(0, 30, 1),
                 seen(30, 40, 2),
-                Piece::Unseen(40, 60),
+                SpanOrGap::Unseen(40, 60),
                 seen(60, 70, 2),
-                Piece::Unseen(70, 80),
-                Piece::Gap(80, 90),
-                Piece::Unseen(90, 100),
+                SpanOrGap::Unseen(70, 80),
+                SpanOrGap::Gap(80, 90),
+                SpanOrGap::Unseen(90, 100),
                 seen(100, 110, 2),
             ]
         );

@@ -168,19 +168,19 @@ impl Change {
 mod tests {
     use super::*;
 
-    fn some(text: &str) -> Text {
+    fn text(text: &str) -> Text {
         Some(text.into())
     }
 
     fn drop_index() -> Change {
         Change {
-            command: some("DROP INDEX"),
-            object_class: some("index"),
-            object_name: some("app.orders_customer"),
-            username: some("deploy"),
-            database: some("shop"),
-            application: some("migrate"),
-            client_addr: some("10.0.0.7"),
+            command: text("DROP INDEX"),
+            object_class: text("index"),
+            object_name: text("app.orders_customer"),
+            username: text("deploy"),
+            database: text("shop"),
+            application: text("migrate"),
+            client_addr: text("10.0.0.7"),
             ..Change::default()
         }
     }
@@ -196,20 +196,20 @@ mod tests {
         let mut change = drop_index();
         let dropped = format!("DROP INDEX app.orders_customer{by}");
         assert_eq!(described(&change, "", 0), dropped);
-        change.outcome = some("prepared");
+        change.outcome = text("prepared");
         assert_eq!(
             described(&change, "", 0),
             format!("{dropped} (prepared, not committed)")
         );
-        change.outcome = some("rolled back");
+        change.outcome = text("rolled back");
         change.left_out = 84;
         assert_eq!(
             described(&change, "", 3_150),
             format!("{dropped} (rolled back after 3.2 s), and 84 more in this transaction")
         );
         let created = Change {
-            command: some("CREATE INDEX"),
-            object_name: some("later"),
+            command: text("CREATE INDEX"),
+            object_name: text("later"),
             username: None,
             ..drop_index()
         };
@@ -222,23 +222,23 @@ mod tests {
     #[test]
     fn a_setting_has_both_values_and_its_place() {
         let mut change = Change {
-            object_class: some("setting"),
-            object_name: some("work_mem"),
-            old_value: some("4MB"),
-            new_value: some("64MB"),
+            object_class: text("setting"),
+            object_name: text("work_mem"),
+            old_value: text("4MB"),
+            new_value: text("64MB"),
             ..Change::default()
         };
         assert_eq!(
             described(&change, "/f:3", 0),
             "work_mem: 4MB -> 64MB (/f:3)"
         );
-        change.database = some("shop");
+        change.database = text("shop");
         change.new_value = None;
         assert_eq!(
             described(&change, "", 0),
             "work_mem of database shop: 4MB -> (not set)"
         );
-        change.username = some("app");
+        change.username = text("app");
         assert_eq!(
             described(&change, "", 0),
             "work_mem of role app in database shop: 4MB -> (not set)"
@@ -266,8 +266,8 @@ mod tests {
             let change = drop_index().shown_to(owner);
             (change.application, change.client_addr)
         };
-        assert_eq!(seen(None), (some("migrate"), some("10.0.0.7")));
-        assert_eq!(seen(Some("deploy")), (some("migrate"), some("10.0.0.7")));
+        assert_eq!(seen(None), (text("migrate"), text("10.0.0.7")));
+        assert_eq!(seen(Some("deploy")), (text("migrate"), text("10.0.0.7")));
         assert_eq!(seen(Some("app")), (None, None));
     }
 }

@@ -1,6 +1,6 @@
 //! `markers`: events that explain the history, and damage found while reading it.
 
-use super::common_columns::{some, some_time};
+use super::common_columns::{nonzero, some_time};
 use super::marker_change::{Change, ChangeColumns};
 use crate::format::part::Part;
 use crate::query::ask::context::Run;
@@ -60,7 +60,7 @@ struct Marker {
 fn answer(asked: &Markers, run: Run, emit: Emit<MarkersRow>) -> QueryResult<()> {
     let window = Window::of(run.context, asked.since, asked.until)?;
     let mut markers = read(run, asked.node.as_deref(), window)?;
-    markers.extend(damage(run).into_iter().filter(|m| m.meets(window)));
+    markers.extend(damage(run).into_iter().filter(|m| m.overlaps(window)));
     markers.sort_by(|a, b| (a.time, &a.kind).cmp(&(b.time, &b.kind)));
     markers
         .into_iter()
@@ -95,7 +95,7 @@ impl Marker {
             detail: self.detail.map(Into::into),
             command: change.command,
             object_class: change.object_class,
-            object_oid: some(change.object_oid),
+            object_oid: nonzero(change.object_oid),
             object_name: change.object_name,
             database: change.database,
             username: change.username,
@@ -104,20 +104,20 @@ impl Marker {
             old_value: change.old_value,
             new_value: change.new_value,
             outcome: change.outcome,
-            left_out: some(change.left_out),
+            left_out: nonzero(change.left_out),
         }
     }
 
-    fn meets(&self, window: Window) -> bool {
+    fn overlaps(&self, window: Window) -> bool {
         let times = [self.time, self.since, self.until];
-        meets(window, times.map(|ms| (ms, ms)))
+        overlaps(window, times.map(|ms| (ms, ms)))
     }
 }
 
 /// True if a marker happened in the window, or if its period overlaps the window. Each time is a
 /// pair (least, greatest), so bounds of many markers can be tested: then the result is whether one
 /// of them may match.
-fn meets(window: Window, [time, since, until]: [(i64, i64); 3]) -> bool {
+fn overlaps(window: Window, [time, since, until]: [(i64, i64); 3]) -> bool {
     let us = |ms: i64| ms.saturating_mul(1000);
     let happened = us(time.1) >= window.since && us(time.0) < window.until;
     let has_period = since != (0, 0);
@@ -131,7 +131,7 @@ fn may_have(part: &Part, window: Window) -> bool {
     let bounds = ["time", "since", "until"].map(|column| part.bounds("marker", column));
     match bounds {
         _ if part.rows("marker") == 0 => false,
-        [Some(time), Some(since), Some(until)] => meets(window, [time, since, until]),
+        [Some(time), Some(since), Some(until)] => overlaps(window, [time, since, until]),
         _ => true,
     }
 }
@@ -167,7 +167,7 @@ fn read_part(run: Run, part: &Part, window: Window, markers: &mut Vec<Marker>) -
             detail: None,
             change: Change::default(),
         };
-        if marker.meets(window) {
+        if marker.overlaps(window) {
             marker.kind = view.key("marker", "kind", kind[row])?.unwrap_or_default();
             marker.change = changes.of(row, &view)?.shown_to(run.owner.as_deref());
             let lasted_ms = marker.until.saturating_sub(marker.since);

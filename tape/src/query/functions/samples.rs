@@ -1,6 +1,6 @@
 //! `samples`: single samples, newest first, then by process id.
 
-use super::common_columns::{some, some_time};
+use super::common_columns::{nonzero, some_time};
 use crate::format::part::Part;
 use crate::format::schema::RUN;
 use crate::format::table::Column;
@@ -304,7 +304,7 @@ impl<'a> Page<'a> {
             tick: Some(self.ticks.number(tick as usize)),
             pid: Some(self.session("pid", session)),
             backend_start: some_time(self.session("backend_start", session), 1),
-            leader: some(self.session(pg::LEADER, session)),
+            leader: nonzero(self.session(pg::LEADER, session)),
             backend_type: name("backend_type")?,
             category: name(pg::CATEGORY)?,
             database,
@@ -315,16 +315,16 @@ impl<'a> Page<'a> {
             wait_event_type: self.wait(pg::WAIT_TYPE, wait)?,
             wait_event: self.wait(pg::WAIT_EVENT, wait)?,
             cpu: self.run_key(pg::CPU, row)?,
-            query_id: some(self.statement(pg::QUERY_ID, statement)),
-            plan_id: some(self.statement("plan_id", statement)),
+            query_id: nonzero(self.statement(pg::QUERY_ID, statement)),
+            plan_id: nonzero(self.statement("plan_id", statement)),
             query_start: self.time("query_start", row),
             xact_start: self.time("xact_start", row),
             state_change: self.time("state_change", row),
             xmin_age: self.age("xmin", sample),
             xid_age: self.age("xid", sample),
             progress_command: self.run_key("progress_command", row)?,
-            progress_relation: some(self.run("progress_relation", row)),
-            blocked_by: some(self.session("pid", blocker)),
+            progress_relation: nonzero(self.run("progress_relation", row)),
+            blocked_by: nonzero(self.session("pid", blocker)),
             weight_ms: Some(if counted { weight } else { 0 }),
             query_text: text,
         })

@@ -1,8 +1,8 @@
 //! `sessions`: the lives of sessions. Each span has what the session did and when; the time between
 //! spans is idle, a gap or unknown.
 
-use super::common_columns::{seconds, some, some_time};
-use super::lifeline::{Clock, Gap, Piece, Span, life};
+use super::common_columns::{nonzero, seconds, some_time};
+use super::lifeline::{ActivitySpan, Clock, Gap, SpanOrGap, life};
 use crate::fast::FastMap;
 use crate::format::schema::RUN;
 use crate::format::table::Column;
@@ -65,16 +65,16 @@ request! {
 }
 
 /// A session: its node, process id, and start in µs.
-type Who = (u64, i64, i64);
+type SessionKey = (u64, i64, i64);
 
 /// A session's names, which never change, and its spans.
 #[derive(Default)]
-struct Person {
+struct SessionLife {
     names: [Option<Arc<str>>; 5],
-    spans: Vec<Span>,
+    spans: Vec<ActivitySpan>,
 }
 
-/// The columns of `session` that [`Person`] has.
+/// The columns of `session` that [`SessionLife`] has.
 const NAMES: [&str; 5] = [
     "backend_type",
     "database",
@@ -86,7 +86,7 @@ const NAMES: [&str; 5] = [
 /// Activity of a session at a tick. The kind of on-CPU activity is not part of it, because it
 /// changes from tick to tick while a query computes.
 #[derive(Clone, PartialEq, Eq, Hash)]
-struct Doing {
+struct Activity {
     state: Option<Arc<str>>,
     wait: [Option<Arc<str>>; 2],
     query_id: i64,
@@ -126,12 +126,12 @@ fn answer(asked: &Sessions, run: Run, emit: Emit<SessionsRow>) -> QueryResult<()
     if window.length() == 0 {
         return Ok(());
     }
-    let mut lives = Lives::default();
+    let mut lives = SessionLives::default();
     let whole = Buckets::new(window.since, window.until, window.length(), None, 2)?;
     for part in 0..scan.parts.len() {
         scan.check_cancel()?;
-        let weighed = lives.weigh(&scan, part, &whole);
-        run.damage.note_and_continue(weighed)?;
+        let added = lives.add_seen_time(&scan, part, &whole);
+        run.damage.note_and_continue(added)?;
         scan.release(part);
     }
     run.damage.check()?;
@@ -143,7 +143,7 @@ fn answer(asked: &Sessions, run: Run, emit: Emit<SessionsRow>) -> QueryResult<()
         scan.release(part);
     }
     run.damage.check()?;
-    let wanted = lives.doings.iter().filter_map(|doing| doing.text);
+    let wanted = lives.activities.iter().filter_map(|activity| activity.text);
     let (near, far) = (scan.parts.iter().rev(), scan.others.iter().rev());
     let texts = Texts::find(wanted, near.copied(), far.copied(), run)?;
     let complete = is_complete(&scan);
@@ -152,10 +152,10 @@ fn answer(asked: &Sessions, run: Run, emit: Emit<SessionsRow>) -> QueryResult<()
         .iter()
         .map(|(node, clock)| (*node, clock.gaps()));
     let gaps: HashMap<u64, Vec<Gap>> = gaps.collect();
-    for (who, person) in &lives.ranked {
+    for (key, life) in &lives.ranked {
         scan.check_cancel()?;
-        let gaps = gaps.get(&who.0).map_or(&[][..], Vec::as_slice);
-        lives.rows(who, person, (gaps, complete), &texts, emit)?;
+        let gaps = gaps.get(&key.0).map_or(&[][..], Vec::as_slice);
+        lives.rows(key, life, (gaps, complete), &texts, emit)?;
     }
     Ok(())
 }
@@ -169,28 +169,28 @@ fn is_complete(scan: &Scan) -> bool {
 /// Collects the spans of sessions in two passes. The first adds up the time that each session was
 /// seen; the second reads the spans of the sessions that were seen longest.
 #[derive(Default)]
-struct Lives {
+struct SessionLives {
     /// Time that each session was seen, in ms.
-    sampled_ms: FastMap<Who, i64>,
-    ranked: Vec<(Who, Person)>,
+    sampled_ms: FastMap<SessionKey, i64>,
+    ranked: Vec<(SessionKey, SessionLife)>,
     clocks: HashMap<u64, Clock>,
-    doings: Vec<Doing>,
-    known: FastMap<Doing, usize>,
+    activities: Vec<Activity>,
+    activity_ids: FastMap<Activity, usize>,
     /// Kinds of on-CPU activity.
     kinds: Vec<Arc<str>>,
 }
 
 /// The session of each entry in a part's dictionary.
-fn entries(view: &View) -> QueryResult<Vec<Who>> {
+fn entries(view: &View) -> QueryResult<Vec<SessionKey>> {
     let pid = view.part.ints("session", "pid")?;
     let start = view.part.ints("session", "backend_start")?;
     let both = pid.iter().zip(start.iter());
     Ok(both.map(|(p, s)| (view.part.node(), *p, *s)).collect())
 }
 
-impl Lives {
+impl SessionLives {
     /// Adds up the time that each session was seen.
-    fn weigh(&mut self, scan: &Scan, part: usize, whole: &Buckets) -> QueryResult<()> {
+    fn add_seen_time(&mut self, scan: &Scan, part: usize, whole: &Buckets) -> QueryResult<()> {
         let view = View::new(scan.parts[part], scan.run.decode);
         let ticks = Ticks::read(view.part, whole, &mut Observed::default())?;
         scan.check_cancel()?;
@@ -206,27 +206,30 @@ impl Lives {
                 ticks.pieces(begin, end, |_, ms| *sum += ms);
             }
         });
-        for (entry, who) in entries(&view)?.into_iter().enumerate() {
+        for (entry, key) in entries(&view)?.into_iter().enumerate() {
             if sums[entry] > 0 {
-                *self.sampled_ms.entry(who).or_default() += sums[entry];
+                *self.sampled_ms.entry(key).or_default() += sums[entry];
             }
         }
         Ok(())
     }
 
     /// Keeps the `most` sessions that were seen longest; returns their ranks.
-    fn keep(&mut self, most: usize) -> FastMap<Who, usize> {
+    fn keep(&mut self, most: usize) -> FastMap<SessionKey, usize> {
         let seen = std::mem::take(&mut self.sampled_ms);
-        let mut order: Vec<(i64, Who)> = seen.into_iter().map(|(who, ms)| (ms, who)).collect();
-        let longest = |(ms, who): &(i64, Who)| (Reverse(*ms), who.1, who.2, who.0);
+        let mut order: Vec<(i64, SessionKey)> =
+            seen.into_iter().map(|(key, ms)| (ms, key)).collect();
+        let longest = |(ms, key): &(i64, SessionKey)| (Reverse(*ms), key.1, key.2, key.0);
         if most < order.len() {
             order.select_nth_unstable_by_key(most, longest);
             order.truncate(most);
         }
         order.sort_unstable_by_key(longest);
-        let ranks = order.iter().map(|(_, who)| *who).zip(0..).collect();
-        let people = order.into_iter().map(|(_, who)| (who, Person::default()));
-        self.ranked = people.collect();
+        let ranks = order.iter().map(|(_, key)| *key).zip(0..).collect();
+        let lives = order
+            .into_iter()
+            .map(|(_, key)| (key, SessionLife::default()));
+        self.ranked = lives.collect();
         ranks
     }
 
@@ -236,7 +239,7 @@ impl Lives {
         scan: &Scan,
         part: usize,
         whole: &Buckets,
-        rank: &FastMap<Who, usize>,
+        rank: &FastMap<SessionKey, usize>,
     ) -> QueryResult<()> {
         let view = View::new(scan.parts[part], scan.run.decode);
         let ticks = Ticks::read(view.part, whole, &mut Observed::default())?;
@@ -251,11 +254,11 @@ impl Lives {
         let session = column("session")?;
         let starts = [column("query_start")?, column("xact_start")?];
         let cpu = column(pg::CPU)?;
-        let doing = [pg::STATE, pg::WAIT, "statement", pg::BLOCKED_BY];
-        let [state, wait, statement, blocker] = doing.map(column);
-        let doing = [state?, wait?, statement?, blocker?];
+        let columns = [pg::STATE, pg::WAIT, "statement", pg::BLOCKED_BY];
+        let [state, wait, statement, blocker] = columns.map(column);
+        let columns = [state?, wait?, statement?, blocker?];
         // The activity is found once for all rows with the same values.
-        let (mut doings, mut kinds) = (FastMap::default(), FastMap::default());
+        let (mut activities, mut kinds) = (FastMap::default(), FastMap::default());
         let mut pieces = Vec::new();
         selected.for_each(|piece| {
             let row = selected.runs.row(piece);
@@ -279,10 +282,12 @@ impl Lives {
                 named[rank] = entry;
                 self.name(&view, rank, entry)?;
             }
-            let said = doing.each_ref().map(|column| column[row]);
-            let doing = match doings.entry(said) {
+            let activity_values = columns.each_ref().map(|column| column[row]);
+            let activity = match activities.entry(activity_values) {
                 Entry::Occupied(known) => *known.get(),
-                Entry::Vacant(new) => *new.insert(self.doing(&view, &dictionaries, said)?),
+                Entry::Vacant(new) => {
+                    *new.insert(self.activity_id(&view, &dictionaries, activity_values)?)
+                }
             };
             let kind: Option<usize> = match kinds.entry(cpu[row]) {
                 Entry::Occupied(known) => *known.get(),
@@ -292,11 +297,11 @@ impl Lives {
             let (begin, end) = ticks.range(runs.first_tick(piece), runs.ticks(piece));
             let spans = &mut self.ranked[rank].1.spans;
             stretches(&ticks, &breaks, begin..end, |begin, end, ticks| {
-                spans.push(Span {
+                spans.push(ActivitySpan {
                     begin,
                     end,
                     ticks,
-                    doing,
+                    activity,
                     cpu: kind.map(|kind| (kind, ticks)).into_iter().collect(),
                     starts,
                 });
@@ -329,7 +334,7 @@ impl Lives {
     }
 
     /// The number of the activity in a row of `run`.
-    fn doing(
+    fn activity_id(
         &mut self,
         view: &View,
         dictionaries: &Dictionaries,
@@ -343,7 +348,7 @@ impl Lives {
             .statement
             .each_ref()
             .map(|column| field(column, statement));
-        let doing = Doing {
+        let activity = Activity {
             state: view.key(RUN, pg::STATE, state)?.map(Arc::from),
             wait: [view.name(class)?, view.name(event)?].map(|name| name.map(Arc::from)),
             query_id,
@@ -351,10 +356,10 @@ impl Lives {
             blocked_by: view.pid(blocker)?.unwrap_or(0),
             text: TextKey::of(query_id, text_key),
         };
-        let next = self.doings.len();
-        let number = *self.known.entry(doing.clone()).or_insert(next);
+        let next = self.activities.len();
+        let number = *self.activity_ids.entry(activity.clone()).or_insert(next);
         if number == next {
-            self.doings.push(doing);
+            self.activities.push(activity);
         }
         Ok(number)
     }
@@ -372,7 +377,7 @@ impl Lives {
     }
 
     /// The kinds of on-CPU activity in a span, most frequent first.
-    fn kinds(&self, span: &Span) -> Option<Arc<str>> {
+    fn kinds(&self, span: &ActivitySpan) -> Option<Arc<str>> {
         if let [(kind, _)] = span.cpu[..] {
             return Some(Arc::clone(&self.kinds[kind]));
         }
@@ -386,31 +391,34 @@ impl Lives {
     /// Emits the rows of a session. If its samples are complete, time without samples is idle.
     fn rows(
         &self,
-        who: &Who,
-        person: &Person,
+        key: &SessionKey,
+        session: &SessionLife,
         (gaps, complete): (&[Gap], bool),
         texts: &Texts,
         emit: Emit<SessionsRow>,
     ) -> QueryResult<()> {
-        let mut spans = person.spans.clone();
+        let mut spans = session.spans.clone();
         spans.sort_by_key(|span| span.begin);
         let kinds: [Arc<str>; 4] = ["sampled", "idle", "no match", "gap"].map(Arc::from);
         let [sampled, idle, no_match, gap] = kinds;
         for piece in life(spans, gaps) {
             let (begin, end, kind) = match &piece {
-                Piece::Seen(span) => (span.begin, span.end, &sampled),
-                Piece::Unseen(begin, end) if complete => (*begin, *end, &idle),
-                Piece::Unseen(begin, end) => (*begin, *end, &no_match),
-                Piece::Gap(begin, end) => (*begin, *end, &gap),
+                SpanOrGap::Seen(span) => (span.begin, span.end, &sampled),
+                SpanOrGap::Unseen(begin, end) if complete => (*begin, *end, &idle),
+                SpanOrGap::Unseen(begin, end) => (*begin, *end, &no_match),
+                SpanOrGap::Gap(begin, end) => (*begin, *end, &gap),
             };
-            let done = match &piece {
-                Piece::Seen(span) => self.done(span, texts, person.names[1].as_deref()),
+            let columns = match &piece {
+                SpanOrGap::Seen(span) => {
+                    self.activity_columns(span, texts, session.names[1].as_deref())
+                }
                 _ => SessionsRow::default(),
             };
-            let [backend_type, database, username, application, client_addr] = person.names.clone();
+            let [backend_type, database, username, application, client_addr] =
+                session.names.clone();
             emit(SessionsRow {
-                pid: Some(who.1),
-                backend_start: some_time(who.2, 1),
+                pid: Some(key.1),
+                backend_start: some_time(key.2, 1),
                 backend_type,
                 database,
                 username,
@@ -420,28 +428,33 @@ impl Lives {
                 span_end: some_time(end, 1000),
                 kind: Some(Arc::clone(kind)),
                 seconds: seconds(end - begin),
-                ..done
+                ..columns
             })?;
         }
         Ok(())
     }
 
     /// The columns from `ticks` on: the activity of the session in a span.
-    fn done(&self, span: &Span, texts: &Texts, database: Option<&str>) -> SessionsRow {
-        let doing = &self.doings[span.doing];
-        let [wait_event_type, wait_event] = doing.wait.clone();
+    fn activity_columns(
+        &self,
+        span: &ActivitySpan,
+        texts: &Texts,
+        database: Option<&str>,
+    ) -> SessionsRow {
+        let activity = &self.activities[span.activity];
+        let [wait_event_type, wait_event] = activity.wait.clone();
         SessionsRow {
             ticks: Some(span.ticks),
-            state: doing.state.clone(),
+            state: activity.state.clone(),
             wait_event_type,
             wait_event,
             cpu: self.kinds(span),
-            query_id: some(doing.query_id),
-            plan_id: some(doing.plan_id),
-            blocked_by: some(doing.blocked_by),
+            query_id: nonzero(activity.query_id),
+            plan_id: nonzero(activity.plan_id),
+            blocked_by: nonzero(activity.blocked_by),
             query_start: some_time(span.starts[0], 1000),
             xact_start: some_time(span.starts[1], 1000),
-            query_text: doing.text.and_then(|key| texts.get(key, database)),
+            query_text: activity.text.and_then(|key| texts.get(key, database)),
             ..SessionsRow::default()
         }
     }
