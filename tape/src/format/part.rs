@@ -78,7 +78,7 @@ pub(crate) trait Source: Send + Sync {
     /// Same as `ints`, for a range of existing rows.
     fn ints_of(&self, table: usize, column: usize, rows: Range<usize>) -> Result<Option<Column>> {
         let all = self.ints(table, column)?;
-        Ok(all.map(|all| all.some(rows)))
+        Ok(all.map(|all| all.rows(rows)))
     }
     /// `None` if every row is empty.
     fn bytes(&self, table: usize, column: usize) -> Result<Option<BytesColumn>>;
@@ -410,7 +410,7 @@ impl Source for OneRole {
         match self.columns.iter().any(|c| (c.0, c.1) == (table, column)) {
             true => {
                 let all = self.ints(table, column)?;
-                Ok(all.map(|all| all.some(rows)))
+                Ok(all.map(|all| all.rows(rows)))
             }
             false => self.source.ints_of(table, column, rows),
         }

@@ -12,7 +12,7 @@ pub struct Column(pub(crate) Arc<Vec<i64>>);
 
 impl Column {
     /// A copy of a range of existing rows.
-    pub(crate) fn some(&self, rows: Range<usize>) -> Column {
+    pub(crate) fn rows(&self, rows: Range<usize>) -> Column {
         Column(Arc::new(self[rows].to_vec()))
     }
 }

@@ -23,8 +23,8 @@ impl Snapshot {
                 continue;
             }
             let own = self.times(other.id);
-            let meets = |t: &(i64, i64)| own.is_some_and(|own| own.0 <= t.1 && t.0 <= own.1);
-            if !times.iter().any(meets) {
+            let overlaps = |t: &(i64, i64)| own.is_some_and(|own| own.0 <= t.1 && t.0 <= own.1);
+            if !times.iter().any(overlaps) {
                 times.extend(own);
                 nodes.push(other.id);
             }

@@ -464,13 +464,18 @@ impl GroupSource {
     }
 
     /// A range of rows of a column. The decoded rows are not kept.
-    fn some(&self, table: usize, column: usize, rows: Range<usize>) -> Result<Option<Column>> {
+    fn column_rows(
+        &self,
+        table: usize,
+        column: usize,
+        rows: Range<usize>,
+    ) -> Result<Option<Column>> {
         let Some(key) = self.key(table, column) else {
             return Ok(None);
         };
         let known = self.shared.kept.ints(key);
         if let Some(known) = known {
-            return Ok(Some(known.some(rows)));
+            return Ok(Some(known.rows(rows)));
         }
         let Some(stored) = self.shared.column(key)? else {
             return Ok(None);
@@ -478,7 +483,7 @@ impl GroupSource {
         let entry = &stored.entry;
         if codec::is_rewritten(entry.coding) {
             let all = self.column(table, column, 0)?;
-            return Ok(all.map(|all| all.some(rows)));
+            return Ok(all.map(|all| all.rows(rows)));
         }
         let (coding, all) = (entry.coding, entry.rows as usize);
         let decode = |data: &[u8]| codec::decode_rows(coding, data, all, rows);
@@ -675,7 +680,7 @@ impl Source for GroupSource {
 
     fn ints_of(&self, table: usize, column: usize, rows: Range<usize>) -> Result<Option<Column>> {
         match self.has_numbers(table, column) {
-            true => self.some(table, column, rows),
+            true => self.column_rows(table, column, rows),
             false => Ok(None),
         }
         .map_err(|error| self.placed(table, error))

@@ -398,7 +398,7 @@ fn rank(
 fn texts(run: Run, node: Option<&str>, window: Window, keys: &[EntryKey]) -> QueryResult<Texts> {
     let nodes = nodes(run, node)?;
     let parts = nodes.iter().flat_map(|node| run.store.parts(*node));
-    let (near, far): (Vec<_>, Vec<_>) = parts.partition(|part| window.meets(part));
+    let (near, far): (Vec<_>, Vec<_>) = parts.partition(|part| window.overlaps(part));
     let wanted = keys.iter().filter_map(|key| key.query_id);
     Texts::find(wanted.map(TextKey::Query), near, far.into_iter().rev(), run)
 }

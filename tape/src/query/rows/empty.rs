@@ -73,7 +73,7 @@ impl<'a> Period<'a> {
         };
         let mut parts = Vec::new();
         for node in nodes(run, asked.node.as_deref())? {
-            let met = run.store.parts(node).filter(|part| window.meets(part));
+            let met = run.store.parts(node).filter(|part| window.overlaps(part));
             parts.extend(met.filter(|part| !run.damage.has_left_out(part)));
         }
         Ok(Some(Period { window, parts }))

@@ -104,7 +104,7 @@ impl Window {
     }
 
     /// True if a part may have ticks in the window.
-    pub fn meets(&self, part: &Part) -> bool {
+    pub fn overlaps(&self, part: &Part) -> bool {
         part.min_ms() <= part.max_ms()
             && part.min_ms().saturating_mul(1000) < self.until
             && part.max_ms().saturating_mul(1000) >= self.since

@@ -34,7 +34,7 @@ impl<'a> Scan<'a> {
         let mut selection = Selection::of(run.context, samples)?;
         let nodes = nodes(run, samples.node)?;
         let all = nodes.iter().flat_map(|node| run.store.parts(*node));
-        let (parts, others): (Vec<&Part>, Vec<&Part>) = all.partition(|part| window.meets(part));
+        let (parts, others): (Vec<&Part>, Vec<&Part>) = all.partition(|part| window.overlaps(part));
         selection.qualify_waits(run, parts.iter().copied())?;
         Ok(Scan {
             run,

@@ -129,7 +129,7 @@ impl Stats<'_> {
         };
         for part in parts {
             self.check_cancel()?;
-            if self.damage.note_and_continue(self.meets(part))? == Some(true) {
+            if self.damage.note_and_continue(self.overlaps(part))? == Some(true) {
                 let added = self.add_part(part, buckets, &mut number, &mut found);
                 self.damage.note_and_continue(added)?;
                 part.release();
@@ -154,7 +154,7 @@ impl Stats<'_> {
     }
 
     /// True if the part may have rows of the window.
-    fn meets(&self, part: &Part) -> QueryResult<bool> {
+    fn overlaps(&self, part: &Part) -> QueryResult<bool> {
         let Some((first, last)) = part.range(STATS, "time")? else {
             return Ok(false);
         };
