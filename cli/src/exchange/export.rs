@@ -81,7 +81,7 @@ pub fn export(
     let names = fields.iter().map(|f| f.name.as_str());
     rows.out.write_record(names).map_err(system_error)?;
     let mut texts_of: Option<Arc<PathBuf>> = None;
-    for part in parts.iter().filter(|p| window.meets(p)) {
+    for part in parts.iter().filter(|p| window.overlaps(p)) {
         let Some(table) = exchange::table_of(part.schema(), kind) else {
             continue;
         };
