@@ -124,7 +124,7 @@ pub struct Dictionary {
 }
 
 impl Dictionary {
-    /// Begins a frame.
+    /// Begins a frame; forgets all entries if there are too many.
     pub fn begin_frame(&mut self, now_ms: i64) {
         self.now_ms = now_ms;
         if self.entries.len() > MOST_ENTRIES {

@@ -99,7 +99,7 @@ pub fn text(findings: &[Finding]) -> String {
     plain_lines(&lines)
 }
 
-/// The worst state.
+/// The worst state of all findings; `Works` if there are none.
 pub fn worst(findings: &[Finding]) -> State {
     let states = findings.iter().map(|finding| finding.state);
     states.max().unwrap_or(State::Works)

@@ -88,7 +88,7 @@ impl Condition {
 pub struct Health(Mutex<Condition>);
 
 impl Health {
-    /// Changes the condition.
+    /// Changes the condition, which no other thread sees meanwhile.
     pub fn update(&self, change: impl FnOnce(&mut Condition)) {
         change(&mut locked(&self.0));
     }

@@ -29,7 +29,7 @@ use tokio::time::{Instant, Sleep, sleep, sleep_until};
 /// clients would wait until one more connection has ended.
 const ABOUT_TO_END: usize = 16;
 
-/// All places.
+/// Places for the connections of clients. If all are taken, an old connection ends for a new one.
 pub struct Places {
     limit: usize,
     /// Longest time for a client to be behind.

@@ -100,7 +100,7 @@ impl Listener {
         }
     }
 
-    /// The port.
+    /// The port; `None` for a Unix socket.
     pub fn port(&self) -> Option<u16> {
         match self {
             Listener::Tcp(listener) => listener.local_addr().ok().map(|a| a.port()),
