@@ -19,7 +19,7 @@ pub enum Depth {
 }
 
 impl Depth {
-    /// By the environment.
+    /// The colours that `NO_COLOR`, `TERM` and `COLORTERM` allow.
     pub fn of(environment: &BTreeMap<&str, String>) -> Depth {
         let get = |name| environment.get(name).map_or("", String::as_str);
         let (term, more) = (get("TERM"), get("COLORTERM"));

@@ -20,7 +20,7 @@ use std::sync::mpsc::Sender;
 use std::thread;
 use std::time::Duration;
 
-/// An event.
+/// An event for the main loop.
 pub enum Event {
     Key(KeyEvent),
     Paste(String),

@@ -135,7 +135,7 @@ impl Parsed {
         })
     }
 
-    /// A switch.
+    /// The value of a switch; `None` if the command line lacks it.
     pub fn switch(&self, name: &str) -> Option<bool> {
         self.matches
             .try_get_one::<bool>(name)
@@ -144,7 +144,7 @@ impl Parsed {
             .copied()
     }
 
-    /// The question.
+    /// The question that the arguments describe.
     pub fn question(&self) -> QueryResult<Box<dyn query::Question>> {
         self.question.question()
     }

@@ -27,7 +27,7 @@ use value::Header;
 
 /// A file of rows of one kind.
 pub struct Input {
-    /// The kind.
+    /// Name of the kind, such as `locks`.
     pub kind: String,
     /// Name of the file in messages; empty for the first.
     pub file: String,

@@ -24,7 +24,7 @@ pub struct Tick {
 
 /// The rows of a kind, in their order.
 pub struct Others {
-    /// The kind.
+    /// Name of the kind, such as `locks`.
     pub kind: String,
     /// Rows added.
     pub rows: u64,

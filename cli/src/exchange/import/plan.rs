@@ -134,19 +134,19 @@ pub struct Plan {
     pub tick: Option<usize>,
     /// Other columns of the tick; number and slot time are derived.
     pub ticks: RowFields,
-    /// The session.
+    /// Columns of the session.
     pub session: RowFields,
     /// PID of the session.
     pub pid: Option<usize>,
     /// Type of the session's process.
     pub backend_type: Option<usize>,
-    /// The session's wait event.
+    /// Columns of the session's wait event.
     pub wait: RowFields,
-    /// The session's statement.
+    /// Columns of the session's statement.
     pub statement: RowFields,
     /// Other columns of a sample, which seldom change.
     pub lasting: Vec<SampleField>,
-    /// Times of a sample.
+    /// Columns of a sample that are times.
     pub times: Vec<SampleField>,
     /// PID of the blocker.
     pub blocked_by: Option<usize>,

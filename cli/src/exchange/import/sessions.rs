@@ -32,9 +32,9 @@ pub const QUERY_TEXT: &str = "query_text";
 pub struct Imported {
     /// A file of sessions was imported.
     pub has_sessions: bool,
-    /// Samples.
+    /// Number of samples.
     pub samples: u64,
-    /// Ticks.
+    /// Number of ticks.
     pub ticks: u64,
     /// Other kinds: rows added, and rows that the history had already.
     pub others: Vec<(String, u64, u64)>,
