@@ -14,12 +14,12 @@ use std::path::{Path, PathBuf};
 
 type Settings = BTreeMap<String, String>;
 
-/// The server.
+/// The server of `--dsn`, which was not started by this program.
 #[derive(Debug)]
 pub struct Given {
-    /// Access to it.
+    /// Access to the server.
     pub access: Access,
-    /// Its version.
+    /// Version of the server.
     pub version: String,
     /// Value of shared_preload_libraries; `None` if the role may not see it.
     pub libraries: Option<String>,

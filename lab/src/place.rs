@@ -13,9 +13,9 @@ use std::collections::BTreeMap;
 
 /// A place before anything was made.
 pub enum Found {
-    /// An installation.
+    /// Programs of PostgreSQL, from which private servers are started.
     Installed(Installation),
-    /// A given server.
+    /// The server of `--dsn`.
     Given(Box<Given>),
 }
 

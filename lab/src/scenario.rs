@@ -191,7 +191,7 @@ pub struct Codec {
     pub databases: u32,
     /// Days of each database.
     pub days: u32,
-    /// Layouts.
+    /// Arrangements of the rows, which are compared.
     #[serde(rename = "layout")]
     pub layouts: Vec<Layout>,
 }
@@ -221,12 +221,12 @@ pub struct History {
     /// Seconds after which an answer is no longer waited for; `None` = no limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit_s: Option<u32>,
-    /// Questions.
+    /// Questions whose answers are timed.
     #[serde(rename = "question")]
     pub questions: Vec<Question>,
 }
 
-/// A question.
+/// A question about a history.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Question {
@@ -305,7 +305,7 @@ pub struct Variant {
 pub struct Budget {
     /// Name of the metric in the results.
     pub metric: String,
-    /// The ratio.
+    /// Limit of the ratio to the baseline.
     pub ratio: f64,
     /// Variants with this budget.
     pub variants: Vec<String>,

@@ -37,9 +37,9 @@ pub struct Experiment {
     /// Remarks about a given server.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub given: Option<String>,
-    /// The machine.
+    /// The machine that the experiment runs on.
     pub machine: Machine,
-    /// The command that started it.
+    /// The command that started the experiment.
     pub command: String,
 }
 
@@ -48,7 +48,7 @@ pub struct Experiment {
 pub struct Run {
     /// Version of the server.
     pub version: String,
-    /// Variant.
+    /// Name of the variant.
     pub variant: String,
     /// The point of the scenario.
     #[serde(flatten)]
@@ -81,7 +81,7 @@ pub struct Results {
 /// Keeps results.
 #[derive(Debug)]
 pub struct Store {
-    /// The directory.
+    /// Directory of the results.
     pub directory: PathBuf,
     runs: File,
 }

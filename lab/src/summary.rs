@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 pub struct Cell {
     /// Version of the server.
     pub version: String,
-    /// Variant.
+    /// Name of the variant.
     pub variant: String,
     /// The point of the scenario.
     pub point: Point,

@@ -142,7 +142,7 @@ impl State {
 }
 
 impl Lent<'_> {
-    /// The session.
+    /// The lent session; an error (`08003`) after [`Lent::close`].
     pub fn session(&mut self) -> QueryResult<&mut Session> {
         let gone = || QueryError::new("08003", "there is no connection");
         self.session.as_mut().ok_or_else(gone)
