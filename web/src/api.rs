@@ -368,8 +368,8 @@ pub fn given(query: &str) -> QueryResult<(Option<String>, Arguments)> {
     Ok((all.remove("server"), all))
 }
 
-/// Whether the window ends before the present. False for arguments that make no
-/// sense: the question refuses them.
+/// Whether the window ends before the present. False for invalid arguments, which the
+/// question refuses.
 pub fn is_over(arguments: &Arguments, now_us: i64) -> bool {
     let zone = arguments.get("tz").map_or("UTC", String::as_str);
     let end = ["until", "until_2", "at"]

@@ -73,8 +73,8 @@ pub async fn fleet(
     Ok(json(object.json() + "\n"))
 }
 
-/// Asks all servers. If the client leaves, running questions end. Refuses arguments
-/// that make sense to no server; errors of single servers stand in their rows.
+/// Asks all servers. If the client leaves, running questions end. Fails if no server
+/// accepts the arguments; other errors of a server stand in its row.
 async fn asked(
     api: &Arc<Api>,
     servers: Vec<Server>,

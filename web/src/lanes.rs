@@ -47,7 +47,7 @@ pub async fn lanes(
     Ok(answered(body, over, &headers))
 }
 
-/// What a session does, as far as the picture shows it.
+/// An activity of a session, as far as the picture shows it.
 #[derive(Clone, PartialEq, Eq, Hash)]
 struct Doing {
     /// State, wait class, wait event, CPU, text.
@@ -56,13 +56,13 @@ struct Doing {
     blocked_by: Option<i64>,
 }
 
-/// A doing with begin and end, µs.
+/// A part of a lane: an activity by its index, with begin and end, µs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Piece {
     begin: i64,
     end: i64,
     doing: usize,
-    /// Time of work and of waits in it.
+    /// Time of work and of waits in the piece, µs.
     busy: i64,
 }
 
@@ -77,11 +77,11 @@ struct Lane {
     busy: i64,
     /// The session waited for others.
     waits: bool,
-    /// Sum of the times that others waited for it; 0 if it waited itself.
+    /// Time that others waited for the session, µs; 0 if it waited itself.
     held: i64,
 }
 
-/// The current column: time by doing.
+/// The current column: time by activity, µs.
 #[derive(Default)]
 struct Column {
     number: i64,
@@ -98,12 +98,12 @@ struct Lanes {
     /// The current row of `sessions`.
     taken: Taken<SessionsRow>,
     lanes: Vec<Lane>,
-    /// Time that others waited, by the PID that they waited for.
+    /// Time that others waited, µs, by the PID that they waited for.
     held: HashMap<i64, i64>,
     column: Column,
     doings: Vec<Doing>,
     numbers: FastMap<Doing, usize>,
-    /// For each doing the number of its colour.
+    /// For each activity the number of its colour.
     kinds: Vec<usize>,
     names_of_kinds: Vec<String>,
     notices: Vec<QueryError>,
@@ -228,7 +228,7 @@ impl Lanes {
         }
     }
 
-    /// The main doing of the column becomes a piece.
+    /// The main activity of the column becomes a piece.
     fn end_column(&mut self) {
         let all = take(&mut self.column.by_doing);
         let mut by_kind: Vec<(usize, i64)> = Vec::new();
@@ -266,7 +266,7 @@ impl Lanes {
         }
     }
 
-    /// Numbers the doings of the lanes in order of appearance; only these are in the
+    /// Numbers the activities of the lanes in order of appearance; only these are in the
     /// answer.
     fn number_shown(&self, lanes: &mut [Lane]) -> Vec<String> {
         let (mut shown, mut numbers) = (Vec::new(), HashMap::new());
@@ -318,7 +318,7 @@ fn shorten(text: &mut Option<Arc<str>>) {
     }
 }
 
-/// The name of a doing's colour.
+/// The name of an activity's colour.
 fn kind(doing: &Doing) -> &str {
     let [state, class, ..] = &doing.names;
     match state.as_deref() {
