@@ -1,7 +1,7 @@
 //! `tacho doctor`: looks at a server, at a cluster of this host, or at a directory of
 //! history. It says for each thing whether it works, and names the step that helps. Exit
 //! codes: 0 nothing is missing, 1 something is missing, 2 something is broken or the
-//! command line makes no sense.
+//! command line is invalid.
 
 mod cluster;
 mod cost;

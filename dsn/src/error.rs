@@ -9,8 +9,8 @@ pub type Result<T> = std::result::Result<T, Error>;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Error {
     /// SQLSTATE, of the server or our own: `08001` (no connection), `08006`
-    /// (connection lost), `57014` (time is up, or cancelled), `22023` (options
-    /// that make no sense), `38000` (a password command failed).
+    /// (connection lost), `57014` (time is up, or cancelled), `22023` (invalid
+    /// options), `38000` (a password command failed).
     pub code: String,
     /// Primary line.
     pub message: String,

@@ -215,8 +215,8 @@ impl App {
         self.silent = silent;
     }
 
-    /// Whether failed questions are asked again: read errors are, questions that make
-    /// no sense are not.
+    /// Whether failed questions are asked again: after read errors, but not if the question
+    /// is invalid.
     pub fn is_tried_again(&self) -> bool {
         let error = self.error.as_ref();
         error.is_some_and(|error| !error.sqlstate.starts_with("22"))

@@ -13,7 +13,7 @@ pub struct Failure {
 }
 
 impl Failure {
-    /// A command line that makes no sense.
+    /// An invalid command line.
     pub fn usage(message: String) -> Failure {
         let hint = None;
         Failure {

@@ -1,4 +1,4 @@
-//! `tacho changes`: what is different from when it was well, and what did that.
+//! `tacho changes`: causes of a changed load, beside the effects that they can explain.
 
 use crate::readers::table::Layout;
 use crate::readers::{Reader, ReaderArgs, run as read};

@@ -12,7 +12,7 @@ pub struct Args {
     /// Name of the function
     function: String,
 
-    /// Its arguments: --tape DIR, --since TIME, …
+    /// Arguments of the function: --tape DIR, --since TIME, …
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
     rest: Vec<String>,
 }
