@@ -22,7 +22,7 @@ export interface Answer {
 /** Sessions for a picture: the answer of `lanes`. */
 export interface Picture {
   rows: (Row & { spans: [number, number, number, number][] })[]
-  /** The doings of the sessions, by number. */
+  /** The activities of the sessions, by number. */
   doings: Row[]
   /** Width of a column, ms; 0 if the spans are not merged. */
   step_ms: number

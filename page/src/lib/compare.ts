@@ -17,7 +17,7 @@ export const EARLIER: Record<Compared, string> = {
   week: 'a week before',
 }
 
-/** How much earlier it is, in ms. */
+/** How much earlier the compared window begins, in ms. */
 export function shiftOf({ since, until }: Span, compared: Compared): number {
   return { previous: until - since, day: DAY, week: 7 * DAY }[compared]
 }

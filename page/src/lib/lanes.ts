@@ -16,11 +16,11 @@ export interface Lane {
   pid: number
   who: string
   pieces: Piece[]
-  /** Sum of the times that others waited for it, in ms; 0 if it waited itself. */
+  /** Time that others waited for the session, ms; 0 if it waited itself. */
   held: number
 }
 
-/** The kind of a doing, which decides its colour. */
+/** The kind of an activity, which decides its colour. */
 export function kindOf(doing: Row): string {
   if ((doing.state as string | null)?.startsWith('idle in transaction')) return 'idle in transaction'
   return (doing.wait_event_type as string | null) ?? 'CPU'
