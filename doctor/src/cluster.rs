@@ -28,7 +28,7 @@ pub struct Cluster {
 /// A cluster that runs.
 struct Running {
     port: String,
-    /// The directory of its socket, or the address that it listens to.
+    /// The directory of the server's socket, or the address that it listens on.
     host: String,
 }
 

@@ -7,7 +7,7 @@ use tacho_tape::query::plain_lines;
 /// The findings of one subject.
 #[derive(Debug, Serialize)]
 pub struct Report {
-    /// Its name: `cluster 15/main`, a directory, or a server.
+    /// Name of the subject: `cluster 15/main`, a directory, or a server.
     pub subject: String,
     pub findings: Vec<Finding>,
 }

@@ -72,7 +72,7 @@ struct Server {
     version: String,
     in_recovery: bool,
     is_here: bool,
-    /// Seconds that its clock is ahead of the one here.
+    /// Seconds by which the server's clock is ahead of the clock of this host.
     ahead_s: f64,
     role: String,
     database: String,

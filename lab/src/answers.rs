@@ -69,7 +69,7 @@ struct Asked {
     hours: i64,
     /// Dimension that `top` groups by.
     dimension: &'static str,
-    /// Dimension by which it splits the keys.
+    /// Dimension by which `top` splits the keys.
     by: Option<&'static str>,
     /// The largest key of this dimension is the filter.
     filter: Option<&'static str>,

@@ -54,7 +54,7 @@ fn family(processes: &HashMap<u32, Stat>, root: u32) -> Vec<u32> {
 pub struct Cpu(Option<(u32, f64)>);
 
 impl Cpu {
-    /// Begins, with the PID of a postmaster on this machine.
+    /// The period begins now; `postmaster` is a PID on this machine.
     pub fn start(postmaster: Option<u32>) -> Result<Self> {
         let pid = postmaster.map(|pid| Ok::<_, anyhow::Error>((pid, cpu_seconds(pid)?)));
         pid.transpose().map(Self)
