@@ -40,6 +40,7 @@ together() {
   for round in $(seq "$rounds"); do
     sed "s/\"round\":[0-9]*/\"round\":$round/" "$inside/$1.$round/runs.jsonl"
   done >"$inside/$1/runs.jsonl"
+  cp "$inside/$1.1/servers.jsonl" "$inside/$1/"
 }
 
 measure() {

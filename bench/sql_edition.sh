@@ -24,7 +24,7 @@ if [ -z "${TACHO_SCRATCH:-}" ]; then
 	chmod -R go+rX "$scratch"
 	[ "$(id -u)" != 0 ] || chown -R "$("$repo/tools/as-server.sh" --user)" "$scratch"
 	cd "$scratch"
-	TACHO_SCRATCH=$scratch "$repo/tools/as-server.sh" "$scratch/bench/sql_edition.sh" "$@"
+	TACHO_COMMIT=$(git -C "$repo" rev-parse --short HEAD) TACHO_SCRATCH=$scratch "$repo/tools/as-server.sh" "$scratch/bench/sql_edition.sh" "$@"
 	exit
 fi
 
@@ -75,7 +75,7 @@ recent="$end - interval '1 hour'"
 cat <<END
 # SQL edition
 
-$(sql -c "select split_part(version(), ' on ', 1)"), $(nproc) CPUs, load average $(cut -d' ' -f1 /proc/loadavg), $(date -u +%F), commit $(git rev-parse --short HEAD). Command: \`bench/sql_edition.sh $hours\`.
+$(sql -c "select split_part(version(), ' on ', 1)"), $(nproc) CPUs, load average $(cut -d' ' -f1 /proc/loadavg), $(date -u +%F), commit $TACHO_COMMIT. Command: \`bench/sql_edition.sh $hours\`.
 Data: uniform, $hours h ($drawn h drawn, then those again), 50 sessions every second, $samples session-samples. The month is the hour rows of these hours, 30 times.
 Medians of 5; CPU is the time the backend was on one, which is what a busy machine leaves comparable.
 

@@ -20,7 +20,7 @@ nobody_left() { # the writer of a server that was stopped at once follows it by 
 }
 whole() { # DIRECTORY: every kind of result is there and the report is complete
 	local file
-	for file in experiment.json runs.jsonl runs.csv summary.json report.md report.html; do
+	for file in experiment.json servers.jsonl runs.jsonl runs.csv summary.json report.md report.html; do
 		[ -s "$dir/$1/$file" ] || return 1
 	done
 	! grep -q INCOMPLETE "$dir/$1/report.md" && grep -q '<svg' "$dir/$1/report.html"

@@ -45,6 +45,10 @@ check "overhead runs" bench overhead --variants none,pg_stat_statements,tacho --
 	--rounds 1 --scale 1 --workloads select-only --output "$dir/overhead"
 check "overhead has a run for each variant" runs overhead 3
 check "overhead is reported" whole overhead
+check "versions, libraries and settings are on the page" grep -Eq \
+	'^\| [0-9.a-z]+ \| tacho \| .*tacho [0-9.]+.* \| tacho: sha256 [0-9a-f]{12}.* \| .*shared_preload_libraries = tacho' \
+	"$dir/overhead/report.md"
+check "and CPU time of others" grep -q 'CPU time of others: ' "$dir/overhead/report.md"
 check "churn runs" bench churn --variants none,tacho --workloads 100k --clients 4 --seconds 2 --rounds 1 \
 	--output "$dir/churn"
 check "churn counts every call" grep -Eq '\| tacho \|( [0-9.]+ \|)+ 1 \|$' "$dir/churn/report.md"

@@ -69,6 +69,11 @@ impl Access {
         command
     }
 
+    /// File of a library; `None` for a given server.
+    pub fn library(&self, name: &str) -> Option<PathBuf> {
+        (!self.environment).then(|| self.programs.library(name))
+    }
+
     /// pgbench on the database of the load.
     pub fn pgbench(&self) -> Command {
         let mut command = self.program("pgbench");

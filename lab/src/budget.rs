@@ -3,17 +3,19 @@
 
 use super::document::{Block, Table};
 use super::metric::{Better, Metric, find};
-use super::report::interval;
+use super::report::{BUSY, interval};
 use super::scenario::Budget;
 use super::stats::Estimate;
 use super::store::Results;
 use super::summary::Cell;
+use super::verdict::quiet;
 
 /// A table with a line for each budget at each point. Empty without budgets.
 pub fn budgets(results: &Results, cells: &[Cell]) -> Vec<Block> {
     let labels = ["point", "server", "variant", "metric"];
     let mut table = Table::new(&labels, &["budget", "ratio"]);
     table.head.push(("so".into(), false));
+    let quiet = quiet(results);
     for budget in &results.experiment.scenario.budgets {
         let Some(metric) = find(&budget.metric) else {
             continue;
@@ -31,9 +33,12 @@ pub fn budgets(results: &Results, cells: &[Cell]) -> Vec<Block> {
                 metric.label.to_owned(),
                 limit,
                 ratio.map_or_else(String::new, interval),
-                ratio
-                    .map_or("not measured", |r| verdict(metric, budget.ratio, r))
-                    .to_owned(),
+                match (ratio, quiet) {
+                    (None, _) => "not measured",
+                    (Some(_), false) => BUSY,
+                    (Some(ratio), true) => verdict(metric, budget.ratio, ratio),
+                }
+                .to_owned(),
             ]);
         }
     }

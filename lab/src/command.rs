@@ -398,6 +398,7 @@ impl Setting {
                 cold: self.cold,
             }),
             reload: self.reload,
+            primary: None,
             variants: vec![Variant {
                 name: "default".into(),
                 ..Variant::default()

@@ -3,20 +3,23 @@
 
 use super::document::{Block, Table};
 use super::metric::METRICS;
+use super::report::BUSY;
 use super::stats::Estimate;
 use super::store::Results;
 use super::summary::{Cell, cells};
+use super::verdict::quiet;
 use anyhow::{Result, ensure};
 
 /// The comparison. Fails if the results have nothing in common.
 pub fn compare(a: &Results, b: &Results) -> Result<Vec<Block>> {
     let (before, after) = (cells(a), cells(b));
+    let quiet = quiet(a) && quiet(b);
     let mut table = Table::new(&["point", "variant", "metric"], &["A", "B", "B ÷ A"]);
     table.head.push(("shows".into(), false));
     for cell in &before {
         let same = |other: &&Cell| other.point == cell.point && other.variant == cell.variant;
         for other in after.iter().filter(same) {
-            table.rows.extend(rows(cell, other));
+            table.rows.extend(rows(cell, other, quiet));
         }
     }
     ensure!(
@@ -44,7 +47,7 @@ pub fn compare(a: &Results, b: &Results) -> Result<Vec<Block>> {
     ])
 }
 
-fn rows(a: &Cell, b: &Cell) -> Vec<Vec<String>> {
+fn rows(a: &Cell, b: &Cell, quiet: bool) -> Vec<Vec<String>> {
     let metrics = METRICS.iter();
     metrics
         .filter_map(|metric| {
@@ -57,7 +60,10 @@ fn rows(a: &Cell, b: &Cell) -> Vec<Vec<String>> {
                     format!("{:.*}", metric.decimals, one.median),
                     format!("{:.*}", metric.decimals, two.median),
                     format!("{:.3}", two.median / one.median),
-                    difference(one, two).to_owned(),
+                    match quiet {
+                        true => difference(one, two).to_owned(),
+                        false => BUSY.to_owned(),
+                    },
                 ]
             })
         })

@@ -119,7 +119,12 @@ impl Installation {
 
     /// Whether a library for shared_preload_libraries is installed.
     pub fn has_library(&self, name: &str) -> bool {
-        self.libraries.join(format!("{name}.so")).exists()
+        self.library(name).exists()
+    }
+
+    /// File of a library.
+    pub fn library(&self, name: &str) -> PathBuf {
+        self.libraries.join(format!("{name}.so"))
     }
 
     /// A program of the installation, or a client of `--client-bin`.

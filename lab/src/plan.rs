@@ -1,5 +1,6 @@
-//! The order of runs. Each round has every variant on every point, in an order
-//! that rotates from round to round. Drift of the machine therefore affects all
+//! The order of runs. Each round has every variant on every point. Rounds are
+//! balanced blocks: over as many rounds as there are variants, each variant has
+//! each position in a round once. Drift of the machine therefore affects all
 //! alike.
 
 use super::scenario::Scenario;
@@ -120,31 +121,51 @@ fn named<'a>(names: impl Iterator<Item = &'a String>) -> Vec<Point> {
     names.map(point).collect()
 }
 
+/// Order of the arms of a server in a block: a row of a Latin square, so that
+/// each arm stands in each position once in as many blocks as there are arms.
+/// An even square, and an odd one followed by its mirror image, also has each
+/// arm behind each other arm equally often (E. J. Williams, 1949).
+///
+/// Example for four arms: 0132, 1203, 2310, 3021.
+fn block(arms: usize, number: usize) -> impl Iterator<Item = usize> {
+    // 0, 1, n−1, 2, n−2, …: each difference of neighbours occurs once
+    let zigzag = move |position: usize| match position % 2 {
+        1 => position.div_ceil(2),
+        _ => (arms - position / 2) % arms,
+    };
+    let mirrored = arms % 2 == 1 && (number / arms) % 2 == 1;
+    (0..arms).map(move |position| {
+        let position = match mirrored {
+            true => arms - 1 - position,
+            false => position,
+        };
+        (zigzag(position) + number) % arms
+    })
+}
+
 /// All jobs. `has` tells whether an installation has a variant.
 pub fn jobs(
     scenario: &Scenario,
     installations: usize,
-    has: impl Fn(usize, usize) -> bool,
+    has: impl Fn(usize, usize) -> bool + Copy,
 ) -> Vec<Job> {
     let mut jobs = Vec::new();
-    let subjects: Vec<(usize, usize)> = (0..installations)
-        .flat_map(|i| (0..scenario.variants.len()).map(move |v| (i, v)))
-        .filter(|&(i, v)| has(i, v))
-        .collect();
+    let arms = |i: usize| (0..scenario.variants.len()).filter(move |&v| has(i, v));
+    let servers: Vec<Vec<usize>> = (0..installations).map(|i| arms(i).collect()).collect();
     let points = points(scenario);
     for round in 1..=scenario.rounds {
         for (at, point) in points.iter().enumerate() {
-            let mut order = subjects.clone();
-            if !order.is_empty() {
-                let turn = (round as usize - 1 + at) % order.len();
-                order.rotate_left(turn);
+            let number = round as usize - 1 + at;
+            for server in 0..installations {
+                let installation = (server + number) % installations;
+                let arms = &servers[installation];
+                jobs.extend(block(arms.len(), number).map(|arm| Job {
+                    installation,
+                    variant: arms[arm],
+                    point: point.clone(),
+                    round,
+                }));
             }
-            jobs.extend(order.into_iter().map(|(installation, variant)| Job {
-                installation,
-                variant,
-                point: point.clone(),
-                round,
-            }));
         }
     }
     jobs
@@ -153,6 +174,7 @@ pub fn jobs(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::collections::BTreeMap;
 
     fn scenario() -> Scenario {
         let text = r#"
@@ -182,6 +204,43 @@ mod tests {
         let order: Vec<usize> = jobs.iter().map(|j| j.variant).collect();
         assert_eq!(order, [0, 1, 2, 1, 2, 0, 1, 2, 0, 2, 0, 1]);
         assert!(jobs[..6].iter().all(|j| j.round == 1));
+    }
+
+    #[test]
+    fn each_arm_has_each_position_and_each_predecessor_equally_often() {
+        for arms in 1..=9 {
+            let blocks = arms * (1 + arms % 2);
+            let mut positions = BTreeMap::new();
+            let mut neighbours = BTreeMap::new();
+            for number in 0..blocks {
+                let order: Vec<usize> = block(arms, number).collect();
+                for (position, arm) in order.iter().enumerate() {
+                    *positions.entry((*arm, position)).or_insert(0) += 1;
+                }
+                for pair in order.windows(2) {
+                    *neighbours.entry((pair[0], pair[1])).or_insert(0) += 1;
+                }
+            }
+            let each = blocks / arms;
+            assert_eq!(positions.len(), arms * arms);
+            assert!(
+                positions.values().all(|n| *n == each),
+                "{arms}: {positions:?}"
+            );
+            assert_eq!(neighbours.len(), arms * (arms - 1));
+            assert!(
+                neighbours.values().all(|n| *n == each),
+                "{arms}: {neighbours:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn half_of_the_blocks_of_an_odd_square_are_balanced_by_position() {
+        let first: Vec<Vec<usize>> = (0..3).map(|n| block(3, n).collect()).collect();
+        assert_eq!(first, [[0, 1, 2], [1, 2, 0], [2, 0, 1]]);
+        let next: Vec<Vec<usize>> = (3..6).map(|n| block(3, n).collect()).collect();
+        assert_eq!(next, [[2, 1, 0], [0, 2, 1], [1, 0, 2]]);
     }
 
     #[test]

@@ -6,14 +6,14 @@ use super::waits::Profile;
 use std::fmt::Write;
 use tacho_source::escape;
 
-// Units of the view box of a drawing.
-const WIDTH: f64 = 800.0;
+/// Width of a picture, in units of its view box.
+pub const WIDTH: f64 = 800.0;
 const LEFT: f64 = 70.0;
 const TOP: f64 = 36.0;
 const BOTTOM: f64 = 276.0;
 const COLORS: usize = 8;
 /// Approximate width of a letter, in the same units.
-const LETTER: f64 = 7.0;
+pub const LETTER: f64 = 7.0;
 
 /// A line of a plot, with values at some of the positions.
 #[derive(Debug, Clone)]
@@ -117,7 +117,7 @@ fn line(
 }
 
 /// A point. Its shape identifies the series without colour.
-fn mark(number: usize, x: f64, y: f64, title: &str) -> String {
+pub fn mark(number: usize, x: f64, y: f64, title: &str) -> String {
     let points = match number % 4 {
         0 => None,
         1 => Some([(-5.0, -5.0), (5.0, -5.0), (5.0, 5.0), (-5.0, 5.0)].to_vec()),
@@ -171,7 +171,7 @@ pub fn waits(title: &str, bars: &[(String, Profile)]) -> String {
 }
 
 /// The name of a bar; a name that is too long ends with dots.
-fn label(svg: &mut String, left: f64, y: f64, name: &str) {
+pub fn label(svg: &mut String, left: f64, y: f64, name: &str) {
     let room = ((left - 20.0) / LETTER) as usize;
     let shown: String = match name.chars().count() > room {
         true => name
@@ -220,7 +220,8 @@ fn bar(svg: &mut String, (left, y): (f64, f64), scale: f64, profile: &Profile, w
     );
 }
 
-fn open(title: &str, height: f64) -> String {
+/// Begin of a picture with its title.
+pub fn open(title: &str, height: f64) -> String {
     format!(
         "<svg viewBox=\"0 0 {WIDTH} {height:.0}\" role=\"img\"><title>{0}</title>\
          <text class=\"title\" x=\"0\" y=\"16\">{0}</text>",
@@ -250,7 +251,8 @@ fn legend<'a>(names: impl Iterator<Item = &'a str>, top: f64) -> (String, f64) {
     (svg, y + 12.0)
 }
 
-fn color(number: usize) -> String {
+/// Colour of a series.
+pub fn color(number: usize) -> String {
     format!("var(--c{})", number % COLORS)
 }
 

@@ -2,23 +2,32 @@
 //! certain they are.
 
 use super::budget::budgets;
+use super::busy::Total;
 use super::document::{Block, Table};
+use super::forest::{self, Row};
 use super::metric::{METRICS, Metric, find};
-use super::plan::points;
 use super::plot::{Series, lines, waits};
 use super::stats::Estimate;
 use super::store::Results;
 use super::summary::{Baseline, Cell, cells, noise, words};
+use super::verdict::{self, expected, occupancy, quiet};
 use super::waits::Profile;
 
 /// Metrics of the cost of a statement; the first is always present.
 const COST: (&str, [&str; 4]) = ("cpu_ns", ["instructions", "syscalls", "lines", "pages"]);
 
+/// Words in place of a verdict about a busy machine.
+pub const BUSY: &str = "no verdict: the machine was busy";
+
 /// The whole report.
 pub fn report(results: &Results) -> Vec<Block> {
     let costed = |cell: &Cell| cell.values.contains_key(COST.0);
     let (costs, cells): (Vec<Cell>, Vec<Cell>) = cells(results).into_iter().partition(costed);
+    let complete = results.runs.len() >= expected(results);
     let mut blocks = head(results);
+    if !results.runs.is_empty() {
+        blocks.extend(verdict::primary(results, complete));
+    }
     match (cells.is_empty(), costs.is_empty()) {
         (true, true) => blocks.push(Block::Text("Nothing was measured.".into())),
         (true, false) => blocks.extend(cost(results, &costs)),
@@ -27,6 +36,7 @@ pub fn report(results: &Results) -> Vec<Block> {
             blocks.extend(cost(results, &costs));
         }
     }
+    blocks.extend(versions(results));
     blocks
 }
 
@@ -38,6 +48,7 @@ fn load(results: &Results, cells: &[Cell]) -> Vec<Block> {
     blocks.push(Block::Table(ratios(results, cells, main)));
     blocks.push(Block::Text(how_sure(results, cells, main)));
     blocks.extend(budgets(results, cells));
+    blocks.extend(ratio_plots(results, cells, main));
     blocks.extend(plots(cells, main));
     blocks.push(Block::Heading(2, "All numbers (medians)".into()));
     blocks.push(Block::Table(numbers(cells)));
@@ -59,16 +70,20 @@ pub fn main_metric(cells: &[Cell]) -> &'static Metric {
 fn head(results: &Results) -> Vec<Block> {
     let experiment = &results.experiment;
     let expected = expected(results);
-    let mut facts = vec![
+    let mut facts: Vec<String> = occupancy(results).iter().map(Total::line).collect();
+    facts.extend([
         format!("PostgreSQL {}", experiment.versions.join(", ")),
         experiment.machine.line(),
         format!(
-            "{}, tacho {}",
+            "{}, tacho {}, commit {}",
             experiment.machine.date,
-            env!("CARGO_PKG_VERSION")
+            env!("CARGO_PKG_VERSION"),
+            experiment.commit
         ),
         format!("command: {}", experiment.command),
-    ];
+    ]);
+    let clients = experiment.clients.as_ref();
+    facts.extend(clients.map(|version| format!("psql and pgbench {version} for all servers")));
     facts.extend(experiment.given.clone());
     facts.extend(experiment.caches.clone());
     facts.extend(experiment.uncounted.clone());
@@ -89,14 +104,6 @@ fn head(results: &Results) -> Vec<Block> {
         Block::Text(experiment.scenario.question.clone()),
         Block::List(facts),
     ]
-}
-
-/// Number of runs in the whole experiment.
-fn expected(results: &Results) -> usize {
-    let scenario = &results.experiment.scenario;
-    let subjects = results.experiment.versions.len() * scenario.variants.len();
-    let left_out = results.experiment.left_out.len();
-    (subjects - left_out.min(subjects)) * points(scenario).len() * scenario.rounds as usize
 }
 
 /// A number with the decimals of its metric.
@@ -131,7 +138,7 @@ fn ratios(results: &Results, cells: &[Cell], main: &Metric) -> Table {
         let mut row = names(cell);
         row.push(median(cell, main));
         row.push(ratio(cell, &baseline, main));
-        row.push(shown(cell, &baseline, main).to_owned());
+        row.push(shown(results, cell, main).to_owned());
         row.extend(
             more.iter()
                 .map(|(metric, _)| ratio(cell, &baseline, metric)),
@@ -168,9 +175,10 @@ fn over(cell: &Cell, metric: &Metric) -> &'static str {
 }
 
 /// Meaning of that ratio.
-fn shown(cell: &Cell, baseline: &Baseline, metric: &Metric) -> &'static str {
+fn shown(results: &Results, cell: &Cell, metric: &Metric) -> &'static str {
     let ratio = cell.ratios.get(metric.name);
-    match (ratio, baseline.is_cell(cell)) {
+    match (ratio, Baseline::of(results).is_cell(cell)) {
+        (Some(_), _) if !quiet(results) => BUSY,
         (Some(ratio), _) => words(metric, ratio),
         (None, true) => "baseline",
         (None, false) => "no baseline to compare with",
@@ -254,6 +262,86 @@ pub fn subject(cell: &Cell, several: bool) -> String {
 
 fn several_servers(cells: &[Cell]) -> bool {
     cells.iter().any(|c| c.version != cells[0].version)
+}
+
+/// Ratios to the baseline of the main metric and those beside it.
+fn ratio_plots(results: &Results, cells: &[Cell], main: &Metric) -> Vec<Block> {
+    let several = several_servers(cells);
+    let baseline = Baseline::of(results);
+    let subjects = unique(cells.iter().map(|cell| subject(cell, several)));
+    let mut metrics = vec![main];
+    metrics.extend(beside(cells, main).into_iter().map(|(metric, _)| metric));
+    let row = |cell: &&Cell, metric: &Metric| {
+        let subject = subject(cell, several);
+        let at = format!("{} {}", cell.point.axis(), cell.point.counts());
+        Some(Row {
+            ratio: *cell.ratios.get(metric.name)?,
+            variant: subjects.iter().position(|name| *name == subject)?,
+            name: format!("{} · {subject}", at.trim_end()),
+        })
+    };
+    let mut blocks = Vec::new();
+    for (group, members) in groups(cells) {
+        for metric in &metrics {
+            let rows: Vec<Row> = members
+                .iter()
+                .filter_map(|cell| row(cell, metric))
+                .collect();
+            if !rows.is_empty() {
+                let what = format!("{}, ratio to {}", metric.label, baseline.name());
+                let picture = forest::ratios(&titled(&what, &group), &rows, None);
+                blocks.push(Block::Picture(picture));
+            }
+        }
+    }
+    blocks
+}
+
+/// Versions and settings of each variant's server.
+fn versions(results: &Results) -> Vec<Block> {
+    let servers = &results.servers;
+    let Some(first) = servers.first() else {
+        return Vec::new();
+    };
+    let common = |setting: &(&String, &String)| {
+        let (name, value) = setting;
+        let mut all = servers.iter().map(|server| &server.said.settings);
+        all.all(|settings| settings.get(*name) == Some(value))
+    };
+    let list = |map: &mut dyn Iterator<Item = (&String, &String)>, between: &str| {
+        let pairs: Vec<String> = map.map(|(k, v)| format!("{k}{between}{v}")).collect();
+        pairs.join(", ")
+    };
+    let mut table = Table::new(
+        &[
+            "server",
+            "variant",
+            "extensions",
+            "libraries",
+            "settings beyond the common",
+        ],
+        &[],
+    );
+    for server in servers {
+        let said = &server.said;
+        let mut own = said.settings.iter().filter(|setting| !common(setting));
+        table.rows.push(vec![
+            server.version.clone(),
+            server.variant.clone(),
+            list(&mut said.extensions.iter(), " "),
+            list(&mut server.libraries.iter(), ": "),
+            list(&mut own, " = "),
+        ]);
+    }
+    let shared = list(&mut first.said.settings.iter().filter(common), " = ");
+    let mut facts = unique(servers.iter().map(|server| server.said.server.clone()));
+    facts.retain(|server| !server.is_empty());
+    facts.push(format!("settings that all have: {shared}"));
+    vec![
+        Block::Heading(2, "Versions and settings".into()),
+        Block::List(facts),
+        Block::Table(table),
+    ]
 }
 
 fn plots(cells: &[Cell], main: &Metric) -> Vec<Block> {
@@ -368,7 +456,7 @@ fn cost(results: &Results, costs: &[Cell]) -> Vec<Block> {
             let text = |value: Option<f64>| value.map_or_else(String::new, |v| number(metric, v));
             row.extend([text(value), text(beyond)]);
         }
-        row.extend(timed(cell, &baseline));
+        row.extend(timed(results, cell, &baseline));
         table.rows.push(row);
     }
     vec![
@@ -386,12 +474,12 @@ fn cost(results: &Results, costs: &[Cell]) -> Vec<Block> {
 
 /// Time of a statement, its ratio to the baseline, and the meaning of the
 /// ratio.
-fn timed(cell: &Cell, baseline: &Baseline) -> Vec<String> {
+fn timed(results: &Results, cell: &Cell, baseline: &Baseline) -> Vec<String> {
     let columns = |metric| {
         vec![
             median(cell, metric),
             ratio(cell, baseline, metric),
-            shown(cell, baseline, metric).to_owned(),
+            shown(results, cell, metric).to_owned(),
         ]
     };
     find(COST.0).map(columns).unwrap_or_default()
@@ -431,10 +519,15 @@ fn wait_table(cells: &[Cell]) -> Table {
 
 #[cfg(test)]
 mod tests {
+    use super::super::busy::Occupancy;
+    use super::super::compare::compare;
     use super::super::document::{html, markdown};
+    use super::super::facts::{Facts, Said};
+    use super::super::scenario::Budget;
     use super::super::store::CUT_OFF;
     use super::super::summary::tests::{costing, results};
     use super::*;
+    use std::collections::BTreeMap;
 
     #[test]
     fn the_report_says_what_it_shows_and_how_sure_it_is() {
@@ -486,6 +579,82 @@ mod tests {
             "{text}"
         );
         assert!(text.contains("was not waited for: > says so"));
+    }
+
+    #[test]
+    fn a_busy_machine_is_the_first_fact_and_nothing_is_better_or_worse() {
+        let mut results = results(&[100.0; 6], &[90.0; 6]);
+        results.experiment.scenario.budgets = vec![Budget {
+            metric: "tps".into(),
+            ratio: 0.95,
+            variants: vec!["slow".into()],
+            workloads: Vec::new(),
+        }];
+        let mut page = |others_s: f64| {
+            for run in &mut results.runs {
+                run.occupancy = Some(Occupancy {
+                    own_s: 9.0,
+                    others_s,
+                    ..Occupancy::default()
+                });
+            }
+            let compared = compare(&results, &results).expect("comparable");
+            (markdown(&report(&results)), markdown(&compared))
+        };
+        let (busy, compared) = page(1.0);
+        let first = "# T\n\n?\n\n- BUSY MACHINE, NO VERDICTS. CPU time of others: 10.0 %";
+        assert!(busy.starts_with(first), "{busy}");
+        assert_eq!(busy.matches(&format!("| {BUSY} |")).count(), 2, "{busy}");
+        assert!(
+            !busy.contains("worse") && !busy.contains("MISSED"),
+            "{busy}"
+        );
+        assert!(
+            compared.contains(BUSY) && !compared.contains("ranges"),
+            "{compared}"
+        );
+        let (quiet, compared) = page(0.1);
+        assert!(
+            quiet.contains("| worse |") && quiet.contains("| MISSED |"),
+            "{quiet}"
+        );
+        assert!(compared.contains("| ranges overlap |"), "{compared}");
+    }
+
+    #[test]
+    fn versions_and_settings_are_listed_and_common_ones_only_once() {
+        let mut results = results(&[100.0; 3], &[90.0; 3]);
+        results.servers = ["none", "slow"]
+            .map(|variant| {
+                let (extension, library) = ("a".to_owned(), "sha256 1".to_owned());
+                let own = if variant == "none" { "2" } else { "3" };
+                let settings = [("x", "1"), ("y", own)];
+                Facts {
+                    version: "15.1".into(),
+                    variant: variant.into(),
+                    said: Said {
+                        server: "PostgreSQL 15.1 on x".into(),
+                        extensions: BTreeMap::from([(extension.clone(), "1.2".into())]),
+                        settings: settings.map(|(k, v)| (k.into(), v.into())).into(),
+                    },
+                    libraries: BTreeMap::from([(extension, library)]),
+                }
+            })
+            .to_vec();
+        let text = markdown(&report(&results));
+        let expected = "- PostgreSQL 15.1 on x\n- settings that all have: x = 1\n";
+        assert!(text.contains(expected), "{text}");
+        assert!(
+            text.contains("| 15.1 | none | a 1.2 | a: sha256 1 | y = 2 |"),
+            "{text}"
+        );
+        assert!(
+            text.contains("| 15.1 | slow | a 1.2 | a: sha256 1 | y = 3 |"),
+            "{text}"
+        );
+        assert!(text.contains(", commit 0123456\n"), "{text}");
+        let page = html("T", &report(&results));
+        assert!(page.contains("transactions/s, ratio to none: w"), "{page}");
     }
 
     #[test]

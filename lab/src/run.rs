@@ -5,7 +5,9 @@
 //! runs are kept.
 
 use crate::access::Access;
+use crate::busy::Watch;
 use crate::cluster::Cluster;
+use crate::facts::Facts;
 use crate::given::Given;
 use crate::install::{Account, Installation, clients_version};
 use crate::machine::Machine;
@@ -20,6 +22,7 @@ use crate::{
     waits,
 };
 use anyhow::{Context, Result, bail, ensure};
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -56,6 +59,8 @@ struct Bench<'a> {
     /// Libraries of all variants of an installation, if one server has them
     /// all.
     libraries: Vec<String>,
+    /// Facts about the servers of this session.
+    noted: RefCell<Vec<Facts>>,
     stop: &'a Stop,
 }
 
@@ -66,7 +71,7 @@ pub fn run(scenario: &Scenario, options: &Options, stop: &Stop) -> Result<()> {
     let found = find(scenario, options, &scratch.0, stop)?;
     let missing = missing(scenario, &found);
     refuse_missing(&missing, options)?;
-    let experiment = experiment(scenario, &found, &missing, options);
+    let experiment = experiment(scenario, &found, &missing, options, stop)?;
     let (mut store, done) = Store::open(&options.output, &experiment)?;
     let jobs = plan::jobs(scenario, found.len(), |i, v| {
         !missing.iter().any(|m| m.is(i, v))
@@ -84,6 +89,7 @@ pub fn run(scenario: &Scenario, options: &Options, stop: &Stop) -> Result<()> {
             libraries: libraries(scenario, &places, &missing),
             places,
             versions: experiment.versions,
+            noted: RefCell::default(),
             stop,
         };
         bench.install(&jobs)?;
@@ -255,19 +261,26 @@ fn experiment(
     found: &[Found],
     missing: &[Missing],
     options: &Options,
-) -> Experiment {
+    stop: &Stop,
+) -> Result<Experiment> {
     let cold = scenario.statement.as_ref().is_some_and(|s| s.cold);
-    Experiment {
+    let clients = options.clients.as_ref();
+    Ok(Experiment {
         scenario: scenario.clone(),
         versions: found.iter().map(|f| f.version().to_owned()).collect(),
+        commit: COMMIT.unwrap_or("unknown").to_owned(),
+        clients: clients.map(|c| clients_version(c, stop)).transpose()?,
         left_out: missing.iter().map(|m| m.reason.clone()).collect(),
         caches: cold.then(|| statement::Emptied::here().text().to_owned()),
         uncounted: uncounted(scenario),
         given: given(found, options),
         machine: Machine::here(),
         command: options.command.clone(),
-    }
+    })
 }
+
+/// Commit that this program was built from; see `build.rs`.
+const COMMIT: Option<&str> = option_env!("TACHO_COMMIT");
 
 /// Numbers that cannot be counted because a program is not installed.
 pub fn uncounted(scenario: &Scenario) -> Vec<String> {
@@ -301,6 +314,7 @@ fn planned(job: &Job, scenario: &Scenario, experiment: &Experiment) -> Run {
         round: job.round,
         metrics: Metrics::new(),
         waits: BTreeMap::new(),
+        occupancy: None,
     }
 }
 
@@ -359,6 +373,9 @@ impl Bench<'_> {
             self.stop.check()?;
             let run = self.measure(job, &mut running[job.installation]);
             let run = run.with_context(|| format!("while measuring {}", self.name(job)))?;
+            for facts in self.noted.borrow().iter() {
+                store.note(facts)?;
+            }
             store.add(&run)?;
             progress.done(&self.name(job), &run.metrics);
         }
@@ -369,8 +386,12 @@ impl Bench<'_> {
     /// Provides the server of a variant and measures. With `reload` the running
     /// server gets the settings, and stays.
     fn measure<'s>(&'s self, job: &Job, kept: &mut Option<Running<'s>>) -> Result<Run> {
+        let watch = Watch::start(None)?;
         if let Some(metrics) = self.cost(job)? {
-            return Ok(self.run(job, metrics, waits::Profile::new()));
+            self.note(job, false)?;
+            let run = self.run(job, metrics, waits::Profile::new());
+            let occupancy = Some(watch.end()?);
+            return Ok(Run { occupancy, ..run });
         }
         let (place, variant) = (&self.places[job.installation], self.variant(job));
         if self.scenario.statement.as_ref().is_some_and(|s| s.cold) {
@@ -387,13 +408,31 @@ impl Bench<'_> {
         if let Some(ready) = &variant.ready {
             place.access().wait(ready, READY_PAUSE, self.stop)?;
         }
+        self.note(job, true)?;
+        let watch = server.pid().map(|pid| Watch::start(Some(pid)));
+        let watch = watch.transpose()?;
         let (mut metrics, waits) = self.load(job, place.access(), &server)?;
+        let occupancy = watch.map(Watch::end).transpose()?;
         self.ask(job, place.access(), &mut metrics)?;
         match self.scenario.reload {
             true => *kept = Some(server),
             false => server.stop(self.stop)?,
         }
-        Ok(self.run(job, metrics, waits))
+        let run = self.run(job, metrics, waits);
+        Ok(Run { occupancy, ..run })
+    }
+
+    /// Notes versions and settings of the job's server, once in this session.
+    fn note(&self, job: &Job, running: bool) -> Result<()> {
+        let (version, variant) = (&self.versions[job.installation], self.variant(job));
+        let known = |facts: &Facts| (&facts.version, &facts.variant) == (version, &variant.name);
+        if self.noted.borrow().iter().any(known) {
+            return Ok(());
+        }
+        let access = self.places[job.installation].access();
+        let facts = Facts::collect(access, version, variant, running, self.stop)?;
+        self.noted.borrow_mut().push(facts);
+        Ok(())
     }
 
     fn run(&self, job: &Job, metrics: Metrics, waits: waits::Profile) -> Run {
@@ -404,6 +443,7 @@ impl Bench<'_> {
             round: job.round,
             metrics,
             waits,
+            occupancy: None,
         }
     }
 

@@ -1,6 +1,7 @@
 //! A scenario: an experiment as data. The files are in `bench/scenarios/`.
 //! Built-in ones are found by name, others by path.
 
+use super::primary::Primary;
 use anyhow::{Context, Result, bail, ensure};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -82,6 +83,9 @@ pub struct Scenario {
     /// The compared variants; the first is the baseline.
     #[serde(rename = "variant")]
     pub variants: Vec<Variant>,
+    /// The figure that has a verdict.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub primary: Option<Primary>,
     /// Limits of the variants' ratios to the baseline.
     #[serde(default, rename = "budget", skip_serializing_if = "Vec::is_empty")]
     pub budgets: Vec<Budget>,
@@ -418,6 +422,9 @@ impl Scenario {
             cost.check()?;
         }
         self.check_reload()?;
+        if let Some(primary) = &self.primary {
+            primary.check()?;
+        }
         for budget in &self.budgets {
             budget.check()?;
         }

@@ -2,11 +2,14 @@
 //! `runs.jsonl` gets a line after each run: the results of an interrupted
 //! experiment are valid, and it can be continued.
 
+use super::busy::Occupancy;
+use super::facts::Facts;
 use super::machine::Machine;
 use super::plan::Point;
 use super::scenario::Scenario;
 use super::waits::Profile;
 use anyhow::{Context, Result, ensure};
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
@@ -27,6 +30,12 @@ pub struct Experiment {
     pub scenario: Scenario,
     /// Versions of the servers.
     pub versions: Vec<String>,
+    /// Commit of this program.
+    #[serde(default)]
+    pub commit: String,
+    /// Version of psql and pgbench, if `--client-bin` names them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clients: Option<String>,
     /// Variants that are left out, with the reason.
     pub left_out: Vec<String>,
     /// Method of emptying caches, if that matters.
@@ -59,6 +68,9 @@ pub struct Run {
     pub metrics: Metrics,
     /// Load by wait event.
     pub waits: Profile,
+    /// CPU time of the experiment and of others; unknown for a given server.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub occupancy: Option<Occupancy>,
 }
 
 impl Run {
@@ -76,6 +88,8 @@ pub struct Results {
     pub experiment: Experiment,
     /// Measured runs, in order.
     pub runs: Vec<Run>,
+    /// Versions and settings of the measured servers.
+    pub servers: Vec<Facts>,
 }
 
 /// Keeps results.
@@ -84,6 +98,7 @@ pub struct Store {
     /// Directory of the results.
     pub directory: PathBuf,
     runs: File,
+    servers: Vec<Facts>,
 }
 
 impl Store {
@@ -92,20 +107,35 @@ impl Store {
     pub fn open(directory: &Path, experiment: &Experiment) -> Result<(Self, Vec<Run>)> {
         fs::create_dir_all(directory)
             .with_context(|| format!("could not make \"{}\"", directory.display()))?;
-        let before = match directory.join("experiment.json").exists() {
+        let (before, servers) = match directory.join("experiment.json").exists() {
             true => same_experiment(directory, experiment)?,
             false => {
                 let text = serde_json::to_string_pretty(experiment)?;
                 write_whole(&directory.join("experiment.json"), &text)?;
-                Vec::new()
+                (Vec::new(), Vec::new())
             }
         };
         let mut options = OpenOptions::new();
         let path = directory.join("runs.jsonl");
-        rewrite(&path, &before)?;
+        write_whole(&path, &lines(&before)?)?;
         let runs = options.create(true).append(true).open(path)?;
         let directory = directory.to_owned();
-        Ok((Self { directory, runs }, before))
+        let store = Self {
+            directory,
+            runs,
+            servers,
+        };
+        Ok((store, before))
+    }
+
+    /// Keeps facts about a server. Fails if another server or library was
+    /// measured under the same name before.
+    pub fn note(&mut self, facts: &Facts) -> Result<()> {
+        if let Some(known) = self.servers.iter().find(|known| known.same(facts)) {
+            return facts.check(known);
+        }
+        self.servers.push(facts.clone());
+        write_whole(&self.directory.join(SERVERS), &lines(&self.servers)?)
     }
 
     /// Adds a run.
@@ -117,13 +147,32 @@ impl Store {
     }
 }
 
-/// Writes all runs again, which removes a half-written line.
-fn rewrite(path: &Path, runs: &[Run]) -> Result<()> {
+/// File of the facts about servers.
+const SERVERS: &str = "servers.jsonl";
+
+/// One line of JSON for each item.
+fn lines<T: Serialize>(items: &[T]) -> Result<String> {
     let mut text = String::new();
-    for run in runs {
-        text.push_str(&(serde_json::to_string(run)? + "\n"));
+    for item in items {
+        text.push_str(&(serde_json::to_string(item)? + "\n"));
     }
-    write_whole(path, &text)
+    Ok(text)
+}
+
+/// Items of a file with a line of JSON for each. Ignores an incomplete last
+/// line.
+fn read_lines<T: DeserializeOwned>(directory: &Path, name: &str) -> Result<Vec<T>> {
+    let text = fs::read_to_string(directory.join(name)).unwrap_or_default();
+    let whole = text
+        .split_inclusive('\n')
+        .filter(|line| line.ends_with('\n'));
+    whole
+        .enumerate()
+        .map(|(at, line)| {
+            let item = serde_json::from_str(line);
+            item.with_context(|| format!("{name}, line {}", at + 1))
+        })
+        .collect()
 }
 
 /// Replaces a file as a whole: even on a full disk it has its old or its new
@@ -137,37 +186,34 @@ pub fn write_whole(path: &Path, text: &str) -> Result<()> {
     written.with_context(|| format!("could not write \"{}\"", path.display()))
 }
 
-fn same_experiment(directory: &Path, experiment: &Experiment) -> Result<Vec<Run>> {
+fn same_experiment(directory: &Path, experiment: &Experiment) -> Result<(Vec<Run>, Vec<Facts>)> {
     let found = Results::read(directory)?;
     ensure!(
         found.experiment.scenario == experiment.scenario
             && found.experiment.versions == experiment.versions
+            && found.experiment.clients == experiment.clients
             && found.experiment.given == experiment.given,
         "\"{}\" holds results of another experiment\nhint: Give another --output, or the \
          arguments of that one to go on with it:\n      {}",
         directory.display(),
         found.experiment.command
     );
-    Ok(found.runs)
+    Ok((found.runs, found.servers))
 }
 
 impl Results {
-    /// Reads a directory of results. Ignores an incomplete last line.
+    /// Reads a directory of results.
     pub fn read(directory: &Path) -> Result<Self> {
         let path = directory.join("experiment.json");
         let text = fs::read_to_string(&path)
             .with_context(|| format!("\"{}\" holds no results", directory.display()))?;
         let experiment = serde_json::from_str(&text)
             .with_context(|| format!("could not understand \"{}\"", path.display()))?;
-        let lines = fs::read_to_string(directory.join("runs.jsonl")).unwrap_or_default();
-        let mut runs = Vec::new();
-        for (at, line) in lines.split_inclusive('\n').enumerate() {
-            if line.ends_with('\n') {
-                let run = serde_json::from_str(line);
-                runs.push(run.with_context(|| format!("runs.jsonl, line {}", at + 1))?);
-            }
-        }
-        Ok(Self { experiment, runs })
+        Ok(Self {
+            experiment,
+            runs: read_lines(directory, "runs.jsonl")?,
+            servers: read_lines(directory, SERVERS)?,
+        })
     }
 
     /// Writes all runs as CSV: a line for each number.

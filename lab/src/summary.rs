@@ -221,6 +221,7 @@ pub mod tests {
             round: u32::try_from(round).expect("small") + 1,
             metrics: Metrics::from([("tps".into(), tps)]),
             waits: Profile::from([("CPU*".into(), tps / 100.0)]),
+            occupancy: None,
         };
         let mut runs: Vec<Run> = Vec::new();
         runs.extend(none.iter().enumerate().map(|(i, &tps)| run("none", i, tps)));
@@ -229,6 +230,8 @@ pub mod tests {
             experiment: Experiment {
                 scenario,
                 versions: vec!["15.1".into()],
+                commit: "0123456".into(),
+                clients: None,
                 left_out: Vec::new(),
                 caches: None,
                 uncounted: Vec::new(),
@@ -237,6 +240,7 @@ pub mod tests {
                 command: "tacho bench t".into(),
             },
             runs,
+            servers: Vec::new(),
         }
     }
 

@@ -2,7 +2,7 @@
 //! postmaster and all its descendants, including ended ones.
 
 use anyhow::{Context, Result};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fs;
 
 /// Fields of /proc/PID/stat that are used.
@@ -48,6 +48,15 @@ fn family(processes: &HashMap<u32, Stat>, root: u32) -> Vec<u32> {
     family
 }
 
+/// Clock ticks of these processes and their descendants, including ended ones.
+pub fn ticks_of_families(roots: &[u32]) -> Result<u64> {
+    let processes = processes()?;
+    let members = roots.iter().flat_map(|&root| family(&processes, root));
+    let members: HashSet<u32> = members.collect();
+    let stats = members.iter().filter_map(|pid| processes.get(pid));
+    Ok(stats.map(|stat| stat.ticks).sum())
+}
+
 /// CPU time of a server over a period; unknown if the server is on another
 /// machine.
 #[derive(Debug)]
@@ -69,13 +78,7 @@ impl Cpu {
 
 /// CPU seconds that a server has used since its start.
 fn cpu_seconds(postmaster: u32) -> Result<f64> {
-    let processes = processes()?;
-    let family = family(&processes, postmaster);
-    let ticks: u64 = family
-        .iter()
-        .filter_map(|p| processes.get(p))
-        .map(|s| s.ticks)
-        .sum();
+    let ticks = ticks_of_families(&[postmaster])?;
     Ok(ticks as f64 / rustix::param::clock_ticks_per_second() as f64)
 }
 

@@ -36,7 +36,7 @@ fn it_lists_its_scenarios_and_knows_itself_as_tacho_bench() {
         hot,
         [
             "Hot path: CPU of a fixed number of transactions, share of the library",
-            "10 min, with --full 2.0 h",
+            "16 min, with --full 4.3 h",
             "needs pg_stat_statements, tacho, perf"
         ]
     );
