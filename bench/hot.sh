@@ -56,9 +56,14 @@ measure() {
     rm -rf "$inside/before"
   fi
   chmod -R go+rX "$BENCH_DIR"
+  local orders=("none,pg_stat_statements,tacho" "pg_stat_statements,tacho,none" "tacho,none,pg_stat_statements")
   for round in $(seq "$rounds"); do
-    [ -z "${bins[before]:-}" ] || once before "$round" tacho
-    once now "$round" none,pg_stat_statements,tacho
+    # each variant has each place equally often, and each side is first in every other round
+    local sides=("now ${orders[(round - 1) % 3]}")
+    if [ -n "${bins[before]:-}" ]; then
+      if ((round % 2)); then sides=("before tacho" "${sides[@]}"); else sides+=("before tacho"); fi
+    fi
+    for side in "${sides[@]}"; do once "${side% *}" "$round" "${side#* }"; done
   done
   for side in "${!bins[@]}"; do together "$side"; done
   "$TACHO_PROGRAM" bench report "$inside/now" >&2
