@@ -26,7 +26,7 @@ impl Window {
         self.since <= us && us < self.until
     }
 
-    fn meets(self, part: &Part) -> bool {
+    fn overlaps(self, part: &Part) -> bool {
         let ticks = part.first_tick() <= part.last_tick();
         !ticks
             || part.min_ms().saturating_mul(1000) < self.until
