@@ -194,7 +194,7 @@ impl<'a> Sides<'a> {
             }
             _ => Texts::default(),
         };
-        let note: Option<Arc<str>> = note(&self.sides).map(Arc::from);
+        let note: Option<Arc<str>> = coverage_note(&self.sides).map(Arc::from);
         for line in lines {
             let key = match (dimension, line.other) {
                 (None, _) => None,
@@ -283,7 +283,7 @@ fn change(cells: &[Cells; 2], delta: Ratio) -> &'static str {
 }
 
 /// The reason why the two windows are hard to compare, if there is one.
-fn note(sides: &[Side; 2]) -> Option<String> {
+fn coverage_note(sides: &[Side; 2]) -> Option<String> {
     let shown = |i: usize| {
         let percent = sides[i].total.percent(sides[i].scan.window().length());
         percent.map_or(0, Ratio::round4)

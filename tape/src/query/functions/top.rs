@@ -158,7 +158,7 @@ pub fn of_report<const N: usize>(
             order: Order::Avg,
             n: limit(n)?,
         };
-        match shape.find_apart(&scan, &buckets)? {
+        match shape.rank_alone(&scan, &buckets)? {
             Some(mut found) => *rows = collected(|emit| shape.rows(&scan, &mut found, emit))?,
             None => together.push((shape, rows)),
         }
@@ -206,7 +206,7 @@ impl Shape {
     }
 
     fn find(&self, scan: &Scan, buckets: Buckets) -> QueryResult<Ranking> {
-        match self.find_apart(scan, &buckets)? {
+        match self.rank_alone(scan, &buckets)? {
             Some(found) => Ok(found),
             None => all(scan, self, buckets, self.is_by_sum()),
         }
@@ -215,7 +215,7 @@ impl Shape {
     /// Ranks the keys in a scan for this dimension alone. It does so if totals can rank them, or if
     /// a first pass must choose the largest of many keys. `None` if one pass over the samples gives
     /// all keys their cells.
-    fn find_apart(&self, scan: &Scan, buckets: &Buckets) -> QueryResult<Option<Ranking>> {
+    fn rank_alone(&self, scan: &Scan, buckets: &Buckets) -> QueryResult<Option<Ranking>> {
         if !self.is_by_sum() {
             return Ok(None);
         }

@@ -2,7 +2,7 @@
 //! Control characters that a terminal would obey are escaped as `\uXXXX`.
 
 use super::civil::{civil_us, write_civil};
-use super::plain::is_obeyed;
+use super::plain::controls_output;
 use super::sink::Value;
 use std::fmt::Write as _;
 
@@ -37,7 +37,7 @@ fn write_char(out: &mut String, c: char) {
         '\n' => out.push_str("\\n"),
         '\r' => out.push_str("\\r"),
         '\t' => out.push_str("\\t"),
-        c if is_obeyed(c) => {
+        c if controls_output(c) => {
             for unit in c.encode_utf16(&mut [0; 2]) {
                 let _ = write!(out, "\\u{unit:04x}");
             }

@@ -32,7 +32,7 @@ pub fn without_nul(text: String) -> String {
 /// would obey become `�`.
 #[must_use]
 pub fn plain_text(text: &str) -> Cow<'_, str> {
-    let is_plain = |c: char| !is_obeyed(c) && (c == ' ' || !c.is_whitespace());
+    let is_plain = |c: char| !controls_output(c) && (c == ' ' || !c.is_whitespace());
     if text.chars().all(is_plain) {
         return Cow::Borrowed(text);
     }
@@ -41,7 +41,7 @@ pub fn plain_text(text: &str) -> Cow<'_, str> {
         match c {
             c if c.is_whitespace() && c != ' ' && line.ends_with(' ') => (),
             c if c.is_whitespace() => line.push(' '),
-            c if is_obeyed(c) => line.push(HIDDEN),
+            c if controls_output(c) => line.push(HIDDEN),
             c => line.push(c),
         }
     }
@@ -54,7 +54,7 @@ pub fn plain_lines(text: &str) -> String {
     let text = text.replace("\r\n", "\n");
     let shown = |c| match c {
         '\n' | '\t' => c,
-        c if is_obeyed(c) => HIDDEN,
+        c if controls_output(c) => HIDDEN,
         c => c,
     };
     text.chars().map(shown).collect()
@@ -63,7 +63,7 @@ pub fn plain_lines(text: &str) -> String {
 /// True for characters that control the output: ASCII controls (escape, bell, backspace …), ISO
 /// 8859 controls (U+009B begins a sequence as escape does), direction marks and isolates, line and
 /// paragraph separators, annotations and tags.
-pub fn is_obeyed(c: char) -> bool {
+pub fn controls_output(c: char) -> bool {
     c.is_control()
         || matches!(c,
             '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}'
