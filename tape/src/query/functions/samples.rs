@@ -118,11 +118,11 @@ struct Page<'a> {
     view: View<'a>,
     ticks: Ticks,
     rows: Vec<Row>,
-    columns: Columns,
+    columns: SampleColumns,
 }
 
 /// Columns of a part, read once and not for every cell.
-struct Columns {
+struct SampleColumns {
     run: Named,
     session: Named,
     statement: Named,
@@ -189,9 +189,9 @@ const OF_SESSION: [&str; 9] = [
 ];
 const OF_STATEMENT: [&str; 3] = [pg::QUERY_ID, "plan_id", "text_key"];
 
-impl Columns {
-    fn read(part: &Part, ticks: &Ticks) -> QueryResult<Columns> {
-        Ok(Columns {
+impl SampleColumns {
+    fn read(part: &Part, ticks: &Ticks) -> QueryResult<SampleColumns> {
+        Ok(SampleColumns {
             run: Named::read(part, RUN, &OF_RUN)?,
             session: Named::read(part, "session", &OF_SESSION)?,
             statement: Named::read(part, "statement", &OF_STATEMENT)?,
@@ -205,7 +205,7 @@ impl<'a> Page<'a> {
     fn read(scan: &Scan, part: &'a Part, whole: &Buckets, left: usize) -> QueryResult<Page<'a>> {
         let view = View::new(part, scan.run.decode);
         let ticks = Ticks::read(part, whole, &mut Observed::default())?;
-        let selected = Selected::alone(&view, scan.run.catalog, &scan.selection)?;
+        let selected = Selected::of_single_part(&view, scan.run.catalog, &scan.selection)?;
         let oldest = oldest_tick(&selected, &ticks, left);
         let mut rows: Vec<Row> = Vec::new();
         selected.for_each(|piece| {
@@ -215,7 +215,7 @@ impl<'a> Page<'a> {
                 (begin.max(oldest)..end).filter(|tick| ticks.bucket[*tick as usize] != NONE);
             rows.extend(wanted.map(|tick| (tick, runs.row(piece) as u32)));
         });
-        let columns = Columns::read(part, &ticks)?;
+        let columns = SampleColumns::read(part, &ticks)?;
         // Reads the names now: damage in them must be found before the first row is written.
         view.name(1)?;
         let sessions = columns.run.column("session");

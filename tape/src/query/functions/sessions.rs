@@ -194,7 +194,7 @@ impl SessionLives {
         let view = View::new(scan.parts[part], scan.run.decode);
         let ticks = Ticks::read(view.part, whole, &mut Observed::default())?;
         scan.check_cancel()?;
-        let selected = Selected::alone(&view, scan.run.catalog, &scan.selection)?;
+        let selected = Selected::of_single_part(&view, scan.run.catalog, &scan.selection)?;
         scan.check_cancel()?;
         let session = view.part.ints(RUN, "session")?;
         let mut sums = vec![0_i64; view.part.rows("session")];
@@ -246,7 +246,7 @@ impl SessionLives {
         let breaks = self.breaks(&view, &ticks);
         let entries = entries(&view)?;
         let ranks: Vec<Option<usize>> = entries.iter().map(|w| rank.get(w).copied()).collect();
-        let selected = Selected::alone(&view, scan.run.catalog, &scan.selection)?;
+        let selected = Selected::of_single_part(&view, scan.run.catalog, &scan.selection)?;
         let column = |name: &str| {
             scan.check_cancel()?;
             QueryResult::Ok(view.part.ints(RUN, name)?)

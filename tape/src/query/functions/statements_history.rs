@@ -410,7 +410,7 @@ struct Answer<'a> {
     /// For each bucket: true if the statements that ran at its end are known.
     observed: &'a [bool],
     /// By number of the line and index of the bucket.
-    running: &'a HashMap<(u32, u32), statements_running::Executions>,
+    running: &'a HashMap<(u32, u32), statements_running::RunningExecutions>,
     texts: &'a Texts,
 }
 

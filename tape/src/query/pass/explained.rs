@@ -1,6 +1,6 @@
 //! Plans as rows: chunks to be read, their ticks, and the reason for reading samples.
 
-use super::plan::{Plan, Step, last_of};
+use super::plan::{Plan, Step, last_group};
 use crate::fast::FastSet;
 use crate::format::part::{Chunk, Part};
 use crate::format::schema::RUN;
@@ -9,7 +9,7 @@ use crate::query::rows::dimension::Dimension;
 use crate::query::rows::scan::Scan;
 use crate::query::rows::{select, ticks};
 use crate::query::sums::totals::Totals;
-use crate::query::sums::way::{Way, Why};
+use crate::query::sums::way::{NoTotalsReason, Way};
 use crate::query::value::error::QueryResult;
 use crate::query::value::sink::Value;
 use std::collections::BTreeSet;
@@ -84,13 +84,13 @@ fn why((first, last): (Option<Way>, Way)) -> &'static str {
         _ => None,
     });
     match (reasons.next(), last) {
-        (Some(Why::Off), _) => "totals are off",
-        (Some(Why::Selection), _) => "totals know no filter",
-        (Some(Why::Keys), _) => "no totals by these keys",
-        (Some(Why::Rest), _) => "sums, then largest keys",
-        (Some(Why::Log), _) => "a log has no totals",
-        (Some(Why::NoTotals), _) => "no such totals in file",
-        (Some(Why::Cut), _) => "cuts a minute or group",
+        (Some(NoTotalsReason::Off), _) => "totals are off",
+        (Some(NoTotalsReason::Selection), _) => "totals know no filter",
+        (Some(NoTotalsReason::Keys), _) => "no totals by these keys",
+        (Some(NoTotalsReason::Rest), _) => "sums, then largest keys",
+        (Some(NoTotalsReason::Log), _) => "a log has no totals",
+        (Some(NoTotalsReason::NoTotals), _) => "no such totals in file",
+        (Some(NoTotalsReason::Cut), _) => "cuts a minute or group",
         (None, Way::TotalsOfLargest) => "small keys need samples",
         (None, _) => "totals have all",
     }
@@ -106,8 +106,12 @@ fn chunks(
     let mut chunks = BTreeSet::new();
     let whole = scan.whole();
     let passes = [
-        ways.0
-            .map(|way| (way, Totals::new(&whole, last_of(plan.groups)).only_sums())),
+        ways.0.map(|way| {
+            (
+                way,
+                Totals::new(&whole, last_group(plan.groups)).only_sums(),
+            )
+        }),
         Some((ways.1, Totals::new(&plan.buckets, plan.groups))),
     ];
     for (way, totals) in passes.into_iter().flatten() {

@@ -28,7 +28,7 @@ pub struct Pieces {
 }
 
 /// The results that the first pass keeps.
-pub struct Kept {
+pub struct FirstPass {
     /// By address of the part. The address is only compared.
     parts: Mutex<HashMap<usize, Pieces>>,
     /// Sum of the weights of each key.
@@ -37,11 +37,11 @@ pub struct Kept {
     most: usize,
 }
 
-impl Kept {
+impl FirstPass {
     /// For a process with this memory limit.
-    pub fn new(memory_bytes: Option<u64>) -> Kept {
+    pub fn new(memory_bytes: Option<u64>) -> FirstPass {
         let share = memory_bytes.and_then(|bytes| usize::try_from(bytes / MEMORY_SHARE).ok());
-        Kept {
+        FirstPass {
             parts: Mutex::default(),
             weights: Mutex::default(),
             bytes: AtomicUsize::new(0),
@@ -83,9 +83,9 @@ impl Kept {
     }
 
     /// The kept pieces.
-    pub fn into_known(self) -> Known {
+    pub fn into_known(self) -> KnownPieces {
         let parts = self.parts.into_inner();
-        Known(parts.unwrap_or_else(PoisonError::into_inner))
+        KnownPieces(parts.unwrap_or_else(PoisonError::into_inner))
     }
 }
 
@@ -94,9 +94,9 @@ fn address(part: &Part) -> usize {
 }
 
 /// The pieces whose keys are known before the second pass reads them.
-pub struct Known(HashMap<usize, Pieces>);
+pub struct KnownPieces(HashMap<usize, Pieces>);
 
-impl Known {
+impl KnownPieces {
     /// The pieces of a part. `None` if they were not kept, or if the second pass found another
     /// number of pieces (`count`).
     pub fn pieces(&self, part: &Part, count: usize) -> Option<&Pieces> {
@@ -145,26 +145,26 @@ mod tests {
         })
     }
 
-    fn limited(most: usize) -> Kept {
-        Kept {
+    fn limited(most: usize) -> FirstPass {
+        FirstPass {
             most,
-            ..Kept::new(None)
+            ..FirstPass::new(None)
         }
     }
 
     #[test]
     fn a_part_that_is_too_large_leaves_room_for_the_next() {
         let [small, large, next] = parts();
-        let kept = limited(1_000);
-        kept.put(&small, &[0, 1, 0], None, vec![(1, 0), (3, 0)]);
-        kept.put(&large, &[0; 1_000], None, vec![(2, 0)]);
-        kept.put(
+        let first_pass = limited(1_000);
+        first_pass.put(&small, &[0, 1, 0], None, vec![(1, 0), (3, 0)]);
+        first_pass.put(&large, &[0; 1_000], None, vec![(2, 0)]);
+        first_pass.put(
             &next,
             &[0, 1],
             Some(&[(3, 4), (5, 9)]),
             vec![(3, 0), (1, 0)],
         );
-        let known = kept.into_known();
+        let known = first_pass.into_known();
         assert!(known.pieces(&large, 1_000).is_none());
         assert!(
             known.pieces(&small, 2).is_none(),
@@ -181,10 +181,10 @@ mod tests {
     #[test]
     fn what_two_bytes_cannot_hold_is_not_kept() {
         let [keys, rows] = parts();
-        let kept = limited(usize::MAX);
-        kept.put(&keys, &[65_536], None, vec![(1, 0); 65_537]);
-        kept.put(&rows, &[0], Some(&[(65_535, 65_536)]), vec![(1, 0)]);
-        let known = kept.into_known();
+        let first_pass = limited(usize::MAX);
+        first_pass.put(&keys, &[65_536], None, vec![(1, 0); 65_537]);
+        first_pass.put(&rows, &[0], Some(&[(65_535, 65_536)]), vec![(1, 0)]);
+        let known = first_pass.into_known();
         assert!(known.pieces(&keys, 1).is_none());
         let mut ranges = Vec::new();
         assert!(known.pieces_with_ranges(&rows, &mut ranges).is_none());

@@ -6,7 +6,7 @@ use crate::format::part::Part;
 use crate::query::rows::dimension::Dimension;
 use crate::query::rows::scan::Scan;
 use crate::query::sums::totals::{self, Totals};
-use crate::query::sums::way::{Way, Why};
+use crate::query::sums::way::{NoTotalsReason, Way};
 use crate::query::value::bucket::Buckets;
 
 /// The passes over a window.
@@ -76,7 +76,7 @@ impl<'a> Scan<'a> {
         if !totals::is_by_group(dimension) {
             return None;
         }
-        let ranks = self.ways(&self.whole(), last_of(groups), Passes::One, false);
+        let ranks = self.ways(&self.whole(), last_group(groups), Passes::One, false);
         let answered = ranks.iter().filter(|way| way.is_by_totals()).count();
         (2 * answered > ranks.len())
             .then(|| self.planned(buckets.clone(), groups, Passes::Largest, Some(ranks)))
@@ -91,7 +91,7 @@ impl<'a> Scan<'a> {
     ) -> Plan<'a, 'q> {
         let is_chosen = passes != Passes::One;
         let ways = self.ways(&buckets, groups, passes, is_chosen);
-        let rank = || self.ways(&self.whole(), last_of(groups), Passes::One, false);
+        let rank = || self.ways(&self.whole(), last_group(groups), Passes::One, false);
         let ranks = is_chosen.then(|| ranks.unwrap_or_else(rank));
         let steps = self.parts.iter().zip(ways).enumerate();
         let steps = steps.map(|(at, (part, last))| Step {
@@ -116,9 +116,9 @@ impl<'a> Scan<'a> {
         is_chosen: bool,
     ) -> Vec<Way> {
         let never = match passes {
-            _ if !self.run.totals => Some(Why::Off),
-            _ if !self.selection.is_load() => Some(Why::Selection),
-            Passes::Chosen => Some(Why::Rest),
+            _ if !self.run.totals => Some(NoTotalsReason::Off),
+            _ if !self.selection.is_load() => Some(NoTotalsReason::Selection),
+            Passes::Chosen => Some(NoTotalsReason::Rest),
             _ => None,
         };
         let totals = Totals::new(buckets, groups);
@@ -138,6 +138,6 @@ impl<'a> Scan<'a> {
 }
 
 /// The last group, whose keys are chosen.
-pub fn last_of<'g, 'd>(groups: &'g [Vec<&'d Dimension>]) -> &'g [Vec<&'d Dimension>] {
+pub fn last_group<'g, 'd>(groups: &'g [Vec<&'d Dimension>]) -> &'g [Vec<&'d Dimension>] {
     &groups[groups.len().saturating_sub(1)..]
 }

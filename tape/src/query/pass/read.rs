@@ -3,8 +3,8 @@
 //! file are evaluated once for all its parts.
 
 use super::explained;
-use super::first_pass::{Kept, Known, Pieces};
-use super::plan::{Passes, Plan, last_of};
+use super::first_pass::{FirstPass, KnownPieces, Pieces};
+use super::plan::{Passes, Plan, last_group};
 use crate::format::part::Part;
 use crate::format::schema::RUN;
 use crate::query::rows::dimension::Dimension;
@@ -82,7 +82,7 @@ impl<'a> Scan<'a> {
             Passes::One => Detail::All,
             Passes::Chosen | Passes::Largest => Detail::Chosen(self.chosen(&plan, choose)?),
         };
-        let mut total = self.pass(&plan, &plan.buckets, plan.groups, &detail)?;
+        let mut total = self.run_pass(&plan, &plan.buckets, plan.groups, &detail)?;
         if total.observed.bucket(0).last_interval_ms().is_none() {
             self.find_interval_before(&mut total.observed)?;
         }
@@ -101,21 +101,21 @@ impl<'a> Scan<'a> {
         plan: &Plan,
         choose: impl FnOnce(&Cube<Sum>) -> Vec<Choice>,
     ) -> QueryResult<Chosen> {
-        let kept = Kept::new(self.run.memory_bytes);
-        let (whole, detail) = (self.whole(), Detail::Weights(&kept));
-        let totals = self.pass(plan, &whole, last_of(plan.groups), &detail)?;
-        let mut weights = std::mem::take(&mut *kept.weights());
+        let first_pass = FirstPass::new(self.run.memory_bytes);
+        let (whole, detail) = (self.whole(), Detail::Weights(&first_pass));
+        let totals = self.run_pass(plan, &whole, last_group(plan.groups), &detail)?;
+        let mut weights = std::mem::take(&mut *first_pass.weights());
         weights.merge(totals.weights);
         let choices = choose(&weights);
         drop(weights);
         Ok(Chosen {
             choices,
-            known: kept.into_known(),
+            known: first_pass.into_known(),
         })
     }
 
     /// One pass over the parts.
-    fn pass(
+    fn run_pass(
         &self,
         plan: &Plan<'a, '_>,
         buckets: &Buckets,
@@ -138,36 +138,36 @@ impl<'a> Scan<'a> {
             (Detail::Weights(_), Some(first)) => (step.part, first),
             _ => (step.part, step.last),
         });
-        let mut pieces = pieces(steps);
+        let mut work_items = work_items(steps);
         if matches!((detail, plan.passes), (Detail::Chosen(_), Passes::Largest)) {
-            set_alone(&mut pieces, buckets);
+            find_exclusive_buckets(&mut work_items, buckets);
         }
-        let (mut total, left) = self.add(&question, &pieces)?;
+        let (mut total, left) = self.add(&question, &work_items)?;
         if !left.is_empty() {
-            let pieces: Vec<Piece> = left.into_iter().map(Piece::Scan).collect();
-            total.merge(self.add(&question, &pieces)?.0);
+            let work_items: Vec<WorkItem> = left.into_iter().map(WorkItem::Scan).collect();
+            total.merge(self.add(&question, &work_items)?.0);
         }
         Ok(total)
     }
 
-    /// Adds up pieces; returns their parts that totals did not answer.
+    /// Adds up work items; returns their parts that totals did not answer.
     fn add(
         &self,
         question: &Question,
-        pieces: &[Piece<'a>],
+        work_items: &[WorkItem<'a>],
     ) -> QueryResult<(Measures, Vec<&'a Part>)> {
         let (next, done) = (AtomicUsize::new(0), AtomicUsize::new(0));
         let (before, all) = match question.detail {
-            Detail::All => (0, pieces.len()),
-            Detail::Weights(_) => (0, 2 * pieces.len()),
-            Detail::Chosen(..) => (pieces.len(), 2 * pieces.len()),
+            Detail::All => (0, work_items.len()),
+            Detail::Weights(_) => (0, 2 * work_items.len()),
+            Detail::Chosen(..) => (work_items.len(), 2 * work_items.len()),
         };
         let left = Mutex::new(Vec::new());
         let work = || -> QueryResult<Measures> {
             let mut worker = Worker::new(self, question);
-            while let Some(piece) = pieces.get(next.fetch_add(1, Ordering::Relaxed)) {
+            while let Some(item) = work_items.get(next.fetch_add(1, Ordering::Relaxed)) {
                 let damage = &self.run.damage;
-                damage.note_and_continue(worker.add(piece))?;
+                damage.note_and_continue(worker.add(item))?;
                 worker.check_memory()?;
                 if let Some(progress) = self.run.progress {
                     progress(before + done.fetch_add(1, Ordering::Relaxed) + 1, all);
@@ -177,7 +177,7 @@ impl<'a> Scan<'a> {
             left.append(&mut worker.left);
             Ok(worker.sums)
         };
-        let threads = self.run.threads.clamp(1, pieces.len().max(1));
+        let threads = self.run.threads.clamp(1, work_items.len().max(1));
         let total = on_threads(threads, work)?;
         self.run.damage.check()?;
         Ok((
@@ -207,7 +207,7 @@ enum Detail<'k> {
     /// The cells of all keys.
     All,
     /// Only the sum of weights by key, for one group and a window of one bucket.
-    Weights(&'k Kept),
+    Weights(&'k FirstPass),
     /// The cells of chosen keys.
     Chosen(Chosen),
 }
@@ -217,7 +217,7 @@ struct Chosen {
     choices: Vec<Choice>,
     /// Keys of the pieces by the dimensions of the last group. Each other group has none or only
     /// the first of these dimensions.
-    known: Known,
+    known: KnownPieces,
 }
 
 /// The question that a pass answers.
@@ -228,21 +228,21 @@ struct Question<'q> {
     totals: &'q Totals<'q>,
 }
 
-/// A unit of work for one thread. Not to be confused with the pieces of a part's runs.
-enum Piece<'a> {
+/// A unit of work for one thread.
+enum WorkItem<'a> {
     /// A part whose samples are read.
     Scan(&'a Part),
     /// Parts of one file that totals answer, and the buckets that can be finished because no other
-    /// piece has ticks in them.
+    /// item has ticks in them.
     Totals(Vec<&'a Part>, Range<u32>),
 }
 
-impl Piece<'_> {
+impl WorkItem<'_> {
     /// The first and the last bucket in which it has ticks.
     fn buckets(&self, buckets: &Buckets) -> Option<(u32, u32)> {
         let parts = match self {
-            Piece::Scan(part) => std::slice::from_ref(part),
-            Piece::Totals(parts, _) => parts,
+            WorkItem::Scan(part) => std::slice::from_ref(part),
+            WorkItem::Totals(parts, _) => parts,
         };
         let first = parts.iter().map(|part| part.min_ms()).min()?;
         let last = parts.iter().map(|part| part.max_ms()).max()?;
@@ -252,28 +252,28 @@ impl Piece<'_> {
     }
 }
 
-/// Divides parts into pieces that any thread may take. All parts of a file that totals answer are
-/// one piece.
-fn pieces<'a>(steps: impl Iterator<Item = (&'a Part, Way)>) -> Vec<Piece<'a>> {
-    let mut pieces: Vec<Piece> = Vec::new();
+/// Divides parts into work items that any thread may take. All parts of a file that totals answer
+/// are one work item.
+fn work_items<'a>(steps: impl Iterator<Item = (&'a Part, Way)>) -> Vec<WorkItem<'a>> {
+    let mut work_items: Vec<WorkItem> = Vec::new();
     for (part, way) in steps {
         if !way.is_by_totals() {
-            pieces.push(Piece::Scan(part));
+            work_items.push(WorkItem::Scan(part));
             continue;
         }
-        match pieces.last_mut() {
-            Some(Piece::Totals(parts, _)) if parts[0].is_of_same_file(part) => parts.push(part),
-            _ => pieces.push(Piece::Totals(vec![part], 0..0)),
+        match work_items.last_mut() {
+            Some(WorkItem::Totals(parts, _)) if parts[0].is_of_same_file(part) => parts.push(part),
+            _ => work_items.push(WorkItem::Totals(vec![part], 0..0)),
         }
     }
-    pieces
+    work_items
 }
 
-/// Finds the buckets in which only one piece has ticks. The first bucket stays unfinished: if it
+/// Finds the buckets in which only one item has ticks. The first bucket stays unfinished: if it
 /// has no tick, `read` looks for the last tick before the window.
-fn set_alone(pieces: &mut [Piece], buckets: &Buckets) {
-    let spans = pieces.iter().enumerate();
-    let spans = spans.filter_map(|(at, piece)| Some((piece.buckets(buckets)?, at)));
+fn find_exclusive_buckets(work_items: &mut [WorkItem], buckets: &Buckets) {
+    let spans = work_items.iter().enumerate();
+    let spans = spans.filter_map(|(at, item)| Some((item.buckets(buckets)?, at)));
     let mut spans: Vec<((u32, u32), usize)> = spans.collect();
     spans.sort_unstable();
     let mut begin = 1;
@@ -281,8 +281,8 @@ fn set_alone(pieces: &mut [Piece], buckets: &Buckets) {
         let end = spans.get(index + 1).map_or(NONE, |next| next.0.0);
         let end = end.min(last + 1);
         begin = begin.max(*first);
-        if let Piece::Totals(_, alone) = &mut pieces[*at] {
-            *alone = begin..end.max(begin);
+        if let WorkItem::Totals(_, exclusive) = &mut work_items[*at] {
+            *exclusive = begin..end.max(begin);
         }
         begin = begin.max(last + 1);
     }
@@ -378,10 +378,10 @@ impl<'s, 'p> Worker<'s, 'p> {
         }
     }
 
-    fn add(&mut self, piece: &Piece<'p>) -> QueryResult<()> {
-        let (parts, alone) = match piece {
-            Piece::Scan(part) => return self.add_part(part),
-            Piece::Totals(parts, alone) => (parts, alone),
+    fn add(&mut self, item: &WorkItem<'p>) -> QueryResult<()> {
+        let (parts, exclusive) = match item {
+            WorkItem::Scan(part) => return self.add_part(part),
+            WorkItem::Totals(parts, exclusive) => (parts, exclusive),
         };
         self.scan.check_cancel()?;
         let file = self.turn_to(parts[0]);
@@ -389,7 +389,7 @@ impl<'s, 'p> Worker<'s, 'p> {
         match totals.add(&file.view, parts, &mut self.sums) {
             Ok(left) if left.is_empty() => {
                 let observed = self.question.buckets.len();
-                self.sums.finish(alone.clone(), observed);
+                self.sums.finish(exclusive.clone(), observed);
             }
             Ok(left) => self.left.extend(left),
             // If the totals are damaged, the samples of the parts are added up instead.
@@ -403,8 +403,8 @@ impl<'s, 'p> Worker<'s, 'p> {
         let check = || self.scan.check_cancel();
         let observed = &mut self.sums.observed;
         let mut ticks = Ticks::read_unless(part, self.question.buckets, observed, check)?;
-        if let Some(within) = &self.scan.within {
-            ticks.count_within(within);
+        if let Some(buckets) = &self.scan.only_buckets {
+            ticks.count_within(buckets);
         }
         if !ticks.is_idle() && part.rows(RUN) > 0 && !self.question.groups.is_empty() {
             let mut file = self.turn_to(part);
@@ -458,8 +458,8 @@ impl<'s, 'p> Worker<'s, 'p> {
         }
         self.scan.check_cancel()?;
         selected.ranges(ticks, &mut self.ranges);
-        if self.scan.within.is_some() {
-            selected.leave_uncounted(ticks, &mut self.ranges);
+        if self.scan.only_buckets.is_some() {
+            selected.drop_uncounted(ticks, &mut self.ranges);
         }
         if let Detail::Chosen(chosen) = self.question.detail
             && let Some(pieces) = chosen.known.pieces(view.part, selected.len())
@@ -476,10 +476,10 @@ impl<'s, 'p> Worker<'s, 'p> {
             let keys = coder.numbers(view, &selected, &dimensions, &mut self.numbers)?;
             self.scan.check_cancel()?;
             match self.question.detail {
-                Detail::Weights(kept) => {
+                Detail::Weights(first_pass) => {
                     let ranges = (!selected.runs.are_computed()).then_some(&self.ranges[..]);
                     let sums = sums(ticks, &self.ranges, &self.numbers, keys.len());
-                    let mut weights = kept.weights();
+                    let mut weights = first_pass.weights();
                     let held = weights.bytes();
                     for (key, sum_ms) in sums {
                         let number = weights.number(keys[key]);
@@ -488,7 +488,7 @@ impl<'s, 'p> Worker<'s, 'p> {
                     let more = weights.bytes() - held;
                     drop(weights);
                     self.scan.held.fetch_add(more, Ordering::Relaxed);
-                    kept.put(view.part, &self.numbers, ranges, keys);
+                    first_pass.put(view.part, &self.numbers, ranges, keys);
                 }
                 Detail::Chosen(chosen) => {
                     chosen.choices[index].apply(&keys, &mut self.ranges, &mut self.numbers);

@@ -16,7 +16,7 @@ const SUCCESS: &str = "00000";
 
 /// The period and the node of a request.
 #[derive(Default)]
-struct Asked {
+struct RequestedPeriod {
     takes_period: bool,
     node: Option<String>,
     at: Option<i64>,
@@ -24,23 +24,23 @@ struct Asked {
     until: Option<i64>,
 }
 
-impl Asked {
-    fn of<R: Request>(request: &R) -> Asked {
-        let mut asked = Asked::default();
+impl RequestedPeriod {
+    fn of<R: Request>(request: &R) -> RequestedPeriod {
+        let mut requested = RequestedPeriod::default();
         request.put(&mut |name, value| match (name, value) {
-            ("node", Value::Text(node)) => asked.node = Some(node.to_string()),
+            ("node", Value::Text(node)) => requested.node = Some(node.to_string()),
             ("at", value) => {
-                asked.takes_period = true;
-                asked.at = time(value);
+                requested.takes_period = true;
+                requested.at = time(value);
             }
             ("since" | "since_2", value) => {
-                asked.takes_period = true;
-                asked.since = time(value);
+                requested.takes_period = true;
+                requested.since = time(value);
             }
-            ("until" | "until_2", value) => asked.until = time(value),
+            ("until" | "until_2", value) => requested.until = time(value),
             _ => (),
         });
-        asked
+        requested
     }
 }
 
@@ -60,19 +60,19 @@ pub struct Period<'a> {
 impl<'a> Period<'a> {
     /// `None` if the function takes no period. Damaged parts are left out.
     pub fn of<R: Request>(request: &R, run: Run<'a>) -> QueryResult<Option<Period<'a>>> {
-        let asked = Asked::of(request);
-        if !asked.takes_period {
+        let requested = RequestedPeriod::of(request);
+        if !requested.takes_period {
             return Ok(None);
         }
-        let window = match asked.at {
+        let window = match requested.at {
             Some(at) => Window {
                 since: at.saturating_sub(NEAR),
                 until: at.saturating_add(1),
             },
-            None => Window::of(run.context, asked.since, asked.until)?,
+            None => Window::of(run.context, requested.since, requested.until)?,
         };
         let mut parts = Vec::new();
-        for node in nodes(run, asked.node.as_deref())? {
+        for node in nodes(run, requested.node.as_deref())? {
             let met = run.store.parts(node).filter(|part| window.overlaps(part));
             parts.extend(met.filter(|part| !run.damage.has_left_out(part)));
         }

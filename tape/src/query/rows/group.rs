@@ -58,7 +58,7 @@ struct Numbering {
     /// Number + 1 by code; 0 between parts.
     numbers: Vec<u32>,
     /// Codes that have a number in this part.
-    met: Vec<u32>,
+    numbered_codes: Vec<u32>,
     /// Code by number.
     codes: Vec<u32>,
     /// By code, for the whole file: 1 + the code that had the same key first; 0 if there is none.
@@ -82,14 +82,14 @@ impl Numbering {
         for number in numbers.iter_mut() {
             *number = self.number(*number);
         }
-        for code in self.met.drain(..) {
+        for code in self.numbered_codes.drain(..) {
             self.numbers[code as usize] = 0;
         }
         let codes = std::mem::take(&mut self.codes);
         let ids = keys.ids(view, &codes)?;
         match keys.are_distinct() {
             true => Ok(ids),
-            false => Ok(self.put_together(&codes, ids, numbers)),
+            false => Ok(self.merge_equal_keys(&codes, ids, numbers)),
         }
     }
 
@@ -107,7 +107,7 @@ impl Numbering {
         if at >= self.numbers.len() {
             self.numbers.resize(at + 1, 0);
         }
-        self.met.push(code);
+        self.numbered_codes.push(code);
         let number = match self.same.get(at) {
             Some(same) if *same != 0 => self.number(same - 1),
             _ => {
@@ -120,7 +120,7 @@ impl Numbering {
     }
 
     /// Gives codes with the same key one number; returns the ids by number.
-    fn put_together(&mut self, codes: &[u32], ids: Vec<u32>, numbers: &mut [u32]) -> Vec<u32> {
+    fn merge_equal_keys(&mut self, codes: &[u32], ids: Vec<u32>, numbers: &mut [u32]) -> Vec<u32> {
         let mut kept: Vec<u32> = Vec::with_capacity(ids.len());
         let mut new = Vec::with_capacity(ids.len());
         // Code of each kept number.

@@ -240,7 +240,7 @@ impl Codes {
     /// The code of a reference from [`Codes::references`].
     pub fn of_reference(&self, reference: i64) -> Option<u32> {
         match self {
-            Codes::Reference { last, .. } => Some(within(reference, *last)),
+            Codes::Reference { last, .. } => Some(clamped(reference, *last)),
             Codes::Lookup { map, .. } => Some(at(map, reference)),
             Codes::Wait { wait_map, .. } if reference > 0 => Some(at(wait_map, reference)),
             Codes::Wait { cpu_map, .. } => Some(at(cpu_map, -reference)),
@@ -260,7 +260,7 @@ impl Codes {
         match self {
             Codes::Reference { column, last } => {
                 let column = part.ints(RUN, column)?;
-                over_column(runs, pieces, &column, codes, |value| within(value, *last));
+                over_column(runs, pieces, &column, codes, |value| clamped(value, *last));
             }
             Codes::Lookup { column, map } => {
                 let column = part.ints(RUN, column)?;
@@ -336,7 +336,7 @@ fn at(map: &[u32], value: i64) -> u32 {
 
 /// Same as [`at`], if the values are the codes.
 #[inline]
-fn within(value: i64, last: u32) -> u32 {
+fn clamped(value: i64, last: u32) -> u32 {
     u32::try_from(value).map_or(last, |value| value.min(last))
 }
 

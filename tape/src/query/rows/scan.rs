@@ -22,7 +22,7 @@ pub struct Scan<'a> {
     /// Ids of the question's keys.
     pub register: Register,
     /// If set: only the samples of these buckets are needed.
-    pub within: Option<BTreeSet<u32>>,
+    pub only_buckets: Option<BTreeSet<u32>>,
     window: Window,
     /// Memory that the sums of all threads take, in bytes.
     pub(in crate::query) held: AtomicUsize,
@@ -42,7 +42,7 @@ impl<'a> Scan<'a> {
             parts,
             others,
             register: Register::default(),
-            within: None,
+            only_buckets: None,
             window,
             held: AtomicUsize::new(0),
         })

@@ -58,7 +58,11 @@ impl Selected {
     }
 
     /// Same as [`Selected::of`], for a single part.
-    pub fn alone(view: &View, catalog: &Schema, selection: &Selection) -> QueryResult<Selected> {
+    pub fn of_single_part(
+        view: &View,
+        catalog: &Schema,
+        selection: &Selection,
+    ) -> QueryResult<Selected> {
         let tests = Tests::of(view, catalog, selection)?;
         Selected::of(view, &tests, selection, false)
     }
@@ -80,7 +84,7 @@ impl Selected {
     }
 
     /// Removes pieces without a tick that counts, and their ranges.
-    pub fn leave_uncounted(&mut self, ticks: &Ticks, ranges: &mut Vec<(u32, u32)>) {
+    pub fn drop_uncounted(&mut self, ticks: &Ticks, ranges: &mut Vec<(u32, u32)>) {
         let before = ticks.before();
         let counts = |range: &(u32, u32)| before[range.0 as usize].0 < before[range.1 as usize].0;
         let mut own = ranges.iter();

@@ -25,16 +25,16 @@ const MOST_BUCKETS: usize = 3_000;
 
 /// Executions that have not ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Executions {
+pub struct RunningExecutions {
     /// Their number.
     pub count: i64,
     /// Their time so far in ms.
     pub time_ms: i64,
 }
 
-impl Executions {
+impl RunningExecutions {
     /// Adds `other`.
-    pub fn add(&mut self, other: Executions) {
+    pub fn add(&mut self, other: RunningExecutions) {
         self.count += other.count;
         self.time_ms = self.time_ms.saturating_add(other.time_ms);
     }
@@ -44,7 +44,7 @@ impl Executions {
 #[derive(Default)]
 pub struct Running {
     /// By number of the statement and index of the bucket.
-    executions: HashMap<(u32, u32), Executions>,
+    executions: HashMap<(u32, u32), RunningExecutions>,
     /// Number of each statement.
     numbers: HashMap<EntryKey, u32>,
     /// For each bucket: true if it has an observed tick.
@@ -64,12 +64,15 @@ impl Running {
     }
 
     /// The executions by line of the answer and bucket.
-    pub fn by_line(&self, line: impl Fn(&EntryKey) -> u32) -> HashMap<(u32, u32), Executions> {
+    pub fn by_line(
+        &self,
+        line: impl Fn(&EntryKey) -> u32,
+    ) -> HashMap<(u32, u32), RunningExecutions> {
         let mut line_of = vec![0; self.numbers.len()];
         for (key, number) in &self.numbers {
             line_of[*number as usize] = line(key);
         }
-        let mut lines: HashMap<(u32, u32), Executions> = HashMap::new();
+        let mut lines: HashMap<(u32, u32), RunningExecutions> = HashMap::new();
         for ((number, bucket), executions) in &self.executions {
             let place = (line_of[*number as usize], *bucket);
             lines.entry(place).or_default().add(*executions);
@@ -191,7 +194,7 @@ impl<W: Fn(&EntryKey) -> bool> Reading<'_, W> {
             let Some(number) = number else {
                 continue;
             };
-            let one = Executions {
+            let one = RunningExecutions {
                 count: 1,
                 time_ms: time_ms(ticks.slot_ms[tick], columns.start[row]),
             };

@@ -11,7 +11,7 @@
 use super::cells::{Bin, Cell};
 use super::choice::Choice;
 use super::measure::{Cube, Measures};
-use super::way::{Way, Why};
+use super::way::{NoTotalsReason, Way};
 use crate::fast::FastMap;
 use crate::format::part::Part;
 use crate::format::schema::{FAR_MS, RUN};
@@ -87,7 +87,7 @@ pub struct Totals<'q> {
 }
 
 /// A part that totals may answer.
-struct Wanted {
+struct WantedPart {
     /// First and last slot time in µs.
     first: i64,
     last: i64,
@@ -95,7 +95,7 @@ struct Wanted {
     bucket: Option<u32>,
 }
 
-impl Wanted {
+impl WantedPart {
     /// True if the part may have ticks in this minute.
     fn may_have(&self, minute: i64) -> bool {
         (self.first.div_euclid(MINUTE)..=self.last.div_euclid(MINUTE)).contains(&minute)
@@ -129,13 +129,13 @@ impl<'q> Totals<'q> {
     /// key: then [`Totals::add`] returns the part.
     pub fn way(&self, part: &Part, is_chosen: bool) -> Way {
         let Some(tables) = &self.tables else {
-            return Way::Samples(Why::Keys);
+            return Way::Samples(NoTotalsReason::Keys);
         };
         if !part.info().has_totals {
             return Way::Samples(if part.info().open {
-                Why::Log
+                NoTotalsReason::Log
             } else {
-                Why::NoTotals
+                NoTotalsReason::NoTotals
             });
         }
         let wanted = self.wanted(part);
@@ -159,10 +159,14 @@ impl<'q> Totals<'q> {
                 }
             };
             if !is_there {
-                return Way::Samples(if has(WHOLE) { Why::Keys } else { Why::NoTotals });
+                return Way::Samples(if has(WHOLE) {
+                    NoTotalsReason::Keys
+                } else {
+                    NoTotalsReason::NoTotals
+                });
             }
             if is_cut {
-                return Way::Samples(Why::Cut);
+                return Way::Samples(NoTotalsReason::Cut);
             }
         }
         way
@@ -204,11 +208,11 @@ impl<'q> Totals<'q> {
         columns
     }
 
-    fn wanted(&self, part: &Part) -> Wanted {
+    fn wanted(&self, part: &Part) -> WantedPart {
         let first = part.min_ms().saturating_mul(1000);
         let last = part.max_ms().saturating_mul(1000);
         let bucket = self.buckets.index(first);
-        Wanted {
+        WantedPart {
             first,
             last,
             bucket: bucket
@@ -256,7 +260,7 @@ struct FileTotals {
 }
 
 /// The groups of a file that totals may answer, by group number.
-struct Groups(FastMap<i64, Wanted>);
+struct Groups(FastMap<i64, WantedPart>);
 
 impl Groups {
     /// The rows of a table of totals from the first to the last of these groups.
@@ -327,11 +331,11 @@ impl Lookup {
 }
 
 /// Number in a cube by code, filled when a code first occurs.
-struct Numbers<'k>(&'k Lookup, Vec<Option<u32>>);
+struct KeyNumbers<'k>(&'k Lookup, Vec<Option<u32>>);
 
-impl<'k> Numbers<'k> {
+impl<'k> KeyNumbers<'k> {
     fn new(keys: &'k Lookup) -> Self {
-        Numbers(keys, vec![None; keys.ids.len()])
+        KeyNumbers(keys, vec![None; keys.ids.len()])
     }
 
     /// The number of a reference's key, if cells of it are needed.
@@ -517,7 +521,7 @@ impl FileTotals {
         cube: &mut Cube<impl Bin>,
     ) {
         let [group, key, minute, sum_ms, most] = columns.each_ref().map(|column| &column[..]);
-        let mut numbers = Numbers::new(keys);
+        let mut numbers = KeyNumbers::new(keys);
         let mut end = 0;
         while end < group.len() {
             let begin = end;
@@ -536,7 +540,7 @@ impl FileTotals {
                 None => {
                     let minutes = &minute[begin..end];
                     let cells = minutes.iter().zip(sums);
-                    if let Some((first, ahead)) = places.by_minute.steady(minutes) {
+                    if let Some((first, ahead)) = places.by_minute.constant_offset(minutes) {
                         let at = |minute: &i64| minute.wrapping_sub(ahead) as u32;
                         let cells = cells.map(|(m, (sum, most))| cell(at(m), *sum, *most));
                         own.append(first, cells);
@@ -652,7 +656,7 @@ impl ByGroup {
     /// buckets, because the answer shows it only for the whole window.
     fn add(&self, file: &FileTotals, places: &Places, cube: &mut Cube<impl Bin>) {
         let [group, key, sum_ms, most] = &self.columns;
-        let mut numbers = Numbers::new(&self.keys);
+        let mut numbers = KeyNumbers::new(&self.keys);
         let rows: FastMap<i64, Range<usize>> = rows_by_group(&file.minutes[0]).collect();
         for row in 0..group.len() {
             let Some(wanted) = file.wanted.0.get(&group[row]) else {
@@ -716,16 +720,16 @@ impl ByMinute {
 
     /// For ascending minutes whose buckets also differ by one each: the first bucket, and the
     /// difference between minute and bucket. `None` for all others.
-    fn steady(&self, minutes: &[i64]) -> Option<(u32, i64)> {
+    fn constant_offset(&self, minutes: &[i64]) -> Option<(u32, i64)> {
         let (first, last) = (*minutes.first()?, *minutes.last()?);
         let bucket = self.bucket(first);
         let ends = (bucket, self.bucket(last));
         let apart = i64::from(ends.1) - i64::from(ends.0);
-        let are_steady = bucket != NONE
+        let is_constant = bucket != NONE
             && ends.1 != NONE
             && apart == last - first
             && minutes.is_sorted_by(|a, b| a < b);
-        are_steady.then(|| (bucket, first - i64::from(bucket)))
+        is_constant.then(|| (bucket, first - i64::from(bucket)))
     }
 
     #[inline]

@@ -9,7 +9,7 @@ pub enum Way {
     /// after all.
     TotalsOfLargest,
     /// From its samples.
-    Samples(Why),
+    Samples(NoTotalsReason),
 }
 
 impl Way {
@@ -21,7 +21,7 @@ impl Way {
 
 /// The reason why totals do not answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Why {
+pub enum NoTotalsReason {
     /// Totals are switched off.
     Off,
     /// Totals have only load, without filters.

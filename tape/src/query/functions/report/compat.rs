@@ -129,7 +129,7 @@ pub fn compat(
     if minutes.observed.total().observed_ms == 0 {
         return Ok(None);
     }
-    scan.within = Some(minutes.all_extremes());
+    scan.only_buckets = Some(minutes.all_extremes());
     let groups = [vec![&class, &event], vec![&class, &query]];
     let cubes = scan.sums(buckets.clone(), &groups)?.cubes;
     let text = |key| scan.register.text(key);
