@@ -441,7 +441,7 @@ const PAGE_BYTES: usize = 1 << 12;
 ///
 /// # Errors
 /// The operating system refuses, or no page can be read.
-pub(crate) fn read_what_is_left(file: &dyn ReadFile, from: u64, to: u64) -> io::Result<Vec<u8>> {
+pub(crate) fn read_readable(file: &dyn ReadFile, from: u64, to: u64) -> io::Result<Vec<u8>> {
     let wanted = usize::try_from(to.saturating_sub(from)).map_err(io::Error::other)?;
     let mut bytes = vec![0; wanted];
     let lost = match file.read_at(from, &mut bytes) {

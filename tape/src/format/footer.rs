@@ -3,7 +3,7 @@
 
 use crate::crc::crc32c;
 use crate::error::{Error, Kind, Result};
-use crate::files::storage::{ReadFile, read_what_is_left};
+use crate::files::storage::{ReadFile, read_readable};
 use crate::format::codec;
 use crate::format::frame::{Frame, u32_at, u64_at};
 use crate::format::hello;
@@ -500,7 +500,7 @@ struct End {
 
 /// Goes through the chunks of a file; returns their description and their end.
 fn gather(bytes: &Bytes) -> Result<(Footer, End)> {
-    let all = read_what_is_left(&*bytes.file, 0, bytes.length);
+    let all = read_readable(&*bytes.file, 0, bytes.length);
     let all = all.map_err(|e| Error::io("read file", &bytes.path, e))?;
     let identity = match bytes.parse_head(&all) {
         Err(error) if error.kind == Kind::Version => return Err(error),

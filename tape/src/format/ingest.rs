@@ -436,7 +436,7 @@ impl Ingest {
 
     /// Splits later rows into groups of about `rows` rows, for [`Ingest::take_groups`]. A finished
     /// group does not change any more.
-    pub(crate) fn in_groups_of(&mut self, rows: usize) {
+    pub(crate) fn set_group_rows(&mut self, rows: usize) {
         self.group_rows = rows;
     }
 
@@ -446,7 +446,7 @@ impl Ingest {
     }
 
     /// A copy of the current group; `None` if it is empty.
-    pub(crate) fn group_at_hand(&self) -> Option<(Vec<Table>, PartInfo)> {
+    pub(crate) fn copy_current_group(&self) -> Option<(Vec<Table>, PartInfo)> {
         self.builder.has_rows().then(|| self.builder.copy_group())
     }
 

@@ -22,7 +22,7 @@ pub struct PartBuilder {
     /// Table of names, and its columns `encoding` and `bytes`.
     name: Option<(usize, usize, usize)>,
     /// Rows of the dictionaries, by index in the schema.
-    known: Vec<Known>,
+    known: Vec<RowHashes>,
     /// The values of the current row, including zeros.
     key: Vec<i64>,
 }
@@ -58,14 +58,14 @@ impl Places {
 /// Rows of a table by the hash of their contents. The values are only in the table. A row takes 11
 /// to 21 bytes here, and 32 while the hash table grows.
 #[derive(Default)]
-struct Known {
+struct RowHashes {
     /// Part of the hash and row + 1; (0, 0) if empty. The number of places is a power of two; at
     /// least a quarter of them is empty.
     places: Vec<(u32, u32)>,
     rows: usize,
 }
 
-impl Known {
+impl RowHashes {
     /// The row with this hash for which `same` is true.
     fn find(&self, hash: u64, same: impl Fn(usize) -> bool) -> Option<usize> {
         let last = self.places.len().checked_sub(1)?;
@@ -127,7 +127,7 @@ impl PartBuilder {
         let name = schema.column("name", "encoding");
         let name = name.zip(schema.column("name", "bytes"));
         let name = name.map(|((t, encoding), (_, bytes))| (t, encoding, bytes));
-        let known = schema.tables.iter().map(|_| Known::default()).collect();
+        let known = schema.tables.iter().map(|_| RowHashes::default()).collect();
         let is_dictionary = (0..schema.tables.len()).map(|t| schema.is_dictionary(t));
         Ok(PartBuilder {
             is_dictionary: is_dictionary.collect(),
@@ -224,7 +224,7 @@ impl PartBuilder {
         let columns = 0..rows.columns.len();
         let is_string = |c: &usize| matches!(rows.columns[*c], Data::Bytes(_));
         let of_strings: Vec<usize> = columns.clone().filter(is_string).collect();
-        let mut known = Known::default();
+        let mut known = RowHashes::default();
         for row in 0..rows.rows {
             let ints = columns.clone().map(|c| rows.get(c, row));
             let hash = hash_of(ints, of_strings.iter().map(|&c| rows.string(c, row)));

@@ -58,7 +58,7 @@ fn numbers(bytes: &[u8], width: usize) -> impl Iterator<Item = u64> {
 }
 
 /// Appends `of(number)` for each number. All numbers have `width` bytes.
-fn wide<T>(bytes: &[u8], width: usize, out: &mut Vec<T>, mut of: impl FnMut(u64) -> T) {
+fn map_numbers<T>(bytes: &[u8], width: usize, out: &mut Vec<T>, mut of: impl FnMut(u64) -> T) {
     match width {
         1 => out.extend(bytes.iter().map(|b| of(u64::from(*b)))),
         2 => out.extend(
@@ -88,14 +88,14 @@ fn wide<T>(bytes: &[u8], width: usize, out: &mut Vec<T>, mut of: impl FnMut(u64)
 /// Iterator over the sections of a payload; ends after the first error.
 pub struct Sections<'a> {
     rest: &'a [u8],
-    left: u32,
+    remaining: u32,
 }
 
 impl<'a> Sections<'a> {
     pub(crate) fn new(payload: &'a [u8], sections: u32) -> Self {
         Sections {
             rest: payload,
-            left: sections,
+            remaining: sections,
         }
     }
 }
@@ -104,14 +104,14 @@ impl<'a> Iterator for Sections<'a> {
     type Item = Result<Section<'a>>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        if self.left == 0 {
+        if self.remaining == 0 {
             let trailing = !std::mem::take(&mut self.rest).is_empty();
             return trailing.then(|| Err(Error::damaged("bytes after the last section")));
         }
-        self.left -= 1;
+        self.remaining -= 1;
         let section = parse_section(&mut self.rest);
         if section.is_err() {
-            self.left = 0;
+            self.remaining = 0;
             self.rest = &[];
         }
         Some(section)
@@ -259,7 +259,7 @@ impl<'a> RawColumn<'a> {
         mut of: impl FnMut(u64) -> T,
     ) {
         match self.coding {
-            Coding::Dense { width, numbers } => wide(numbers, width, out, of),
+            Coding::Dense { width, numbers } => map_numbers(numbers, width, out, of),
             Coding::Sparse {
                 width,
                 rows: r,

@@ -2,7 +2,7 @@
 
 use crate::error::{Error, Result};
 use crate::files::directory::{Kind, parse_name, recorded_node};
-use crate::files::storage::{OsStorage, ReadFile, Storage, read_what_is_left};
+use crate::files::storage::{OsStorage, ReadFile, Storage, read_readable};
 use crate::format::log::{LogDamage, LogHeader, read_log};
 use crate::format::part::{Identity, Part};
 pub use crate::query::Removal;
@@ -49,7 +49,7 @@ pub fn inspect(path: &Path) -> Result<FileReport> {
         removals: Vec::new(),
     };
     if kind == Kind::Log {
-        let log = read_what_is_left(&*file, 0, bytes);
+        let log = read_readable(&*file, 0, bytes);
         let log = log.map_err(|e| Error::io("read file", path, e))?;
         let contents = read_log(&log, u64::MAX).map_err(|e| e.at(path))?;
         let header: LogHeader = contents.header;

@@ -3,7 +3,7 @@
 
 use crate::error::{Error, Result};
 use crate::files::directory::Kind;
-use crate::files::storage::read_what_is_left;
+use crate::files::storage::read_readable;
 use crate::format::codec;
 use crate::format::footer::Chunks;
 use crate::format::frame::{CRC_BYTES, Frame, HEADER_BYTES, HELLO};
@@ -58,7 +58,7 @@ impl Sizes {
         let (_, kind, file) = open_history_file(path)?;
         let failed = |e| Error::io("read file", path, e);
         let length = file.bytes().map_err(failed)?;
-        let all = read_what_is_left(&*file, 0, length).map_err(failed)?;
+        let all = read_readable(&*file, 0, length).map_err(failed)?;
         if kind == Kind::Log {
             LogHeader::parse(&all).map_err(|e| e.at(path))?;
             self.add_log(&all);

@@ -207,7 +207,7 @@ impl OfFile {
 }
 
 /// Place where decoded columns are kept.
-pub(crate) enum Kept {
+pub(crate) enum ColumnStore {
     /// With the file, until they are released. One-shot callers decode each column into the memory
     /// of one that they have released.
     Own(Mutex<OfOne>),
@@ -215,9 +215,9 @@ pub(crate) enum Kept {
     Shared(OfFile),
 }
 
-impl Default for Kept {
+impl Default for ColumnStore {
     fn default() -> Self {
-        Kept::Own(Mutex::default())
+        ColumnStore::Own(Mutex::default())
     }
 }
 
@@ -235,11 +235,11 @@ fn locked(cache: &Mutex<OfOne>) -> MutexGuard<'_, OfOne> {
     cache.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Kept {
+impl ColumnStore {
     pub(crate) fn ints(&self, key: Key) -> Option<Column> {
         match self {
-            Kept::Own(cache) => locked(cache).ints.get(&key).cloned(),
-            Kept::Shared(columns) => columns.ints(key),
+            ColumnStore::Own(cache) => locked(cache).ints.get(&key).cloned(),
+            ColumnStore::Shared(columns) => columns.ints(key),
         }
     }
 
@@ -252,13 +252,13 @@ impl Kept {
         read: impl FnOnce() -> Result<Column>,
     ) -> Result<Column> {
         match self {
-            Kept::Shared(columns) if depth == 0 => columns.ints_or(key, read),
-            Kept::Shared(columns) => {
+            ColumnStore::Shared(columns) if depth == 0 => columns.ints_or(key, read),
+            ColumnStore::Shared(columns) => {
                 let column = read()?;
                 columns.keep_ints(key, &column);
                 Ok(column)
             }
-            Kept::Own(cache) => {
+            ColumnStore::Own(cache) => {
                 let column = read()?;
                 locked(cache).ints.insert(key, column.clone());
                 Ok(column)
@@ -269,16 +269,16 @@ impl Kept {
     /// Kept strings. `None` for the shared cache, in which other threads may be decoding them.
     pub(crate) fn strings(&self, key: Key) -> Option<BytesColumn> {
         match self {
-            Kept::Own(cache) => locked(cache).strings.get(&key).cloned(),
-            Kept::Shared(_) => None,
+            ColumnStore::Own(cache) => locked(cache).strings.get(&key).cloned(),
+            ColumnStore::Shared(_) => None,
         }
     }
 
-    /// A kept pack, by group and number; see [`Kept::strings`].
+    /// A kept pack, by group and number; see [`ColumnStore::strings`].
     pub(crate) fn pack(&self, key: (u32, u8)) -> Option<Arc<Pack>> {
         match self {
-            Kept::Own(cache) => locked(cache).packs.get(&key).cloned(),
-            Kept::Shared(_) => None,
+            ColumnStore::Own(cache) => locked(cache).packs.get(&key).cloned(),
+            ColumnStore::Shared(_) => None,
         }
     }
 
@@ -289,8 +289,8 @@ impl Kept {
         read: impl FnOnce() -> Result<Arc<Pack>>,
     ) -> Result<Arc<Pack>> {
         match self {
-            Kept::Shared(columns) => columns.pack_or(key, read),
-            Kept::Own(cache) => {
+            ColumnStore::Shared(columns) => columns.pack_or(key, read),
+            ColumnStore::Own(cache) => {
                 let pack = read()?;
                 locked(cache).packs.insert(key, pack.clone());
                 Ok(pack)
@@ -305,8 +305,8 @@ impl Kept {
         read: impl FnOnce() -> Result<Arc<Chunks>>,
     ) -> Result<Arc<Chunks>> {
         let cache = match self {
-            Kept::Shared(columns) => return columns.chunks_or(listing, read),
-            Kept::Own(cache) => cache,
+            ColumnStore::Shared(columns) => return columns.chunks_or(listing, read),
+            ColumnStore::Own(cache) => cache,
         };
         if let Some(known) = locked(cache).chunks.get(&listing) {
             return Ok(known.clone());
@@ -322,8 +322,8 @@ impl Kept {
         read: impl FnOnce() -> Result<BytesColumn>,
     ) -> Result<BytesColumn> {
         match self {
-            Kept::Shared(columns) => columns.strings_or(key, read),
-            Kept::Own(cache) => {
+            ColumnStore::Shared(columns) => columns.strings_or(key, read),
+            ColumnStore::Own(cache) => {
                 let column = read()?;
                 locked(cache).strings.insert(key, column.clone());
                 Ok(column)
@@ -333,7 +333,7 @@ impl Kept {
 
     /// Frees the values of a group, if they are kept with the file.
     pub(crate) fn release(&self, group: u32) {
-        let Kept::Own(cache) = self else {
+        let ColumnStore::Own(cache) = self else {
             return;
         };
         let mut cache = locked(cache);

@@ -5,7 +5,7 @@
 use crate::error::supervised;
 use crate::error::{self, Error, Result};
 use crate::files::directory::Listed;
-use crate::files::storage::{ReadFile, Storage, read_what_is_left};
+use crate::files::storage::{ReadFile, Storage, read_readable};
 use crate::format::ingest::Definitions;
 use crate::format::log::{FRAMES_AT, LogContents, LogHeader, read_log};
 use crate::format::part::{Memory, Part, PartInfo, Source};
@@ -143,7 +143,7 @@ impl Live {
     }
 
     fn bytes(&self, from: u64, to: u64) -> Result<Vec<u8>> {
-        let read = read_what_is_left(&*self.file, from, to);
+        let read = read_readable(&*self.file, from, to);
         read.map_err(|e| Error::io("read file", &self.path, e))
     }
 
@@ -156,7 +156,7 @@ impl Live {
         let Some(ingest) = &mut contents.ingest else {
             return;
         };
-        ingest.in_groups_of(GROUP_ROWS);
+        ingest.set_group_rows(GROUP_ROWS);
         let definitions = ingest.definitions(self.definitions.take());
         let identity = &contents.header.identity;
         let finish = |(tables, mut info): (Vec<Table>, PartInfo)| {
@@ -170,11 +170,11 @@ impl Live {
         });
         self.groups
             .extend(ingest.take_groups().into_iter().map(finish));
-        let at_hand = ingest.group_at_hand().map(finish);
+        let current_group = ingest.copy_current_group().map(finish);
         let (lost, dropped) = (ingest.lost_definitions(), ingest.dropped_rows());
         let schema = ingest.schema();
         let (shown, known) = (before.len(), &definitions.memory);
-        let groups = self.groups.iter().chain(&at_hand).skip(shown);
+        let groups = self.groups.iter().chain(&current_group).skip(shown);
         before.extend(groups.map(|group| part_of(schema, known, group)));
         if let Some(first) = before.first_mut() {
             *first = first.with_lost(lost, dropped);

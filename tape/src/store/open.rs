@@ -5,11 +5,11 @@ use crate::error::supervised;
 use crate::error::{self, Error, Result};
 use crate::files::directory::{self, Kind, Listed, Numbers};
 use crate::files::open_files::{LaterFile, OpenFiles};
-use crate::files::storage::{Name, OsStorage, ReadFile, Stamp, Storage, read_what_is_left};
+use crate::files::storage::{Name, OsStorage, ReadFile, Stamp, Storage, read_readable};
 use crate::format::footer::{Bytes, Footer};
 use crate::format::log::{FRAMES_AT, LogContents, LogDamage, LogHeader, read_log};
 use crate::format::part::Part;
-use crate::store::cache::{Kept, Shared};
+use crate::store::cache::{ColumnStore, Shared};
 use crate::store::sealed_read::{BlockFile, Schemas};
 use crate::store::snapshot::is_covered_by;
 use rustix::io::Errno;
@@ -40,7 +40,7 @@ impl Snapshot {
     /// # Errors
     /// It could not be read.
     pub fn open_storage(storage: &dyn Storage) -> Result<Self> {
-        let (mut files, mut known) = (Files::default(), Known::default());
+        let (mut files, mut known) = (Files::default(), KnownFiles::default());
         let mut history = History::read(storage, &mut files, &mut known)?;
         let logs = std::mem::take(&mut history.logs);
         for file in &logs {
@@ -72,14 +72,14 @@ pub(crate) struct History {
 
 /// Sealed files that a repeat reader knows, by name and number of the file.
 #[derive(Default)]
-pub(crate) struct Known {
+pub(crate) struct KnownFiles {
     schemas: Schemas,
     /// `None` for a one-shot reader.
     pub(crate) shared: Option<Shared>,
     pub(crate) blocks: HashMap<Listed, BlockFile>,
 }
 
-impl Known {
+impl KnownFiles {
     fn block(&self, file: &Opened) -> Option<&BlockFile> {
         self.blocks.get(&file.listed)
     }
@@ -87,7 +87,7 @@ impl Known {
     /// Adds a file whose footer was read.
     fn learn(&mut self, file: &Opened, bytes: Bytes, footer: Footer) -> Result<BlockFile> {
         let shared = self.shared.as_ref().map(Shared::of_file);
-        let kept = shared.map_or_else(Kept::default, Kept::Shared);
+        let kept = shared.map_or_else(ColumnStore::default, ColumnStore::Shared);
         let block = BlockFile::new(bytes, footer, &mut self.schemas, kept)?;
         if self.shared.is_some() {
             self.blocks.insert(file.listed, block.clone());
@@ -101,7 +101,7 @@ impl History {
     pub(crate) fn read(
         storage: &dyn Storage,
         files: &mut Files,
-        known: &mut Known,
+        known: &mut KnownFiles,
     ) -> Result<History> {
         let recorded = directory::recorded_node(storage);
         let mut attempt = 0;
@@ -132,7 +132,7 @@ impl History {
         Ok(history)
     }
 
-    fn sealed(&mut self, storage: &dyn Storage, opened: Vec<Opened>, known: &mut Known) {
+    fn sealed(&mut self, storage: &dyn Storage, opened: Vec<Opened>, known: &mut KnownFiles) {
         let (mut valid, mut replacing) = (HashSet::new(), Vec::<Numbers>::new());
         let merged = |f: &&Opened| f.numbers().is_merged();
         let (merged, single): (Vec<&Opened>, Vec<&Opened>) = opened.iter().partition(merged);
@@ -490,7 +490,7 @@ fn read_open(
 ) -> Result<(Vec<LogDamage>, Option<Part>)> {
     let failed = |e| Error::io("read file", path, e);
     let length = file.file.bytes().map_err(failed)?;
-    let bytes = read_what_is_left(&*file.file, 0, length).map_err(failed)?;
+    let bytes = read_readable(&*file.file, 0, length).map_err(failed)?;
     let header = LogHeader::parse(&bytes)?;
     let until = later.log(file.numbers().first, &header);
     supervised("read a log", || {

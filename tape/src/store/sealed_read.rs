@@ -12,7 +12,7 @@ use crate::format::schema::{ColumnType, RUN, Schema};
 use crate::format::sealed_write::{COLUMN, Entry, FrameRange, GroupInfo, MAX_ROWS, PACK, at_ticks};
 use crate::format::table::{BytesColumn, Column, Strings};
 use crate::format::totals;
-use crate::store::cache::{Kept, Key};
+use crate::store::cache::{ColumnStore, Key};
 use crate::store::chunks::{Chunks, Listing};
 use std::cmp::Reverse;
 use std::ops::Range;
@@ -51,7 +51,7 @@ struct Shared {
     gathered: Option<Arc<Chunks>>,
     /// The chunks gathered because the index is damaged. Gathering reads the whole file.
     broken_index: OnceLock<Arc<Chunks>>,
-    kept: Kept,
+    kept: ColumnStore,
 }
 
 /// A column of the file: in a chunk of its own, or in a pack.
@@ -68,7 +68,7 @@ impl BlockFile {
     pub fn open(file: Arc<dyn ReadFile>, path: &Path, schemas: &mut Schemas) -> Result<BlockFile> {
         let bytes = Bytes::new(file, Arc::new(path.to_path_buf()))?;
         let footer = Footer::read(&bytes)?;
-        BlockFile::new(bytes, footer, schemas, Kept::default())
+        BlockFile::new(bytes, footer, schemas, ColumnStore::default())
     }
 
     /// Same as [`BlockFile::open`], but also reads the index, so `damage` includes damage of the
@@ -91,7 +91,7 @@ impl BlockFile {
         bytes: Bytes,
         footer: Footer,
         schemas: &mut Schemas,
-        kept: Kept,
+        kept: ColumnStore,
     ) -> Result<BlockFile> {
         let schema = schemas.of(&bytes, &footer)?;
         let gathered = match footer.damage.is_empty() {

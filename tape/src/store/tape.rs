@@ -5,7 +5,7 @@ use crate::error::Result;
 use crate::files::storage::{OsStorage, Storage};
 use crate::store::cache::Shared;
 use crate::store::live::Live;
-use crate::store::open::{ATTEMPTS, Files, History, Known};
+use crate::store::open::{ATTEMPTS, Files, History, KnownFiles};
 use crate::store::snapshot::Snapshot;
 use std::collections::HashMap;
 use std::path::Path;
@@ -22,7 +22,7 @@ pub struct Tape {
 #[derive(Default)]
 struct State {
     files: Files,
-    known: Known,
+    known: KnownFiles,
     /// Contents of the sealed files. Their parts are in `sealed` unless some are doubtful.
     history: History,
     sealed: Snapshot,

@@ -15,7 +15,7 @@ use crate::query::value::vocabulary as pg;
 use crate::store::open::Repeats;
 use crate::store::sealed_read::{BlockFile, Schemas};
 use crate::write::merge::rewrite;
-use crate::write::seal::{convert, read_what_is_left_of_log};
+use crate::write::seal::{convert, read_readable_log};
 use std::sync::Arc;
 
 /// PostgreSQL's id of UTF-8.
@@ -77,7 +77,7 @@ pub fn repair(
         later: Repeats::default(),
     };
     repair.schemas.learn(known);
-    repair.look(&files);
+    repair.learn_schemas(&files);
     let chosen = |f: &HistoryFile| only.is_none_or(|only| f.name() == only);
     let has_parents = |f: &HistoryFile| files.iter().any(|other| f.numbers.replaces(other.numbers));
     let mut done = Vec::new();
@@ -111,7 +111,7 @@ struct Repair<'a> {
 impl Repair<'_> {
     /// Learns the schemas and frames of all sealed files. A file may have the schema that another
     /// file lost.
-    fn look(&mut self, files: &[HistoryFile]) {
+    fn learn_schemas(&mut self, files: &[HistoryFile]) {
         for file in files.iter().filter(|f| f.kind == Kind::Sealed) {
             if let Ok(block) = self.open(file) {
                 self.later.sealed(file.numbers.first, &block);
@@ -139,13 +139,13 @@ impl Repair<'_> {
 
     fn log(&mut self, file: &HistoryFile) -> Result<Readable> {
         let number = file.numbers.first;
-        let contents = read_what_is_left_of_log(self.from, number, u64::MAX)?;
+        let contents = read_readable_log(self.from, number, u64::MAX)?;
         let until = self.later.log(number, &contents.header);
         match (contents.damage.is_empty(), until) {
             (true, _) => Ok(Readable::Whole(self.bytes(file)?)),
             (_, u64::MAX) => Ok(Readable::Log(Box::new(contents))),
             _ => {
-                let contents = read_what_is_left_of_log(self.from, number, until)?;
+                let contents = read_readable_log(self.from, number, until)?;
                 Ok(Readable::Log(Box::new(contents)))
             }
         }

@@ -4,7 +4,7 @@
 
 use crate::error::{Error, Result};
 use crate::files::directory::{Kind, Numbers, file_name};
-use crate::files::storage::{ReadFile, Storage, read_all, read_what_is_left};
+use crate::files::storage::{ReadFile, Storage, read_all, read_readable};
 use crate::format::log::{LogContents, LogDamage, LogHeader, read_log};
 use crate::format::part::{Identity, PartInfo};
 use crate::format::part_builder::PartBuilder;
@@ -51,12 +51,12 @@ pub fn read_log_file(
 }
 
 /// Same as [`read_log_file`], but pages that the device cannot read are damage.
-pub(crate) fn read_what_is_left_of_log(
+pub(crate) fn read_readable_log(
     storage: &dyn Storage,
     number: u64,
     until_sequence: u64,
 ) -> Result<LogContents> {
-    let read = |file: &dyn ReadFile| read_what_is_left(file, 0, file.bytes()?);
+    let read = |file: &dyn ReadFile| read_readable(file, 0, file.bytes()?);
     log_file(storage, number, until_sequence, read)
 }
 
