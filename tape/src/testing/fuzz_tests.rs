@@ -480,7 +480,7 @@ fn fuzz_marker() {
         let storage = MemoryStorage::new();
         storage.put(name, bytes);
         let mut marks = Marks::default();
-        let messages = marks.look(&storage, &schema(), now);
+        let messages = marks.read_new(&storage, &schema(), now);
         let recorded = marks.markers().count();
         assert_eq!(
             (recorded, messages.len()),

@@ -84,10 +84,10 @@ pub(crate) fn claim_node(storage: &dyn Storage, random: u64) -> Result<Claim> {
                     claim.keep(storage, &known, place);
                     return Ok(claim);
                 }
-                Relation::Restored => claim.go_on(&known),
+                Relation::Restored => claim.continue_history_of(&known),
                 Relation::Copied => {
                     apart.push(known.node);
-                    claim.part_from(&known);
+                    claim.separate_from(&known);
                 }
             }
         }
@@ -129,7 +129,7 @@ impl Claim {
         }
     }
 
-    fn go_on(&mut self, known: &Recorded) {
+    fn continue_history_of(&mut self, known: &Recorded) {
         self.before = Some(known.node);
         self.new_node = Some(format!(
             "the directory was restored or moved; what node {:016x} has recorded belongs to it",
@@ -137,7 +137,7 @@ impl Claim {
         ));
     }
 
-    fn part_from(&mut self, known: &Recorded) {
+    fn separate_from(&mut self, known: &Recorded) {
         let path = &known.place.path;
         self.new_node = Some(format!(
             "the directory was copied from \"{path}\"; what came with it is read as node {:016x}",

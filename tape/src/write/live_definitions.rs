@@ -17,7 +17,7 @@ const BYTES_PER_FRAME: usize = 4 << 20;
 
 /// The entries in use, by table and id.
 #[derive(Default)]
-pub struct Carry {
+pub struct LiveDefinitions {
     tables: HashMap<usize, BTreeMap<u64, Entry>>,
     /// Sequence of the newest frame.
     sequence: u64,
@@ -31,7 +31,7 @@ struct Entry {
     used: u64,
 }
 
-impl Carry {
+impl LiveDefinitions {
     /// Takes the definitions and references of a frame.
     pub fn frame(&mut self, schema: &Schema, sections: &[Section<'_>], header: &Header) {
         self.sequence = header.sequence;
@@ -224,24 +224,24 @@ mod tests {
     use crate::format::part::Identity;
     use crate::testing::{Load, Sampler, difference, read, schema};
 
-    fn take(carry: &mut Carry, bytes: &[u8]) {
+    fn take(live_definitions: &mut LiveDefinitions, bytes: &[u8]) {
         let frame = Frame::parse(bytes).unwrap().unwrap();
-        carry.frame(&schema(), &frame.all_sections().unwrap(), &frame.header);
+        live_definitions.frame(&schema(), &frame.all_sections().unwrap(), &frame.header);
     }
 
     #[test]
     fn a_log_that_begins_with_the_entries_in_use_reads_whole() {
-        let mut carry = Carry::default();
+        let mut live_definitions = LiveDefinitions::default();
         let load = Load {
             sessions: 20,
             ..Load::default()
         };
         let mut sampler = Sampler::new(1, load);
-        carry.next_log(&schema(), 1, 1);
+        live_definitions.next_log(&schema(), 1, 1);
         for _ in 0..50 {
-            take(&mut carry, &sampler.frame().0);
+            take(&mut live_definitions, &sampler.frame().0);
         }
-        let define = carry.next_log(&schema(), 1, 51);
+        let define = live_definitions.next_log(&schema(), 1, 51);
         let mut ingest = Ingest::new(schema(), 0).unwrap();
         let mut seen = Vec::new();
         let mut bytes = define;
@@ -264,9 +264,12 @@ mod tests {
 
     #[test]
     fn entries_that_nobody_refers_to_are_forgotten_after_ten_minutes() {
-        let mut carry = Carry::default();
-        take(&mut carry, &Sampler::new(2, Load::default()).frame().0);
-        let define = carry.next_log(&schema(), 1, 2);
+        let mut live_definitions = LiveDefinitions::default();
+        take(
+            &mut live_definitions,
+            &Sampler::new(2, Load::default()).frame().0,
+        );
+        let define = live_definitions.next_log(&schema(), 1, 2);
         let nobody = Load {
             active: 0,
             ..Load::default()
@@ -278,10 +281,10 @@ mod tests {
             } else {
                 FRAMES_IN_USE + 2
             };
-            take(&mut carry, &nobody.frame().0);
-            let now = carry.next_log(&schema(), 1, 2);
+            take(&mut live_definitions, &nobody.frame().0);
+            let now = live_definitions.next_log(&schema(), 1, 2);
             assert_eq!(now == define, kept);
-            assert_eq!(carry.is_empty(), !kept);
+            assert_eq!(live_definitions.is_empty(), !kept);
         }
     }
 }

@@ -210,7 +210,7 @@ impl Marks {
 
     /// Finds new files. Removes a file that is not a marker, with a message. If the schema does not
     /// know this kind of markers, files wait.
-    pub(crate) fn look(
+    pub(crate) fn read_new(
         &mut self,
         storage: &dyn Storage,
         schema: &Schema,
@@ -237,7 +237,7 @@ impl Marks {
         let mut messages = Vec::new();
         for name in news.into_iter().take(free) {
             match Mark::read(storage, &name) {
-                Ok(mark) => self.waiting.push(mark.believed(now)),
+                Ok(mark) => self.waiting.push(mark.with_credible_time(now)),
                 Err(error) => {
                     let path = storage.directory().join(&name);
                     let message = format!("left out marker \"{}\": {error}", path.display());
@@ -278,7 +278,7 @@ impl Marks {
 
 impl Mark {
     /// The marker, with the writer's time if its own is more than a day away.
-    fn believed(mut self, now: Now) -> Mark {
+    fn with_credible_time(mut self, now: Now) -> Mark {
         let is_near = self.time_ms.abs_diff(now.wall_ms) < DAY_MS as u64;
         self.time_ms = if is_near { self.time_ms } else { now.wall_ms };
         self

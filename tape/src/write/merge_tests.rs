@@ -12,7 +12,7 @@ use crate::store::snapshot::Snapshot;
 use crate::testing::memory::{Crash, MemoryStorage};
 use crate::testing::{Load, Sampler, Seen, difference, log_bytes, read, rows_difference};
 use crate::write::merge::{MergeJob, merge, plan, plan_thin};
-use crate::write::recover::{Stored, look};
+use crate::write::recover::{Stored, read_directory};
 use crate::write::seal::{seal_log, write_sealed};
 use std::io::ErrorKind;
 use std::sync::Arc;
@@ -152,7 +152,7 @@ fn a_crash_at_any_point_of_merging_changes_nothing() {
             let after = copy.after(crash);
             check(&after, &expected);
             // The next writer tidies up and merges what is left.
-            let found = look(&after, NODE).unwrap();
+            let found = read_directory(&after, NODE).unwrap();
             check(&after, &expected);
             assert_eq!(found.end.tick, expected.0.last().unwrap().0);
             match found.stored.len() {
@@ -301,7 +301,7 @@ fn a_file_without_statistics_of_statements_says_so() {
     let (storage, _) = sealed_files(21, 2, 30);
     let merged = go(&storage, 2).unwrap().unwrap();
     assert_eq!(merged.statements_ms, None);
-    let found = look(&storage, NODE).unwrap();
+    let found = read_directory(&storage, NODE).unwrap();
     assert_eq!(found.stored[0].statements_ms, None);
 }
 
@@ -513,7 +513,7 @@ fn a_crash_or_a_failure_at_any_point_of_thinning_leaves_one_file_with_the_sums()
             let _ = go(&crashed);
             let after = crashed.after(crash);
             assert_eq!(calls(&after), 465, "operation {operation}");
-            let found = look(&after, 1).unwrap();
+            let found = read_directory(&after, 1).unwrap();
             assert_eq!(names(&after), ["0000000001.tape"]);
             assert_eq!(found.stored.len(), 1);
         }

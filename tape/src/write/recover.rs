@@ -10,7 +10,7 @@ use crate::format::part::{Identity, Part};
 use crate::format::schema::{STATS, Schema};
 use crate::store::open::Repeats;
 use crate::store::sealed_read::{BlockFile, Schemas};
-use crate::write::live_definitions::Carry;
+use crate::write::live_definitions::LiveDefinitions;
 use crate::write::seal::read_log_file;
 
 /// A file that retention may remove.
@@ -77,7 +77,7 @@ const FILE_TICKS: u64 = 10_000_000;
 
 /// The contents of a directory.
 #[derive(Default)]
-pub struct Remains {
+pub struct DirectoryState {
     /// Sealed files, and logs that cannot be sealed, oldest first.
     pub stored: Vec<Stored>,
     /// Logs to seal, oldest first.
@@ -85,7 +85,7 @@ pub struct Remains {
     /// The end of the node's history.
     pub end: End,
     /// Dictionary entries in use at the end of the newest log.
-    pub carry: Carry,
+    pub live_definitions: LiveDefinitions,
     /// Number for the next log.
     pub next_number: u64,
     /// Number of files that could not be read.
@@ -98,10 +98,10 @@ pub struct Remains {
 ///
 /// # Errors
 /// The directory could not be read.
-pub fn look(storage: &dyn Storage, node: u64) -> Result<Remains> {
-    let mut found = Remains {
+pub fn read_directory(storage: &dyn Storage, node: u64) -> Result<DirectoryState> {
+    let mut found = DirectoryState {
         next_number: 1,
-        ..Remains::default()
+        ..DirectoryState::default()
     };
     let mut schemas = Schemas::default();
     let mut later = Repeats::default();
@@ -146,7 +146,7 @@ pub fn look(storage: &dyn Storage, node: u64) -> Result<Remains> {
     Ok(found)
 }
 
-impl Remains {
+impl DirectoryState {
     /// Reads a sealed file; returns false if it is unreadable.
     fn sealed(
         &mut self,
@@ -253,7 +253,7 @@ impl Remains {
         if let Some(part) = part {
             let newest = self.extend_end(&part, end);
             if newest {
-                self.carry = read_carry(storage, &name).unwrap_or_default();
+                self.live_definitions = read_live_definitions(storage, &name).unwrap_or_default();
             }
         }
     }
@@ -322,10 +322,10 @@ fn read_header(storage: &dyn Storage, name: &str) -> Result<LogHeader> {
 }
 
 /// The dictionary entries in use at the end of a log.
-fn read_carry(storage: &dyn Storage, name: &str) -> Option<Carry> {
+fn read_live_definitions(storage: &dyn Storage, name: &str) -> Option<LiveDefinitions> {
     let bytes = read_all(&*storage.open(name).ok()?).ok()?;
     let mut schema: Option<Schema> = None;
-    let mut carry = Carry::default();
+    let mut live_definitions = LiveDefinitions::default();
     for stretch in Scan::new(&bytes) {
         let Stretch::Frame(frame) = stretch else {
             continue;
@@ -335,10 +335,10 @@ fn read_carry(storage: &dyn Storage, name: &str) -> Option<Carry> {
         };
         match &schema {
             None => schema = crate::format::hello::read_schema(&sections).ok(),
-            Some(schema) => carry.frame(schema, &sections, &frame.header),
+            Some(schema) => live_definitions.frame(schema, &sections, &frame.header),
         }
     }
-    Some(carry)
+    Some(live_definitions)
 }
 
 /// True if more free space would cure the error.

@@ -8,7 +8,7 @@ use crate::write::settings::{Limit, Settings};
 pub const NOT_SHIPPED: &str = "not shipped yet";
 
 /// The history removed for one reason.
-struct Piece {
+struct RemovedFiles {
     why: Limit,
     /// True if the files were protected because they were not shipped yet.
     unshipped: bool,
@@ -20,16 +20,16 @@ struct Piece {
 
 /// Removals that no marker has recorded yet.
 #[derive(Default)]
-pub(crate) struct Removed(Vec<Piece>);
+pub(crate) struct Removed(Vec<RemovedFiles>);
 
 impl Removed {
     /// Notes a removed file. `unshipped` is true if it was protected because it was not shipped
     /// yet.
-    pub(crate) fn note(&mut self, why: Limit, unshipped: bool, file: &Stored) {
-        let is_same = |piece: &Piece| (piece.why, piece.unshipped) == (why, unshipped);
+    pub(crate) fn add(&mut self, why: Limit, unshipped: bool, file: &Stored) {
+        let is_same = |removal: &RemovedFiles| (removal.why, removal.unshipped) == (why, unshipped);
         let known = self.0.iter().position(is_same);
         let at = known.unwrap_or_else(|| {
-            self.0.push(Piece {
+            self.0.push(RemovedFiles {
                 why,
                 unshipped,
                 files: 0,
@@ -38,12 +38,12 @@ impl Removed {
             });
             self.0.len() - 1
         });
-        let piece = &mut self.0[at];
-        piece.files += 1;
-        piece.bytes += file.bytes;
+        let removal = &mut self.0[at];
+        removal.files += 1;
+        removal.bytes += file.bytes;
         if let Some((min, max)) = file.times {
-            let (least, most) = piece.times.unwrap_or((min, max));
-            piece.times = Some((least.min(min), most.max(max)));
+            let (least, most) = removal.times.unwrap_or((min, max));
+            removal.times = Some((least.min(min), most.max(max)));
         }
     }
 
@@ -53,21 +53,21 @@ impl Removed {
         settings: &Settings,
         wall_ms: i64,
     ) -> impl Iterator<Item = Marker> {
-        self.0.iter().map(move |piece| {
-            let (files, bytes) = (piece.files, piece.bytes);
+        self.0.iter().map(move |removal| {
+            let (files, bytes) = (removal.files, removal.bytes);
             let plural = if files == 1 { "" } else { "s" };
-            let name = settings.name_of(piece.why);
-            let why = match piece.why {
+            let name = settings.name_of(removal.why);
+            let why = match removal.why {
                 Limit::Age => format!("older than {name}"),
                 Limit::Size | Limit::Unshipped => format!("the history exceeded {name}"),
                 Limit::Space => format!("less space was free than {name}"),
             };
-            let lost = match piece.unshipped {
+            let lost = match removal.unshipped {
                 true => format!(", {NOT_SHIPPED}"),
                 false => String::new(),
             };
             let detail = format!("{files} file{plural} of {bytes} bytes: {why}{lost}");
-            Marker::removed(wall_ms, piece.times.unwrap_or((0, 0)), detail)
+            Marker::removed(wall_ms, removal.times.unwrap_or((0, 0)), detail)
         })
     }
 }

@@ -33,21 +33,21 @@ pub(crate) struct Removable {
 
 /// Remembers the files that were removed to free space.
 #[derive(Default)]
-pub(crate) struct Guard {
+pub(crate) struct SpaceGuard {
     /// Start of the day in which files were removed (monotonic clock, ms), and their bytes.
     removed: Option<(i64, u64)>,
     /// Bytes still to be removed for the lack seen first.
-    owed: Option<u64>,
+    still_to_remove: Option<u64>,
     /// Monotonic time in ms at which the space of all removed files should be free.
     settled_at: Option<i64>,
 }
 
-impl Guard {
+impl SpaceGuard {
     /// Decides. `lacking` are the bytes that should be free but are not. The caller removes the
     /// oldest file after [`Verdict::RemoveOldest`].
-    pub(crate) fn look(&mut self, lacking: u64, files: Removable, mono_ms: i64) -> Verdict {
+    pub(crate) fn decide(&mut self, lacking: u64, files: Removable, mono_ms: i64) -> Verdict {
         if lacking == 0 {
-            (self.owed, self.settled_at) = (None, None);
+            (self.still_to_remove, self.settled_at) = (None, None);
             return Verdict::Room;
         }
         if self.settled_at.is_some_and(|at| mono_ms < at) {
@@ -58,15 +58,18 @@ impl Guard {
         let (since, removed) = day.unwrap_or((mono_ms, 0));
         let half = files.bytes.saturating_add(removed) / 2;
         let may = half.saturating_sub(removed);
-        let owed = self.owed.unwrap_or(lacking);
-        let oldest = files.oldest.filter(|oldest| *oldest <= may && owed <= may);
+        let still_to_remove = self.still_to_remove.unwrap_or(lacking);
+        let oldest = files
+            .oldest
+            .filter(|oldest| *oldest <= may && still_to_remove <= may);
         let Some(oldest) = oldest else {
-            self.owed = None;
+            self.still_to_remove = None;
             return Verdict::Pause;
         };
         self.removed = Some((since, removed.saturating_add(oldest)));
-        self.owed = Some(owed.saturating_sub(oldest)).filter(|owed| *owed > 0);
-        if self.owed.is_none() {
+        self.still_to_remove = Some(still_to_remove.saturating_sub(oldest))
+            .filter(|still_to_remove| *still_to_remove > 0);
+        if self.still_to_remove.is_none() {
             self.settled_at = Some(mono_ms.saturating_add(SETTLE_MS));
         }
         Verdict::RemoveOldest
@@ -80,7 +83,7 @@ mod tests {
     /// Looks once a second during `seconds`. Returns the removed sizes and the last verdict.
     /// `lacking` gets the time and the bytes removed so far.
     fn looks(
-        guard: &mut Guard,
+        guard: &mut SpaceGuard,
         files: &mut Vec<u64>,
         seconds: std::ops::Range<i64>,
         lacking: impl Fn(i64, u64) -> u64,
@@ -92,7 +95,7 @@ mod tests {
                 oldest: files.first().copied(),
             };
             let lacks = lacking(second, removed.iter().sum());
-            last = guard.look(lacks, files_now, second * 1_000);
+            last = guard.decide(lacks, files_now, second * 1_000);
             if last == Verdict::RemoveOldest {
                 removed.push(files.remove(0));
             }
@@ -102,11 +105,11 @@ mod tests {
 
     #[test]
     fn what_the_history_cannot_cover_removes_nothing() {
-        let (mut guard, mut files) = (Guard::default(), vec![10; 30]);
+        let (mut guard, mut files) = (SpaceGuard::default(), vec![10; 30]);
         let (removed, last) = looks(&mut guard, &mut files, 0..100, |_, _| 500);
         assert_eq!((removed, last), (vec![], Verdict::Pause));
         assert_eq!(
-            guard.look(
+            guard.decide(
                 0,
                 Removable {
                     bytes: 300,
@@ -120,7 +123,7 @@ mod tests {
 
     #[test]
     fn what_it_can_cover_is_removed_one_file_a_look() {
-        let (mut guard, mut files) = (Guard::default(), vec![10; 30]);
+        let (mut guard, mut files) = (SpaceGuard::default(), vec![10; 30]);
         let cured = |_, removed| 25_u64.saturating_sub(removed);
         let (removed, last) = looks(&mut guard, &mut files, 0..100, cured);
         assert_eq!((removed, last), (vec![10; 3], Verdict::Room));
@@ -128,7 +131,7 @@ mod tests {
 
     #[test]
     fn a_file_system_that_tells_late_costs_no_second_file() {
-        let (mut guard, mut files) = (Guard::default(), vec![10; 30]);
+        let (mut guard, mut files) = (SpaceGuard::default(), vec![10; 30]);
         let late = |second, _| if second < 8 { 25 } else { 0 };
         let (removed, last) = looks(&mut guard, &mut files, 0..100, late);
         assert_eq!((removed, last), (vec![10; 3], Verdict::Room));
@@ -136,7 +139,7 @@ mod tests {
 
     #[test]
     fn what_grows_beside_the_history_takes_half_of_it_a_day_at_most() {
-        let (mut guard, mut files) = (Guard::default(), vec![10; 30]);
+        let (mut guard, mut files) = (SpaceGuard::default(), vec![10; 30]);
         let (removed, last) = looks(&mut guard, &mut files, 0..80_000, |_, _| 1);
         assert_eq!((removed, last), (vec![10; 15], Verdict::Pause));
         let (removed, _) = looks(&mut guard, &mut files, 80_000..160_000, |_, _| 1);
@@ -145,7 +148,7 @@ mod tests {
 
     #[test]
     fn without_files_there_is_nothing_but_a_pause() {
-        let (mut guard, mut files) = (Guard::default(), Vec::new());
+        let (mut guard, mut files) = (SpaceGuard::default(), Vec::new());
         let (removed, last) = looks(&mut guard, &mut files, 0..3, |_, _| 1);
         assert_eq!((removed, last), (vec![], Verdict::Pause));
         // A file that is larger than half of the history also stays.

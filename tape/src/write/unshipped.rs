@@ -17,26 +17,26 @@ pub(crate) struct Unshipped {
 
 impl Unshipped {
     /// The current protection; `None` if the setting is off.
-    pub(crate) fn look(storage: &dyn Storage, settings: &Settings) -> Option<Unshipped> {
+    pub(crate) fn read(storage: &dyn Storage, settings: &Settings) -> Option<Unshipped> {
         let most = settings.unshipped_limit()?;
         let until = shipped_until(storage);
         Some(Unshipped { until, most })
     }
 
     /// True if the file is protected until it is shipped.
-    pub(crate) fn has(&self, file: &Stored) -> bool {
+    pub(crate) fn is_unshipped(&self, file: &Stored) -> bool {
         file.numbers.last > self.until
     }
 
     /// True if the file stays in a directory whose closed files have `bytes` bytes. An eighth of
     /// the limit is left for the current log and the file made of it.
-    pub(crate) fn keeps(&self, file: &Stored, bytes: u64) -> bool {
-        self.has(file) && bytes <= self.most - self.most / 8
+    pub(crate) fn must_stay(&self, file: &Stored, bytes: u64) -> bool {
+        self.is_unshipped(file) && bytes <= self.most - self.most / 8
     }
 
     /// Size limit of the directory in bytes while this file is in it.
     pub(crate) fn limit(&self, file: &Stored, limit: u64) -> u64 {
-        match self.has(file) {
+        match self.is_unshipped(file) {
             true => limit.max(self.most),
             false => limit,
         }
@@ -62,18 +62,18 @@ mod tests {
 
     #[test]
     fn a_file_stays_while_one_of_its_numbers_is_not_shipped_and_all_is_less_than_the_bound() {
-        let held = Unshipped {
+        let unshipped = Unshipped {
             until: 9,
             most: 800,
         };
-        let keeps = |first, last, bytes| held.keeps(&file(first, last, 1), bytes);
-        assert!(keeps(10, 10, 700) && keeps(1, 10, 0));
-        assert!(!keeps(9, 9, 0) && !keeps(1, 9, 0) && !keeps(10, 10, 701));
+        let stays = |first, last, bytes| unshipped.must_stay(&file(first, last, 1), bytes);
+        assert!(stays(10, 10, 700) && stays(1, 10, 0));
+        assert!(!stays(9, 9, 0) && !stays(1, 9, 0) && !stays(10, 10, 701));
         assert_eq!(
-            [100, 900].map(|n| held.limit(&file(10, 10, 1), n)),
+            [100, 900].map(|n| unshipped.limit(&file(10, 10, 1), n)),
             [800, 900]
         );
-        assert_eq!(held.limit(&file(9, 9, 1), 100), 100);
+        assert_eq!(unshipped.limit(&file(9, 9, 1), 100), 100);
     }
 
     #[test]
@@ -81,7 +81,7 @@ mod tests {
         let mut random = Random(7);
         for _ in 0..2_000 {
             let most = 1 + random.below(5_000);
-            let held = Unshipped {
+            let unshipped = Unshipped {
                 until: random.below(40),
                 most,
             };
@@ -89,15 +89,18 @@ mod tests {
             let all = |files: &[Stored]| files.iter().map(|f| f.bytes).sum::<u64>();
             // Every file is too old.
             let mut lost = Vec::new();
-            while files.first().is_some_and(|f| !held.keeps(f, all(&files))) {
+            while files
+                .first()
+                .is_some_and(|f| !unshipped.must_stay(f, all(&files)))
+            {
                 let before = all(&files);
                 lost.push((files.remove(0), before));
             }
             assert!(all(&files) <= most);
             for (file, before) in lost {
-                assert!(file.numbers.last <= held.until || before > most - most / 8);
+                assert!(file.numbers.last <= unshipped.until || before > most - most / 8);
             }
-            assert!(files.iter().all(|f| f.numbers.last > held.until));
+            assert!(files.iter().all(|f| f.numbers.last > unshipped.until));
         }
     }
 }

@@ -15,15 +15,15 @@ use crate::format::log::{FRAMES_AT, LogHeader};
 use crate::format::section::Section;
 use crate::write::background::Retries;
 use crate::write::claim::claim_node;
-use crate::write::live_definitions::Carry;
+use crate::write::live_definitions::LiveDefinitions;
 use crate::write::markers::{Marker, define_markers};
 use crate::write::marks::Marks;
 use crate::write::merge::MergeJob;
 use crate::write::pause::{Cause, Pause};
-use crate::write::recover::{End, SealJob, Stored, is_space, look};
+use crate::write::recover::{End, SealJob, Stored, is_space, read_directory};
 use crate::write::removed::Removed;
 use crate::write::settings::{Limit, Settings};
-use crate::write::space::{Guard, Removable, Verdict};
+use crate::write::space::{Removable, SpaceGuard, Verdict};
 use crate::write::unshipped::Unshipped;
 use std::sync::Arc;
 
@@ -102,7 +102,7 @@ pub struct Writer {
     /// Numbers and lengths of the logs that wait to be sealed.
     waiting_bytes: Vec<(u64, u64)>,
     end: End,
-    carry: Carry,
+    live_definitions: LiveDefinitions,
     connection: Option<Connection>,
     log: Option<OpenLog>,
     next_number: u64,
@@ -115,7 +115,7 @@ pub struct Writer {
     failing: bool,
     /// Last check of the free space: monotonic time in ms, and length of the log then in bytes.
     space_checked: Option<(i64, u64)>,
-    guard: Guard,
+    guard: SpaceGuard,
     removed: Removed,
     marks: Marks,
     messages: Vec<Message>,
@@ -136,8 +136,8 @@ impl Writer {
     /// The directory could not be read or the file `node` not be written.
     pub fn open(storage: Arc<dyn Storage>, random: u64) -> Result<Self> {
         let claim = claim_node(&*storage, random)?;
-        let before = claim.before.map(|before| look(&*storage, before));
-        let found = look(&*storage, claim.node)?;
+        let before = claim.before.map(|before| read_directory(&*storage, before));
+        let found = read_directory(&*storage, claim.node)?;
         let end = match before.transpose()? {
             Some(before) if found.end == End::default() => before.end.of_node_before(),
             _ => found.end,
@@ -160,7 +160,7 @@ impl Writer {
             closed: found.jobs,
             waiting_bytes: Vec::new(),
             end,
-            carry: found.carry,
+            live_definitions: found.live_definitions,
             connection: None,
             log: None,
             next_number: found.next_number,
@@ -169,7 +169,7 @@ impl Writer {
             moved: false,
             failing: false,
             space_checked: None,
-            guard: Guard::default(),
+            guard: SpaceGuard::default(),
             removed: Removed::default(),
             marks: Marks::found(&*storage),
             storage,
@@ -214,7 +214,7 @@ impl Writer {
         self.close_log(u64::MAX);
         self.apply(&hello::read_meta(sections));
         if incarnation != self.end.incarnation {
-            self.carry.clear();
+            self.live_definitions.clear();
             self.new_life = true;
             self.end.tick_base = self.end.tick;
             self.end.incarnation = incarnation;
@@ -248,7 +248,7 @@ impl Writer {
         }
         let schema = &connection.schema;
         self.messages
-            .extend(self.marks.look(&*self.storage, schema, now));
+            .extend(self.marks.read_new(&*self.storage, schema, now));
         let mut summary = FrameSummary::read(schema, sections, frame.header.base_ms);
         if frame.header.sequence == self.end.sequence + 1 {
             summary.compare_clocks(connection.last_taken_ms);
@@ -338,7 +338,10 @@ impl Writer {
         bytes.extend_from_slice(&connection.hello);
         let schema = &connection.schema;
         let incarnation = connection.incarnation;
-        bytes.extend(self.carry.next_log(schema, incarnation, first_sequence));
+        bytes.extend(
+            self.live_definitions
+                .next_log(schema, incarnation, first_sequence),
+        );
         self.log = Some(OpenLog {
             number,
             file,
@@ -424,7 +427,7 @@ impl Writer {
         self.removed = Removed::default();
         self.marks.written();
         if let Some(connection) = &mut self.connection {
-            self.carry
+            self.live_definitions
                 .frame(&connection.schema, sections, &frame.header);
             connection.last_taken_ms = summary.last_taken_ms().or(connection.last_taken_ms);
         }
@@ -493,12 +496,12 @@ impl Writer {
             return Ok(());
         };
         let lacking = self.settings.free_limit().saturating_sub(space.free);
-        match self.guard.look(lacking, self.removable(), now.mono_ms) {
+        match self.guard.decide(lacking, self.removable(), now.mono_ms) {
             Verdict::Room => Ok(()),
             Verdict::RemoveOldest => {
                 self.say_removal(lacking);
-                let held = Unshipped::look(&*self.storage, &self.settings);
-                self.remove_oldest(Limit::Space, held);
+                let unshipped = Unshipped::read(&*self.storage, &self.settings);
+                self.remove_oldest(Limit::Space, unshipped);
                 Ok(())
             }
             Verdict::Pause => {

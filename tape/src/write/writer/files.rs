@@ -94,9 +94,9 @@ impl Writer {
         let space = self.storage.space().ok();
         let limit = space.and_then(|s| self.settings.size_limit(s));
         let most = limit.map_or(u64::MAX, |limit| limit / 16);
-        let held = Unshipped::look(&*self.storage, &self.settings);
-        let limit = limit.map(|limit| match (self.stored.first(), held) {
-            (Some(oldest), Some(held)) => held.limit(oldest, limit),
+        let unshipped = Unshipped::read(&*self.storage, &self.settings);
+        let limit = limit.map(|limit| match (self.stored.first(), unshipped) {
+            (Some(oldest), Some(unshipped)) => unshipped.limit(oldest, limit),
             _ => limit,
         });
         let job = merge::plan(&self.stored, self.node, most, &self.unsealed);
@@ -178,13 +178,13 @@ impl Writer {
 
     /// Removes files that are too old or exceed the size limit, unless they must be shipped first.
     pub(super) fn retain(&mut self) {
-        let held = Unshipped::look(&*self.storage, &self.settings);
+        let unshipped = Unshipped::read(&*self.storage, &self.settings);
         let space = self.storage.space().ok();
         let limit = space.and_then(|s| self.settings.size_limit(s));
         // Leaves room for a log and for the sealed file made of it.
         let most = limit.map(|limit| limit - limit / 8);
         while most.is_some_and(|most| self.closed_bytes() > most)
-            && self.retain_oldest(Limit::Size, held)
+            && self.retain_oldest(Limit::Size, unshipped)
         {}
         let age_ms = i64::try_from(self.settings.retention_age_s.saturating_mul(1_000));
         let age_ms = age_ms.unwrap_or(i64::MAX);
@@ -201,7 +201,7 @@ impl Writer {
             .iter()
             .find_map(|s| s.times)
             .is_some_and(|t| t.1 < limit)
-            && self.retain_oldest(Limit::Age, held)
+            && self.retain_oldest(Limit::Age, unshipped)
         {}
     }
 
@@ -212,12 +212,14 @@ impl Writer {
 
     /// Removes the oldest file for this reason. Returns false if there is none, or if it stays
     /// until it is shipped.
-    fn retain_oldest(&mut self, why: Limit, held: Option<Unshipped>) -> bool {
-        let oldest = self.stored.first().zip(held);
-        let Some((oldest, held)) = oldest.filter(|(oldest, held)| held.has(oldest)) else {
-            return self.remove_oldest(why, held);
+    fn retain_oldest(&mut self, why: Limit, unshipped: Option<Unshipped>) -> bool {
+        let oldest = self.stored.first().zip(unshipped);
+        let Some((oldest, unshipped)) =
+            oldest.filter(|(oldest, unshipped)| unshipped.is_unshipped(oldest))
+        else {
+            return self.remove_oldest(why, unshipped);
         };
-        if held.keeps(oldest, self.closed_bytes()) {
+        if unshipped.must_stay(oldest, self.closed_bytes()) {
             return false;
         }
         let name = oldest.numbers.name(oldest.kind);
@@ -227,11 +229,11 @@ impl Writer {
             path.display(),
             self.settings.name_of(Limit::Unshipped)
         )));
-        self.remove_oldest(Limit::Unshipped, Some(held))
+        self.remove_oldest(Limit::Unshipped, Some(unshipped))
     }
 
     /// Removes the oldest file; returns false if there is none.
-    pub(super) fn remove_oldest(&mut self, why: Limit, held: Option<Unshipped>) -> bool {
+    pub(super) fn remove_oldest(&mut self, why: Limit, unshipped: Option<Unshipped>) -> bool {
         if self.stored.is_empty() {
             return false;
         }
@@ -245,8 +247,8 @@ impl Writer {
             let error = Error::io("remove file", &path, error);
             self.messages.push(Message::Error(error.to_string()));
         } else {
-            let unshipped = held.is_some_and(|held| held.has(&oldest));
-            self.removed.note(why, unshipped, &oldest);
+            let is_unshipped = unshipped.is_some_and(|unshipped| unshipped.is_unshipped(&oldest));
+            self.removed.add(why, is_unshipped, &oldest);
         }
         true
     }

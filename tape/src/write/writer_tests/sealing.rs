@@ -44,7 +44,7 @@ fn a_log_without_statistics_of_statements_is_sealed_as_one() {
     assert_eq!(drive.files(Kind::Sealed), [1]);
     let sealed = drive.writer.stored_files().first().cloned();
     // A writer that starts now finds the same file.
-    let found = recover::look(&storage, NODE).unwrap();
+    let found = recover::read_directory(&storage, NODE).unwrap();
     assert_eq!(sealed.as_ref(), found.stored.first());
     assert_eq!(sealed.unwrap().statements_ms, None);
 }
