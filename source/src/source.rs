@@ -29,7 +29,7 @@ pub trait Source: Send + Sync {
     ///
     /// # Errors
     /// The server does not exist (`42704`), this source only reads (`0A000`), or an
-    /// error of [`tacho_tape::write::marks::leave`].
+    /// error of [`tacho_tape::write::marks::write_mark`].
     fn mark(&self, _server: Option<&str>, _text: &str) -> QueryResult<()> {
         let error = QueryError::new("0A000", "markers cannot be written here");
         Err(error.hint("Run tacho mark where the history files are."))

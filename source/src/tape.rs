@@ -324,7 +324,7 @@ impl Source for Tapes {
     }
 
     fn mark(&self, server: Option<&str>, text: &str) -> QueryResult<()> {
-        marks::leave(&self.directory(server)?, text)
+        marks::write_mark(&self.directory(server)?, text)
     }
 
     fn marks(&self, _server: &str) -> bool {

@@ -21,7 +21,7 @@ pub struct Args {
 /// Leaves the marker for the writer of the history.
 pub fn run(args: &Args) -> ExitCode {
     let tape = locate::tape(args.tape.as_deref());
-    match tape.and_then(|tape| marks::leave(&tape, &args.text)) {
+    match tape.and_then(|tape| marks::write_mark(&tape, &args.text)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => report(&error),
     }

@@ -47,7 +47,7 @@ const DAY_MS: i64 = 86_400_000;
 /// The text is empty, too long, or has control characters (`22023`); nothing is recorded into the
 /// directory (`55000`); too many markers wait (`53400`); or the process may not write to the
 /// directory (`42501`).
-pub fn leave(directory: &Path, text: &str) -> QueryResult<()> {
+pub fn write_mark(directory: &Path, text: &str) -> QueryResult<()> {
     let text = checked(text)?;
     check_recorded(directory)?;
     let storage = OsStorage::new(directory);
