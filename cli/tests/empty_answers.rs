@@ -76,8 +76,12 @@ fn an_empty_table_says_how_much_was_observed() {
             let output = scratch.tacho(&[&[function][..], &window].concat());
             let (out, error) = texts(&output);
             assert_eq!(output.status.code(), Some(0), "{output:?}");
+            let hint = match expected {
+                NOTHING => "hint: See status for the times that the history has.\n",
+                _ => "",
+            };
             assert!(
-                out.ends_with(&format!("({expected})\n")),
+                out.ends_with(&format!("({expected})\n{hint}")),
                 "{function}: {out}"
             );
             assert_eq!(error, "", "{function}");

@@ -526,13 +526,16 @@ fn recording(facts: &Facts, help: &str) -> Finding {
         return Finding::partial(what, state).help("connect to the primary");
     }
     if state != "on" {
-        let reason = facts
-            .text("reason")
-            .map_or(String::new(), |reason| format!(": {reason}"));
-        let trouble = facts
-            .text("writer_error")
-            .map_or(String::new(), |error| format!("; {error}"));
-        return Finding::broken(what, format!("{state}{reason}{trouble}")).help(help);
+        let causes = ["reason", "writer_error"].map(|metric| facts.text(metric));
+        let [reason, trouble] = match causes {
+            [Some(reason), Some(error)] if reason != error => [reason, error].map(Some),
+            [reason, error] => [reason.or(error), None],
+        };
+        let detail = [Some(state), reason].into_iter().flatten();
+        let detail = detail.collect::<Vec<_>>().join(": ");
+        let detail = trouble.map_or_else(|| detail.clone(), |error| format!("{detail}; {error}"));
+        let step = reason.and_then(step_of).unwrap_or(help);
+        return Finding::broken(what, detail).help(step);
     }
     match facts.number("last_tick_age_s") {
         Some(age_s) if age_s <= SILENT_S => {
@@ -559,6 +562,26 @@ fn readers(roles: &[String]) -> String {
     };
     let all: String = shown.collect();
     format!("superusers{all}{more}; each other role sees its own")
+}
+
+/// The step for a reason that newcomers meet.
+fn step_of(reason: &str) -> Option<&'static str> {
+    let steps = [
+        (
+            "could not run",
+            "install the tacho program there, or set tacho.program and restart the server",
+        ),
+        (
+            "could not create directory",
+            "let the user of the server write there, or set tacho.directory and restart the server",
+        ),
+        (
+            "max_worker_processes",
+            "raise max_worker_processes and restart the server",
+        ),
+    ];
+    let step = steps.iter().find(|(part, _)| reason.contains(part));
+    step.map(|(_, step)| *step)
 }
 
 /// Steps of the SQL edition that fail.

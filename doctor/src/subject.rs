@@ -88,10 +88,10 @@ impl Subject {
             Subject::Server(options) => Report {
                 subject: format!("server {}", options.describe()),
                 findings: server::examine(options, false).unwrap_or_else(|error| {
-                    vec![
-                        Finding::broken("connection", error.line())
-                            .help("try the same connection string with psql: psql \"…\""),
-                    ]
+                    vec![Finding::broken("connection", error.line()).help(format!(
+                        "try the same with psql: psql \"{}\"",
+                        options.describe()
+                    ))]
                 }),
             },
         }

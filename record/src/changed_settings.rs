@@ -149,6 +149,11 @@ impl ChangedSettings {
         }
     }
 
+    /// The system identifier of the server that was recorded here last.
+    pub fn earlier_system(&self) -> Option<u64> {
+        read(&self.file)?.system_identifier.parse().ok()
+    }
+
     /// True when the server's clock has entered another interval.
     pub fn is_due(&mut self, server_ms: i64) -> bool {
         let interval = Some(server_ms.div_euclid(INTERVAL_MS));

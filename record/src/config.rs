@@ -78,7 +78,10 @@ struct Given {
 /// line or several.
 pub fn read(path: &Path) -> Result<Config, String> {
     let failed = |e| format!("could not read file \"{}\": {e}", path.display());
-    let text = std::fs::read_to_string(path).map_err(failed)?;
+    let text = std::fs::read_to_string(path).map_err(|error| {
+        let hint = "docs/record.md has an example of this file.";
+        format!("{}\nHINT:  {hint}", failed(error))
+    })?;
     let mode = std::fs::metadata(path)
         .map_err(failed)?
         .permissions()

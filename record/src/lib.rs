@@ -149,8 +149,14 @@ fn record(options: &Options, target: tacho_dsn::Options, stop: Stop) -> ExitCode
                 Err(message) => fail(1, &message),
             }
         }
-        Err(error) if error.kind == Kind::Locked => fail(5, &error.to_string()),
-        Err(error) => fail(1, &error.to_string()),
+        Err(error) if error.kind == Kind::Locked => {
+            let hint = "A server or another tacho record writes there. Name a directory of its own for each server.";
+            fail(5, &format!("{error}\nHINT:  {hint}"))
+        }
+        Err(error) => {
+            let hint = "Name a directory that this user may write to; it is made if it is missing.";
+            fail(1, &format!("{error}\nHINT:  {hint}"))
+        }
     }
 }
 

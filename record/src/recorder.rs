@@ -54,6 +54,8 @@ pub struct Recorder<'a> {
     aside: Aside,
     /// The history has a marker that texts are missing.
     lacks_texts: bool,
+    /// The log has said how to try a connection that fails.
+    has_advised: bool,
     activity: Activity,
     statements: Statements,
     measures: Measures,
@@ -89,6 +91,7 @@ impl<'a> Recorder<'a> {
             texts: Texts::new(settings.raw_texts),
             aside: Aside::default(),
             lacks_texts: false,
+            has_advised: false,
             activity: Activity::default(),
             statements: Statements::default(),
             measures: Measures::default(),
@@ -136,10 +139,19 @@ impl<'a> Recorder<'a> {
         }
     }
 
-    /// Notes an error, except at the end of the program.
+    /// Notes an error, except at the end of the program. If no connection has ever
+    /// worked, the connection string may be wrong.
     fn note(&mut self, error: &Error) {
-        if !self.stop.is_set() {
-            self.fault(error.line().replace('\n', " "));
+        if self.stop.is_set() {
+            return;
+        }
+        self.fault(error.line().replace('\n', " "));
+        if self.identity.is_none() && !std::mem::replace(&mut self.has_advised, true) {
+            self.log.say(&format!(
+                "tries again until it works; the connection string means: {}; \
+                 to see what is wrong: tacho record --check \"host=HOST port=5432 dbname=DB user=USER\"",
+                self.target.describe()
+            ));
         }
     }
 
@@ -287,6 +299,9 @@ impl<'a> Recorder<'a> {
         self.texts.forget();
         self.aside.forget();
         self.measures.forget();
+        if before.is_none() {
+            self.warn_of_another(identity.system_identifier);
+        }
         let is_other = before.is_some_and(|b| b.system_identifier != identity.system_identifier);
         self.changed_settings
             .begin_life(identity.system_identifier, is_other);
@@ -308,6 +323,19 @@ impl<'a> Recorder<'a> {
         };
         let detail = format!("{what}, {}", identity.describe());
         self.put_at(identity.server_us / 1_000, "start", &detail);
+    }
+
+    /// Warns if the directory was begun with another server: answers mix both.
+    fn warn_of_another(&self, system_identifier: u64) {
+        let Some(earlier) = self.changed_settings.earlier_system() else {
+            return;
+        };
+        if ![0, system_identifier].contains(&earlier) {
+            self.log.warning(&format!(
+                "this directory has the history of another server, system {earlier}: \
+                 answers mix both; name a directory of its own for each server (--tape)"
+            ));
+        }
     }
 
     fn put_promotion(&mut self, identity: &Identity) {

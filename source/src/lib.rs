@@ -24,4 +24,4 @@ pub use escape::escape;
 pub use failure::Failure;
 pub use question::{Arguments, Question, number, whole};
 pub use source::{Ask, Server, Source, State, choose};
-pub use tape::{Tapes, expect_history, no_history, open};
+pub use tape::{Tapes, expect_history, no_history, open, with_step};

@@ -13,8 +13,8 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tacho_tape::files::directory::{self, NODE};
-use tacho_tape::locate::{DEFAULT, Surroundings};
-use tacho_tape::query::{self, Function, QueryError, QueryResult, Sink};
+use tacho_tape::locate::{self, DEFAULT, Surroundings};
+use tacho_tape::query::{self, Function, INSUFFICIENT_PRIVILEGE, QueryError, QueryResult, Sink};
 use tacho_tape::write::marks;
 use tacho_tape::{Error, Shared, Snapshot, Tape};
 
@@ -31,13 +31,33 @@ pub fn open(directory: &Path) -> QueryResult<Snapshot> {
     Ok(Snapshot::open(directory)?)
 }
 
-/// Hint if a directory has no history.
+/// Step if a directory has no history.
 const WHICH: &str = "Give the directory of the history files: the setting tacho.directory, by default tacho in the data directory.";
+
+/// Step if the files may not be read.
+const OWNER: &str = "The files belong to the user of the server, or of tacho record: run this as that user, for example by sudo -u postgres.";
 
 /// A directory that holds no history.
 pub fn no_history(directory: &Path) -> QueryError {
-    let directory = directory.display();
-    QueryError::new("58P01", format!("directory \"{directory}\" has no history")).hint(WHICH)
+    let message = format!("directory \"{}\" has no history", directory.display());
+    with_step(QueryError::new("58P01", message), directory)
+}
+
+/// Adds the step for a person who named a directory that has no history, or whose
+/// files may not be read.
+pub fn with_step(error: QueryError, directory: &Path) -> QueryError {
+    let history = locate::of_data_directory(directory);
+    let is_data = directory.join("PG_VERSION").is_file();
+    match (error.sqlstate, is_data) {
+        (INSUFFICIENT_PRIVILEGE, _) => error.hint(OWNER),
+        (_, true) if history.is_dir() => error.hint(format!(
+            "This is a data directory; its history is in \"{}\".",
+            history.display()
+        )),
+        (_, true) => error
+            .hint("This is a data directory without a history: tacho doctor says what is missing."),
+        _ => error.hint(WHICH),
+    }
 }
 
 /// Checks that a directory has history.
@@ -50,7 +70,7 @@ pub fn expect_history(directory: &Path) -> QueryResult<()> {
         Ok(_) => Err(no_history(directory)),
         Err(error) => {
             let error = Error::io("read directory", directory, error);
-            Err(QueryError::from(error).hint(WHICH))
+            Err(with_step(QueryError::from(error), directory))
         }
     }
 }

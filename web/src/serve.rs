@@ -77,6 +77,9 @@ pub enum Listener {
     Unix(UnixListener, PathBuf),
 }
 
+/// Step if the port is taken.
+const TAKEN: &str = "Another program listens there, perhaps another tacho web. Choose another port: --listen 127.0.0.1:8433, or 0 for a free one.";
+
 impl Listener {
     /// Binds the address.
     ///
@@ -85,7 +88,13 @@ impl Listener {
     pub async fn bind(listen: &Listen) -> Result<Listener, Failure> {
         match listen {
             Listen::Tcp(address) => {
-                let failed = |e| Failure::io(&format!("listen on {address}"), &e);
+                let failed = |e: io::Error| {
+                    let failure = Failure::io(&format!("listen on {address}"), &e);
+                    match e.kind() {
+                        io::ErrorKind::AddrInUse => failure.hint(TAKEN),
+                        _ => failure,
+                    }
+                };
                 Ok(Listener::Tcp(bind(*address).map_err(failed)?))
             }
             Listen::Unix(path) => {

@@ -4,9 +4,11 @@ use crate::readers::args::{self, Caller, Parsed};
 use crate::readers::{execute, report as fail, warn};
 use clap::{Arg, ArgMatches, Command, FromArgMatches, ValueHint};
 use std::io::Write;
+use std::path::Path;
 use std::process::ExitCode;
 use tacho_source::json::write_error;
 use tacho_source::report::{Report, page, text};
+use tacho_tape::Error;
 use tacho_tape::query::{self, Field, Function, QueryError, QueryResult, Sink, Value};
 
 /// Arguments of `tacho report`.
@@ -81,10 +83,16 @@ fn answer(matches: &ArgMatches) -> QueryResult<()> {
         }
     };
     match output {
-        None => std::io::stdout().lock().write_all(text.as_bytes()),
-        Some(file) => std::fs::write(file, text),
+        None => std::io::stdout()
+            .lock()
+            .write_all(text.as_bytes())
+            .map_err(|e| write_error(&e)),
+        Some(file) => std::fs::write(file, text).map_err(|e| {
+            let error = Error::io("write file", Path::new(file), e);
+            QueryError::from(error)
+                .hint("Name a file in a directory that exists and that you may write to.")
+        }),
     }
-    .map_err(|e| write_error(&e))
 }
 
 /// The format: as given, or by the name of the output file.

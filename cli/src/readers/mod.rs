@@ -21,6 +21,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use table::{Layout, Table};
 use tacho_source::json::{self, Json};
 use tacho_source::memory;
+use tacho_tape::Snapshot;
 use tacho_tape::query::{
     self, CANCELED, INSUFFICIENT_PRIVILEGE, QueryError, QueryResult, Sink, plain_lines,
 };
@@ -160,7 +161,7 @@ pub fn execute(parsed: &Parsed, sink: &mut dyn Sink) -> QueryResult<()> {
     let mut context = parsed.context()?;
     context.progress = Some(&show);
     context.cancel = &cancel;
-    let mut store = tacho_source::open(&parsed.tape)?;
+    let mut store = opened(parsed)?;
     // The server knows its own directory, which may still be empty.
     if parsed.caller == Caller::Person && store.nodes().is_empty() && store.damage().is_empty() {
         return Err(tacho_source::no_history(&parsed.tape));
@@ -177,6 +178,15 @@ pub fn execute(parsed: &Parsed, sink: &mut dyn Sink) -> QueryResult<()> {
     // delay that.
     std::mem::forget(store);
     result
+}
+
+/// Opens the history. The error for a person says which directory to name.
+fn opened(parsed: &Parsed) -> QueryResult<Snapshot> {
+    let opened = tacho_source::open(&parsed.tape);
+    opened.map_err(|error| match parsed.caller {
+        Caller::Person => tacho_source::with_step(error, &parsed.tape),
+        Caller::Server => error,
+    })
 }
 
 /// Exit code of an error: 2 for a wrong question, 3 for missing rights.

@@ -121,7 +121,7 @@ impl<W: Write> Table<W> {
         }
         if let (true, Layout::Columns(_)) = (all && !self.begun, self.layout) {
             match &self.notice {
-                Some(notice) => writeln!(self.out, "({notice})")?,
+                Some(notice) => writeln!(self.out, "{notice}")?,
                 None => writeln!(self.out, "(no rows)")?,
             }
         }
@@ -301,7 +301,12 @@ impl<W: Write> Sink for Table<W> {
     fn notice(&mut self, notice: QueryError) {
         match notice.severity() {
             "WARNING" => warn(&notice),
-            _ => self.notice = Some(notice.message),
+            _ => {
+                let hint = notice
+                    .hint
+                    .map_or(String::new(), |hint| format!("\nhint: {hint}"));
+                self.notice = Some(format!("({}){hint}", notice.message));
+            }
         }
     }
 }

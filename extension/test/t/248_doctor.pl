@@ -151,7 +151,7 @@ is($code, 2, '... is broken');
 $node->append_conf('postgresql.conf', "tacho.program = '/nope'");
 $node->restart;
 wait_until('silence', sub { (line('recording', $conninfo))[1] == 2 });
-like((line('recording', $conninfo))[0], qr/^FAIL recording: off: .*\n +the log of the server says more$/m, 'loaded and silent is broken');
+like((line('recording', $conninfo))[0], qr/^FAIL recording: off: could not run "\/nope": .*\n +install the tacho program there, or set tacho\.program and restart/m, 'loaded and silent is broken');
 is((line('program', $data))[0] =~ s/\n.*//sr, 'no   program: /nope cannot be run', '... and the files say why');
 
 # Clusters by the names that Debian's tools give them.
