@@ -25,10 +25,10 @@ CARGO_BUILD = cd $(top) && cargo build --release --locked $(CARGO_FLAGS)
 EXTENSION_MAKE = mkdir -p extension && $(MAKE) -C extension PG_CONFIG="$(PG_CONFIG)" \
 	$(if $(VPATH),-f $(top)/extension/Makefile VPATH=$(top)/extension)
 SHELL_SCRIPTS = .ci/run $(wildcard debian/tests/server debian/tests/units fleet/*.sh tools/*.sh demo/*.sh bench/*.sh \
-	sql/*.sh sql/test/*.sh sql/test/sh/*.sh extension/test/data/*.sh)
+	container/test/*.sh sql/*.sh sql/test/*.sh sql/test/sh/*.sh extension/test/data/*.sh)
 
 .DEFAULT_GOAL := build
-.PHONY: all installcheck quick accept torture torture-record help build program lab extension install install-programs package-deb test-deb demo test-demo demo-stop demo-dsn demo-record demo-sql screenshots \
+.PHONY: all installcheck quick accept torture torture-record help build program lab extension install install-programs package-deb test-deb test-container demo test-demo demo-stop demo-dsn demo-record demo-sql screenshots \
 	test demo-fleet test-fleet test-page test-sql test-matrix test-exec-backend test-contrib lint deny fuzz \
 	sanitize bench clean
 
@@ -83,6 +83,10 @@ package-deb: ## build the Debian packages of HEAD into build/deb (SUITES="bookwo
 
 test-deb: ## install and try what package-deb has built (SUITE=bookworm)
 	@tools/test-deb.sh $(or $(SUITE),bookworm)
+
+test-container: ## build and try the container images of what package-deb has built for bookworm; as root
+	@tools/prereq.sh container
+	@tools/test-container.sh
 
 # that server has tacho preloaded, with the settings of extension/test/regress.conf
 installcheck: ## regression tests on a running server that has tacho

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# usage: tools/prereq.sh [-n] extension|sql|page|fleet|build|demo|test|lint|matrix
+# usage: tools/prereq.sh [-n] extension|sql|page|fleet|build|demo|test|lint|matrix|container
 #
 # Checks that this system has the packages that a make target needs. Installs missing
 # ones from Debian or Ubuntu, as root or with sudo, and prints their names; -n only
@@ -11,9 +11,8 @@
 #   fleet       Python with its environments, and npm
 #   build       extension, Rust, as new as Cargo.toml asks for, and libpq
 #   demo        build, and Node and npm for the page
-#   test        build, sql, and what the TAP tests need
-#   lint        and shellcheck
-#   matrix      and what provides the other majors
+#   test        build, sql, and what the TAP tests need; lint: and shellcheck
+#   matrix      and what provides the other majors; container: podman, debootstrap
 #
 # PG_CONFIG names the PostgreSQL that counts (default: pg_config in PATH).
 set -euo pipefail
@@ -24,7 +23,7 @@ have() { command -v "$1" >/dev/null; }
 dry=0
 if [ "${1:-}" = -n ]; then dry=1; shift; fi
 level=${1:-}
-case $level in extension | sql | page | fleet | build | demo | test | lint | matrix) ;;
+case $level in extension | sql | page | fleet | build | demo | test | lint | matrix | container) ;;
 *) sed -n '2,/^set /{/^set /d;s/^# \{0,1\}//p}' "$0" >&2; exit 2 ;;
 esac
 repo=$(cd "$(dirname "$0")/.." && pwd)
@@ -82,6 +81,7 @@ look_for_cron() { # where the server is the distribution's
 look() {
 	local found; packages=() rust=
 	[ "$level" != page ] || { want node:nodejs npm:npm chromium:chromium; return 0; }
+	case $level in container) want podman:podman runc:runc debootstrap:debootstrap; return 0 ;; esac
 	[ "$level" != fleet ] || { python3 -c 'import ensurepip' 2>/dev/null || packages+=(python3-venv); want node:nodejs npm:npm; return 0; }
 	want make:make; have gcc || have cc || packages+=(gcc libc6-dev)
 	found=$(major)
