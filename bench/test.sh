@@ -86,6 +86,12 @@ check "an experiment goes on" bench "${small_overhead[@]}" --output "$dir/cut"
 check "what was measured is not measured again" runs cut 4
 check "it is complete then" whole cut
 
+check "a piece ends behind a block" bench "${small_overhead[@]}" --minutes 0 --output "$dir/pieces"
+check "which is whole" runs pieces 2
+check "and says that there is more" grep -q 'INCOMPLETE: 2 of 4 runs' "$dir/pieces/report.md"
+check "the next piece goes on" bench "${small_overhead[@]}" --output "$dir/pieces"
+check "and the page has the machine of each" grep -q '^- piece 2, runs 3 to 4: ' "$dir/pieces/report.md"
+
 check "results of another experiment are not touched" refused "holds results of another experiment" \
 	overhead --variants none --output "$dir/cut"
 mv "$("$config" --pkglibdir)/pg_stat_statements.so" "$dir/"

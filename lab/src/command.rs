@@ -132,6 +132,9 @@ struct Common {
     /// Leave out variants whose extension is not installed
     #[arg(long)]
     skip_missing: bool,
+    /// End behind the next block after this time; the same command goes on
+    #[arg(long)]
+    minutes: Option<u32>,
     /// Directory of results; one that exists is continued
     #[arg(long, value_name = "DIR")]
     output: Option<PathBuf>,
@@ -240,6 +243,7 @@ fn experiment(mut scenario: Scenario, common: &Common) -> Result<()> {
         clients: common.client_bin.clone(),
         dsn: common.dsn.clone(),
         skip_missing: common.skip_missing,
+        minutes: common.minutes,
         output: output.clone(),
         scratch: common.scratch.clone(),
         command: command(),

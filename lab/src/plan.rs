@@ -37,6 +37,14 @@ pub struct Job {
     pub round: u32,
 }
 
+impl Job {
+    /// Whether both are in one block, whose runs are compared to each other.
+    pub fn same_block(&self, other: &Self) -> bool {
+        (self.installation, self.round, &self.point)
+            == (other.installation, other.round, &other.point)
+    }
+}
+
 impl Point {
     /// The parts of the point, as in `zipf, 8 clients, 2 cores`.
     pub fn label(&self) -> String {
@@ -232,6 +240,18 @@ mod tests {
                 neighbours.values().all(|n| *n == each),
                 "{arms}: {neighbours:?}"
             );
+        }
+    }
+
+    #[test]
+    fn a_block_is_one_round_at_one_point_on_one_server() {
+        let jobs = jobs(&scenario(), 2, |_, _| true);
+        let blocks: Vec<&[Job]> = jobs.chunk_by(Job::same_block).collect();
+        assert_eq!(blocks.len(), 2 * 2 * 2);
+        for block in blocks {
+            let mut variants: Vec<usize> = block.iter().map(|job| job.variant).collect();
+            variants.sort_unstable();
+            assert_eq!(variants, [0, 1, 2]);
         }
     }
 

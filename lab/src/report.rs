@@ -8,7 +8,7 @@ use super::forest::{self, Row};
 use super::metric::{METRICS, Metric, find};
 use super::plot::{Series, lines, waits};
 use super::stats::Estimate;
-use super::store::Results;
+use super::store::{Piece, Results};
 use super::summary::{Baseline, Cell, cells, noise, words};
 use super::verdict::{self, expected, occupancy, quiet};
 use super::waits::Profile;
@@ -84,6 +84,7 @@ fn head(results: &Results) -> Vec<Block> {
     ]);
     let clients = experiment.clients.as_ref();
     facts.extend(clients.map(|version| format!("psql and pgbench {version} for all servers")));
+    facts.extend(pieces(results));
     facts.extend(experiment.given.clone());
     facts.extend(experiment.caches.clone());
     facts.extend(experiment.uncounted.clone());
@@ -104,6 +105,34 @@ fn head(results: &Results) -> Vec<Block> {
         Block::Text(experiment.scenario.question.clone()),
         Block::List(facts),
     ]
+}
+
+/// A line for each piece, if there are several.
+fn pieces(results: &Results) -> Vec<String> {
+    let measured = |piece: &&Piece| piece.runs_before < results.runs.len();
+    let pieces: Vec<&Piece> = results.pieces.iter().filter(measured).collect();
+    if pieces.len() < 2 {
+        return Vec::new();
+    }
+    let ends = pieces.iter().skip(1).map(|piece| piece.runs_before);
+    let ends = ends.chain([results.runs.len()]);
+    let lines = pieces.iter().zip(ends).enumerate();
+    let lines = lines.map(|(at, (piece, end))| {
+        format!(
+            "piece {}, runs {} to {end}: {}, {}, commit {}",
+            at + 1,
+            piece.runs_before + 1,
+            piece.machine.date,
+            piece.machine.line(),
+            piece.commit
+        )
+    });
+    let mut lines: Vec<String> = lines.collect();
+    let first = pieces[0].machine.line();
+    if pieces.iter().any(|piece| piece.machine.line() != first) {
+        lines.push("The machines of the pieces differ: compare ratios, not times.".into());
+    }
+    lines
 }
 
 /// A number with the decimals of its metric.
@@ -523,6 +552,7 @@ mod tests {
     use super::super::compare::compare;
     use super::super::document::{html, markdown};
     use super::super::facts::{Facts, Said};
+    use super::super::machine::Machine;
     use super::super::scenario::Budget;
     use super::super::store::CUT_OFF;
     use super::super::summary::tests::{costing, results};
@@ -655,6 +685,36 @@ mod tests {
         assert!(text.contains(", commit 0123456\n"), "{text}");
         let page = html("T", &report(&results));
         assert!(page.contains("transactions/s, ratio to none: w"), "{page}");
+    }
+
+    #[test]
+    fn pieces_of_an_experiment_are_listed_with_their_machines() {
+        let mut results = results(&[100.0; 3], &[90.0; 3]);
+        let piece = |cpu: &str, runs_before| Piece {
+            machine: Machine {
+                cpu: cpu.into(),
+                cores: 2,
+                date: "2026-01-02".into(),
+                ..Machine::default()
+            },
+            commit: "0123456".into(),
+            runs_before,
+        };
+        results.pieces = vec![piece("A", 0)];
+        assert!(!markdown(&report(&results)).contains("piece"));
+        // nothing was measured in the last one
+        results.pieces.extend([piece("B", 4), piece("C", 6)]);
+        let text = markdown(&report(&results));
+        let (one, two) = (
+            "- piece 1, runs 1 to 4: 2026-01-02, 2 × A, ",
+            "- piece 2, runs 5 to 6: ",
+        );
+        assert!(text.contains(one) && text.contains(two), "{text}");
+        assert!(!text.contains("piece 3"), "{text}");
+        assert!(
+            text.contains("- The machines of the pieces differ"),
+            "{text}"
+        );
     }
 
     #[test]

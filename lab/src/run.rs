@@ -26,7 +26,7 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// The caller's options besides the scenario.
 #[derive(Debug, Clone, Default)]
@@ -40,6 +40,8 @@ pub struct Options {
     pub dsn: Option<String>,
     /// Leave out variants whose extension is missing.
     pub skip_missing: bool,
+    /// Minutes after which no block is begun.
+    pub minutes: Option<u32>,
     /// Directory of results.
     pub output: PathBuf,
     /// Parent of the data directories.
@@ -50,6 +52,8 @@ pub struct Options {
 
 /// Pause between two checks whether a variant is ready.
 const READY_PAUSE: Duration = Duration::from_millis(20);
+
+const MINUTE: Duration = Duration::from_secs(60);
 
 /// Everything a run needs.
 struct Bench<'a> {
@@ -94,7 +98,8 @@ pub fn run(scenario: &Scenario, options: &Options, stop: &Stop) -> Result<()> {
         };
         bench.install(&jobs)?;
         bench.fill(&jobs)?;
-        bench.measure_all(&jobs, &mut store)
+        let until = options.minutes.map(|m| Instant::now() + MINUTE * m);
+        bench.measure_all(&jobs, until, &mut store)
     });
     write_report(&store.directory)?;
     ended
@@ -366,11 +371,17 @@ impl Bench<'_> {
         Ok(())
     }
 
-    fn measure_all(&self, jobs: &[Job], store: &mut Store) -> Result<()> {
+    /// Measures all jobs, or ends behind a block once it is later than `until`.
+    fn measure_all(&self, jobs: &[Job], until: Option<Instant>, store: &mut Store) -> Result<()> {
         let mut progress = Progress::new(jobs.len());
         let mut running: Vec<Option<Running>> = self.places.iter().map(|_| None).collect();
-        for job in jobs {
+        for (at, job) in jobs.iter().enumerate() {
             self.stop.check()?;
+            let late = until.is_some_and(|until| Instant::now() >= until);
+            if late && at > 0 && !job.same_block(&jobs[at - 1]) {
+                eprintln!("time is up; the same command with --output goes on");
+                break;
+            }
             let run = self.measure(job, &mut running[job.installation]);
             let run = run.with_context(|| format!("while measuring {}", self.name(job)))?;
             for facts in self.noted.borrow().iter() {

@@ -81,6 +81,17 @@ impl Run {
     }
 }
 
+/// A part of an experiment that one command measured without a pause.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Piece {
+    /// The machine.
+    pub machine: Machine,
+    /// Commit of the program.
+    pub commit: String,
+    /// Number of runs that earlier pieces had measured.
+    pub runs_before: usize,
+}
+
 /// Results: the experiment and its runs.
 #[derive(Debug, Clone)]
 pub struct Results {
@@ -90,6 +101,8 @@ pub struct Results {
     pub runs: Vec<Run>,
     /// Versions and settings of the measured servers.
     pub servers: Vec<Facts>,
+    /// Pieces in their order; empty if an earlier version measured them.
+    pub pieces: Vec<Piece>,
 }
 
 /// Keeps results.
@@ -118,6 +131,15 @@ impl Store {
         let mut options = OpenOptions::new();
         let path = directory.join("runs.jsonl");
         write_whole(&path, &lines(&before)?)?;
+        let mut pieces: Vec<Piece> = read_lines(directory, PIECES)?;
+        // a piece without any run is replaced
+        pieces.retain(|piece| piece.runs_before < before.len());
+        pieces.push(Piece {
+            machine: experiment.machine.clone(),
+            commit: experiment.commit.clone(),
+            runs_before: before.len(),
+        });
+        write_whole(&directory.join(PIECES), &lines(&pieces)?)?;
         let runs = options.create(true).append(true).open(path)?;
         let directory = directory.to_owned();
         let store = Self {
@@ -149,6 +171,9 @@ impl Store {
 
 /// File of the facts about servers.
 const SERVERS: &str = "servers.jsonl";
+
+/// File of the pieces.
+const PIECES: &str = "pieces.jsonl";
 
 /// One line of JSON for each item.
 fn lines<T: Serialize>(items: &[T]) -> Result<String> {
@@ -213,6 +238,7 @@ impl Results {
             experiment,
             runs: read_lines(directory, "runs.jsonl")?,
             servers: read_lines(directory, SERVERS)?,
+            pieces: read_lines(directory, PIECES)?,
         })
     }
 
@@ -241,5 +267,42 @@ impl Results {
             }
         }
         Ok(String::from_utf8(csv.into_inner()?)?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::summary::tests::results;
+    use super::*;
+
+    #[test]
+    fn each_command_that_goes_on_is_a_piece_with_its_machine() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("out");
+        let Results {
+            mut experiment,
+            runs,
+            ..
+        } = results(&[1.0, 2.0], &[]);
+        let mut piece = |cpu: &str, run: Option<&Run>| {
+            experiment.machine.cpu = cpu.into();
+            let (mut store, before) = Store::open(&path, &experiment).expect("opened");
+            run.map(|run| store.add(run)).transpose().expect("kept");
+            before.len()
+        };
+        assert_eq!(piece("A", Some(&runs[0])), 0);
+        assert_eq!(piece("B", None), 1, "nothing was measured on it");
+        assert_eq!(piece("C", Some(&runs[1])), 1);
+        let found = Results::read(&path).expect("read");
+        let pieces = found
+            .pieces
+            .iter()
+            .map(|p| (p.machine.cpu.as_str(), p.runs_before));
+        assert_eq!(pieces.collect::<Vec<_>>(), [("A", 0), ("C", 1)]);
+        assert_eq!(found.runs, runs);
+        assert_eq!(
+            found.experiment.machine.cpu, "A",
+            "the first one describes the experiment"
+        );
     }
 }

@@ -241,6 +241,7 @@ pub mod tests {
             },
             runs,
             servers: Vec::new(),
+            pieces: Vec::new(),
         }
     }
 
