@@ -1,0 +1,32 @@
+#!/usr/bin/env bash
+# usage: tools/check-links.sh
+#
+# Prints each link of a tracked Markdown file to a file or a heading that is not there,
+# and fails if there is one. Addresses of other hosts are not asked.
+set -euo pipefail
+
+cd "$(dirname "$0")/.."
+[ $# = 0 ] || { sed -n '2,/^set /{/^set /d;s/^# \{0,1\}//p}' "$0" >&2; exit 2; }
+git ls-files '*.md' | perl -e '
+	use strict; use warnings; use open qw(:std :utf8); use File::Basename; use File::Spec;
+	my (%headings, $bad);
+	# the text without code, and the anchors of headings as GitHub makes them
+	sub text { my ($file) = @_; open my $in, "<", $file or die "$file: $!"; local $/; my $text = <$in>;
+		$text =~ s/^```.*?^```//gms; return $text }
+	sub anchors { my ($file) = @_; return $headings{$file} //= do { my (%seen, %anchors);
+		for (text($file) =~ /^#+ +(.*?) *$/mg) { my $name = lc; $name =~ s/\[([^\]]*)\]\([^)]*\)/$1/g;
+			$name =~ s/[^\w\- ]//g; $name =~ tr/ /-/; my $n = $seen{$name}++;
+			$anchors{$n ? "$name-$n" : $name} = 1 }
+		\%anchors } }
+	while (my $file = <STDIN>) { chomp $file;
+		(my $text = text($file)) =~ s/`[^`]*`//g;
+		while ($text =~ /\]\(\s*<?([^)\s>]+)>?(?:\s+"[^"]*")?\s*\)|\bsrc(?:set)?="([^"]+)"/g) {
+			my $link = $1 // $2; next if $link =~ /^[a-z]+:/i;
+			my ($path, $anchor) = split /#/, $link, 2;
+			my $target = $path eq "" ? $file : File::Spec->canonpath(dirname($file) . "/$path");
+			1 while $target =~ s{(^|/)(?!\.\.)[^/]+/\.\.(/|$)}{$1};
+			$target =~ s{^\./}{}; $target =~ s{/$}{};
+			if (!-e $target) { $bad++; print "$file: $link: no such file\n" }
+			elsif (defined $anchor && $target =~ /\.md$/ && !anchors($target)->{$anchor}) {
+				$bad++; print "$file: $link: no such heading\n" } } }
+	exit($bad ? 1 : 0)'
