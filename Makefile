@@ -170,7 +170,7 @@ test-contrib: ## contrib's suite of pg_stat_statements on tacho (PGSRC=tree, or 
 	@tools/prereq.sh $(if $(PGSRC),extension,matrix)
 	@$(if $(PGSRC),tools/test-contrib.sh "$(PGSRC)",tools/test-contrib-matrix.sh $(MAJORS))
 
-lint: ## rustfmt, clippy, shellcheck, house rules, prose, commits of pages of figures, subjects of commits
+lint: ## rustfmt, clippy, shellcheck, house rules, prose, links, commits of pages of figures, subjects of commits
 	@tools/prereq.sh lint
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --features tacho-bench/parquet --locked --quiet -- -D warnings
@@ -178,6 +178,7 @@ lint: ## rustfmt, clippy, shellcheck, house rules, prose, commits of pages of fi
 	tools/check-house.sh
 	tools/check-prose.sh
 	tools/check-pages.sh
+	tools/check-links.sh
 	tools/check-commits.sh
 
 # needs cargo-deny ("cargo install cargo-deny"); "cargo deny fetch" once makes
