@@ -130,7 +130,8 @@ entry_counters(StatementEntry *entry, Counters *counters)
 static uint32
 set_reclaim(const PlanPlace *mine)
 {
-	static uint32 at = 0;
+	uint32		at = pg_atomic_fetch_add_u32(&statements_memory.shared->plan_hand,
+											 LOOKS_FOR_A_SET);
 	uint32		slots = statements_slots();
 	uint32		number = 0;
 

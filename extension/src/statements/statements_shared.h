@@ -214,6 +214,7 @@ typedef struct StatementsShared
 	pg_atomic_uint32 leaving;	/* slots neither in use nor free */
 	pg_atomic_uint32 chunks_used;
 	pg_atomic_uint32 hand;		/* of the clock that evicts entries */
+	pg_atomic_uint32 plan_hand; /* of who looks for a set of plans */
 	pg_atomic_uint32 text_hand; /* of the clock that takes texts */
 	pg_atomic_uint32 text_accounts; /* accounts with chunks */
 	pg_atomic_uint32 text_held[TEXT_ACCOUNTS];	/* chunks of each account */
