@@ -353,6 +353,12 @@ history_double(double value)
 	return units < 9.2e18 ? (int64) (units + 0.5) : PG_INT64_MAX;
 }
 
+int64
+history_time(double ms)
+{
+	return history_double(ms);
+}
+
 void
 counters_to_history(const Counters *counters, int64 *values)
 {

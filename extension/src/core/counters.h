@@ -290,6 +290,17 @@ enum
 	HISTORY_RARE = HISTORY_COLUMNS - HISTORY_HOT
 };
 
+/* Place of a counter in a row of the history: HISTORY_AT(calls). */
+typedef struct HistoryPlaces
+{
+#define COUNTER(id, name, ctype, unit, kind, group, since, doc) \
+	char		name[HISTORY_COLUMNS_##kind];
+#include "../../../catalog/counters.h"
+#undef COUNTER
+} HistoryPlaces;
+
+#define HISTORY_AT(name) offsetof(HistoryPlaces, name)
+
 typedef struct HistoryColumn
 {
 	uint8		id;				/* in table statement_stats */
@@ -303,6 +314,9 @@ extern void counters_history_columns(HistoryColumn *columns);
 
 /* Computes these columns in the same order. Calls nothing that can fail. */
 extern void counters_to_history(const Counters *counters, int64 *values);
+
+/* A time in ms as the history stores it. */
+extern int64 history_time(double ms);
 
 /* Distribute all columns between the two parts, and join them again. */
 extern void history_split(const int64 *values, int64 *hot, int64 *rare);

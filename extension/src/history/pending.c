@@ -12,13 +12,14 @@
 
 #include "history/pending.h"
 
-/* A row, followed by `n` values that are not 0. */
+/* A row, followed by `n` values that are not 0, and its plans. */
 typedef struct Row
 {
 	StatementKey key;
 	uint64		generation;
 	uint32		slot;
-	uint32		n;
+	uint16		n;
+	uint16		plans;
 	int64		boot_us;
 } Row;
 
@@ -61,6 +62,7 @@ pending_note(const StatementRow *counted, int64 boot_us)
 		.key = counted->key,
 		.generation = counted->generation,
 		.slot = counted->slot,
+		.plans = counted->plans,
 		.boot_us = boot_us,
 	};
 	Value		values[HISTORY_COLUMNS];
@@ -71,6 +73,8 @@ pending_note(const StatementRow *counted, int64 boot_us)
 	init();
 	appendBinaryStringInfo(&open_rows, (char *) &row, sizeof(row));
 	appendBinaryStringInfo(&open_rows, (char *) values, row.n * sizeof(Value));
+	appendBinaryStringInfo(&open_rows, (char *) counted->plan,
+						   row.plans * sizeof(PlanIncrease));
 }
 
 void
@@ -97,15 +101,18 @@ give_back(const char *at, int64 length, int64 since_us)
 	{
 		const Row  *row = (const Row *) at;
 		const Value *values = (const Value *) (row + 1);
+		const PlanIncrease *plans = (const PlanIncrease *) (values + row->n);
 		StatementRow counted = {
-			.key = row->key, .generation = row->generation, .slot = row->slot
+			.key = row->key, .generation = row->generation, .slot = row->slot,
+			.plans = row->plans
 		};
 
 		for (int i = 0; i < row->n; i++)
 			counted.values[values[i].column] = values[i].value;
+		memcpy(counted.plan, plans, row->plans * sizeof(PlanIncrease));
 		if (row->boot_us >= since_us)
 			statements_give_back(&counted);
-		at = (const char *) (values + row->n);
+		at = (const char *) (plans + row->plans);
 	}
 }
 

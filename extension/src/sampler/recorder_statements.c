@@ -153,16 +153,45 @@ add_row(Frame *frame, uint64 entry)
 }
 
 static void
+put_plan(Frame *frame, uint64 entry, const PlanIncrease *plan)
+{
+	Section    *section = frame_section(frame, TABLE_plan_stats);
+	int			row = section_add(section);
+	UnixMs		since = plan->since == 0 ? 0
+		: (plan->since + TACHO_EPOCH_OFFSET_US) / 1000;
+
+#define SET(column, value) \
+	section_set(section, row, COL_plan_stats_##column, value)
+	SET(time, frame_time(frame, pass.time));
+	SET(elapsed_ms, pass.elapsed_ms);
+	SET(entry, entry);
+	SET(plan_id, frame_int(plan->plan_id));
+	SET(plan_since, frame_time(frame, since));
+	SET(was_alone, plan->first);
+	SET(calls, plan->values.calls);
+	SET(total_exec_time, plan->values.total_exec_time);
+	SET(max_exec_time, plan->max_exec_time);
+	SET(rows, plan->values.rows);
+	SET(shared_blks_hit, plan->values.shared_blks_hit);
+	SET(shared_blks_read, plan->values.shared_blks_read);
+	SET(temp_blks_written, plan->values.temp_blks_written);
+#undef SET
+}
+
+static void
 put_row(const StatementRow *counted)
 {
 	Frame	   *frame = recorder_frame(pass.time);
-	int			row = add_row(frame, entry_id(&counted->key));
+	uint64		entry = entry_id(&counted->key);
+	int			row = add_row(frame, entry);
 	Section    *section = frame_section(frame, TABLE_statement_stats);
 	const uint8 *ids = column_ids();
 
 	for (int i = 0; i < HISTORY_COLUMNS; i++)
 		if (counted->values[i] != 0)
 			section_set(section, row, ids[i], counted->values[i]);
+	for (int i = 0; i < counted->plans; i++)
+		put_plan(frame, entry, &counted->plan[i]);
 	pending_note(counted, pass.boot_us);
 }
 

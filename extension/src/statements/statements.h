@@ -237,17 +237,44 @@ extern bool statements_text_there(uint64 query_id, bool toplevel);
  */
 extern bool statements_read(StatementReader *reader, StatementCopy *copy);
 
+/* Counters of a plan, in the units of the history and the order of PlanCounters. */
+typedef struct PlanValues
+{
+	int64		calls;
+	int64		total_exec_time;
+	int64		rows;
+	int64		shared_blks_hit;
+	int64		shared_blks_read;
+	int64		temp_blks_written;
+} PlanValues;
+
+/*
+ * Increase of a plan since the entry was recorded last. `first`: from
+ * `since` on the entry had this plan alone, until another one was executed.
+ */
+typedef struct PlanIncrease
+{
+	int64		plan_id;		/* 0 = not known */
+	TimestampTz since;			/* 0 = not known */
+	int64		max_exec_time;	/* of these executions, 0 = not known */
+	bool		first;
+	PlanValues	values;
+} PlanIncrease;
+
 /*
  * For the history. Only the sampler calls the following functions. They do
  * not wait unless their comment says so. A row has the growth of an entry's
- * counters since its last row.
+ * counters since its last row. The plans of an entry that has had
+ * several add up to the row; an entry with one plan has none.
  */
 typedef struct StatementRow
 {
 	StatementKey key;
 	uint64		generation;
 	uint32		slot;
+	int			plans;
 	int64		values[HISTORY_COLUMNS];
+	PlanIncrease plan[PLANS_AT_ONCE + 1];
 } StatementRow;
 
 /* Number of slots; slots are numbered 0 … n - 1. */

@@ -146,6 +146,7 @@ set_reclaim(const PlanPlace *mine)
 		if (pg_atomic_read_u64(&statements_memory.entries[slot].generation) !=
 			pg_atomic_read_u64(&place->generation))
 			number = pg_atomic_exchange_u32(&place->set, 0);
+		place->replaced |= number != 0; /* the entry may be leaving */
 		change_unlock(&place->change);
 	}
 	return number;
@@ -260,6 +261,7 @@ place_count(StatementEntry *entry, PlanPlace *place, const StatementDelta *delta
 	plan = set_plan(place, set, delta->plan_id);
 	plan_counters_add(&plan->counters, &counters);
 	plan->max_exec_time = Max(plan->max_exec_time, delta->counters.total_exec_time);
+	plan->recent_max = Max(plan->recent_max, delta->counters.total_exec_time);
 	plan->latest = GetCurrentStatementStartTimestamp();
 	return true;
 }
@@ -313,6 +315,31 @@ place_copy(PlanPlace *place, PlanPlace *copy, PlanSet *set)
 		if ((before & 1) == 0 && pg_atomic_read_u32(&place->change) == before)
 			return;
 	}
+}
+
+bool
+plans_take(StatementEntry *entry, PlanPlace *place, PlanSet *set)
+{
+	PlanPlace  *mine = place_of(entry);
+	PlanSet    *own;
+
+	for (int attempt = 0; !change_trylock(&mine->change); attempt++)
+	{
+		if (attempt == 100)
+			return false;
+		pg_spin_delay();
+	}
+	memset(set, 0, sizeof(*set));
+	memcpy(place, mine, sizeof(*place));
+	own = set_of(pg_atomic_read_u32(&place->set));
+	if (own != NULL)
+	{
+		memcpy(set, own, sizeof(*set));
+		for (int i = 0; i < PLANS_AT_ONCE; i++)
+			own->plan[i].recent_max = 0;
+	}
+	change_unlock(&mine->change);
+	return true;
 }
 
 static PlanRow *

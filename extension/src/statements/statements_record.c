@@ -194,6 +194,7 @@ record(StatementEntry *entry, uint64 generation, StatementRow *row)
 {
 	Recorded   *recorded = recorded_get(entry, generation);
 	StatementCopy copy;
+	int64		had[HISTORY_COLUMNS];
 
 	/* before the counters: the next record sees what is added meanwhile */
 	recorded->change = changes(entry);
@@ -202,8 +203,14 @@ record(StatementEntry *entry, uint64 generation, StatementRow *row)
 	row->key = copy.key;
 	row->generation = generation;
 	row->slot = entry - statements_memory.entries;
+	recorded_of(entry, generation, had);
 	if (!lacking(entry, generation, &copy.counters, row->values))
 		return false;
+	if (!plans_record(entry, row, had))
+	{
+		recorded->change = NEVER;
+		return false;
+	}
 	recorded_add(entry, generation, row->values);
 	return true;
 }
@@ -232,10 +239,11 @@ entry_leaves(StatementEntry *entry, uint64 generation, const Counters *counters)
  * slot. False if no entry is leaving, or another process has taken it.
  */
 static bool
-take_leaving(StatementEntry *entry, StatementRow *row)
+take_leaving(StatementEntry *entry, StatementRow *row, bool with_plans)
 {
 	uint64		generation = pg_atomic_read_u64(&entry->leaving);
 	Counters	counters;
+	int64		had[HISTORY_COLUMNS];
 
 	if (generation == 0 ||
 		!pg_atomic_compare_exchange_u64(&entry->leaving, &generation, 0))
@@ -245,7 +253,11 @@ take_leaving(StatementEntry *entry, StatementRow *row)
 	row->slot = entry - statements_memory.entries;
 	counters_init(&counters);
 	stripe_collect(&counters, &entry->stripe, entry_rare(entry, NULL, 0));
+	recorded_of(entry, generation, had);
 	(void) lacking(entry, generation, &counters, row->values);
+	row->plans = 0;
+	if (with_plans)
+		(void) plans_record(entry, row, had);
 	pg_atomic_sub_fetch_u32(&statements_memory.shared->leaving, 1);
 	pool_push(&statements_memory.shared->slots, statements_memory.next_free,
 			  entry - statements_memory.entries + 1);
@@ -263,7 +275,7 @@ leaving_reclaim(void)
 		return false;
 	for (uint32 looked = 0; looked < slots; looked++)
 	{
-		if (!take_leaving(&statements_memory.entries[at++ % slots], &row))
+		if (!take_leaving(&statements_memory.entries[at++ % slots], &row, false))
 			continue;
 		statements_owe(row.key.database_id, row.values);
 		return true;
@@ -288,8 +300,9 @@ statements_record(uint32 slot, StatementRow *row)
 	LWLock	   *lock = partition_lock(entry->hash);
 	bool		any = false;
 
+	plans_record_reserve();
 	if (generation == 0)
-		return take_leaving(entry, row);
+		return take_leaving(entry, row, true);
 	if (recorded->generation == generation && recorded->change == changes(entry))
 		return false;
 	if (!LWLockConditionalAcquire(lock, LW_SHARED))
@@ -311,7 +324,10 @@ statements_give_back(const StatementRow *row)
 	LWLockAcquire(lock, LW_EXCLUSIVE);
 	there = pg_atomic_read_u64(&entry->generation) == row->generation;
 	if (there)
+	{
 		recorded_take(entry, row->generation, row->values);
+		plans_give_back(entry, row);
+	}
 	LWLockRelease(lock);
 	if (!there)
 		statements_owe(row->key.database_id, row->values);

@@ -154,6 +154,7 @@ typedef struct CountedPlan
 	TimestampTz since;			/* begin of the first execution that is counted */
 	TimestampTz latest;			/* ... and of the last one */
 	double		max_exec_time;
+	double		recent_max;		/* since the entry was recorded last */
 	PlanCounters counters;
 } CountedPlan;
 
@@ -174,7 +175,7 @@ typedef struct PlanPlace
 	pg_atomic_uint64 first;		/* the plan that was executed first */
 	pg_atomic_uint32 set;		/* number of its set, 0 = no other plan yet */
 	pg_atomic_uint32 change;	/* odd = locked */
-	bool		replaced;		/* a plan of the set was replaced by another */
+	bool		replaced;		/* a plan of the set has made room, or all have */
 	TimestampTz since;			/* begin of the first execution of `first` */
 	PlanCounters before;		/* restored, so of unknown plans */
 } PlanPlace;
@@ -357,6 +358,40 @@ plans_same(const StatementEntry *entry, uint64 generation, int64 plan_id)
 	return same && pg_atomic_read_u64(&place->first) == (uint64) plan_id &&
 		pg_atomic_read_u32(&place->set) == 0;
 }
+
+/*
+ * The entry in a slot has had one plan at most, and no executions before it. A
+ * hint where it is not locked.
+ */
+static inline bool
+plans_has_one(const StatementEntry *entry)
+{
+	PlanPlace  *place = &statements_memory.plans[entry - statements_memory.entries];
+
+	return pg_atomic_read_u32(&place->set) == 0 && !place->replaced &&
+		place->before.calls == 0;
+}
+
+/*
+ * Place and set of an entry's plans as they are now, for a record, which begins
+ * the longest executions again. An entry without a set has one of zeros. Waits
+ * for nothing: false if somebody changes them.
+ */
+extern bool plans_take(StatementEntry *entry, PlanPlace *place, PlanSet *set);
+
+/*
+ * statements_plans_record.c, by the sampler only: the plans of a row, which is
+ * otherwise filled; `recorded` is what the history had of the entry before it.
+ * False if somebody is at them, then nothing is recorded of them.
+ */
+extern bool plans_record(StatementEntry *entry, StatementRow *row,
+						 const int64 *recorded);
+
+/* Call it before, without a lock: it allocates. */
+extern void plans_record_reserve(void);
+
+/* The history did not get the plans of a row after all. */
+extern void plans_give_back(const StatementEntry *entry, const StatementRow *row);
 
 /* statements.c; see the contracts there. */
 extern bool entry_lock_stripes(StatementEntry *entry);

@@ -3,7 +3,7 @@
 
 use crate::format::codec::STRINGS;
 use crate::format::numbers::{put_number, take_number, unzigzag, zigzag};
-use crate::format::schema::{RUN, STATS, Schema};
+use crate::format::schema::{PLAN_STATS, RUN, STATS, Schema};
 use crate::format::sealed_write::{COLUMN, Entry};
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -30,7 +30,7 @@ pub(crate) fn pack_of(schema: &Schema, table: usize) -> Option<u8> {
         RUN => None,
         "text" => Some(4),
         "tick" => Some(5),
-        STATS => Some(3),
+        STATS | PLAN_STATS => Some(3),
         _ if schema.is_dictionary(table) => Some(1),
         _ if schema.is_totals(table) => Some(2),
         _ => Some(6),

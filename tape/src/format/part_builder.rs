@@ -4,7 +4,7 @@ use crate::error::{Error, Kind, Result};
 use crate::fast::Fold;
 use crate::format::part::{Identity, Memory, Part, PartInfo};
 use crate::format::runs::RunBuilder;
-use crate::format::schema::{RUN, STATS, Schema};
+use crate::format::schema::{PLAN_STATS, RUN, STATS, Schema};
 use crate::format::table::{Data, Table};
 use std::hash::Hasher;
 use std::sync::Arc;
@@ -505,6 +505,7 @@ fn no_table(table: &str) -> Error {
 fn in_order(schema: &Schema, tables: &mut [Table]) -> PartInfo {
     sort(schema, tables, "count", ["category", "state", "at"]);
     sort(schema, tables, STATS, ["entry", "time"]);
+    sort(schema, tables, PLAN_STATS, ["entry", "plan_id", "time"]);
     bounds(schema, tables)
 }
 

@@ -203,6 +203,8 @@ pub struct Schema {
 pub const RUN: &str = "run";
 /// Name of the table with the increases of statements' counters.
 pub const STATS: &str = "statement_stats";
+/// Name of the table with the increases of plans' counters.
+pub const PLAN_STATS: &str = "plan_stats";
 /// Number of buckets of its histogram: columns `histogram_0` and so on.
 pub const HISTOGRAM_BUCKETS: usize = 24;
 /// Number of buckets that divide the histogram's last bucket: columns `histogram_long_0` and so on.

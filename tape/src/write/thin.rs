@@ -1,46 +1,86 @@
-//! Thins old statistics of statements. Each row covers a period. The rows of an entry whose periods
-//! have their middle in the same interval become one row. Every counter is summed, so the sum over
-//! all rows stays the same.
+//! Thins old statistics of statements. Each row covers a period. The rows of an entry, or of a plan
+//! of an entry, whose periods have their middle in the same interval become one row. Every counter
+//! is summed, so the sum over all rows stays the same.
 
-use crate::format::schema::{STATS, Schema};
+use crate::format::schema::{PLAN_STATS, STATS, Schema};
 use crate::format::table::{Data, Table};
 use std::collections::HashMap;
 
-/// Adds up the rows of `statement_stats` in intervals of `width_ms`.
+/// Adds up the rows of `statement_stats` and of `plan_stats` in intervals of `width_ms`.
 pub fn thin(schema: &Schema, tables: &mut [Table], width_ms: i64) {
-    let Some(t) = schema.index(STATS) else {
-        return;
-    };
+    thin_table(schema, tables, STATS, &["entry"], width_ms);
+    let plan = ["entry", "plan_id", "plan_since", "was_alone"];
+    thin_table(schema, tables, PLAN_STATS, &plan, width_ms);
+}
+
+/// Adds up the rows of one table that have equal keys.
+fn thin_table(
+    schema: &Schema,
+    tables: &mut [Table],
+    name: &str,
+    keys: &[&str],
+    width_ms: i64,
+) -> Option<()> {
+    let t = schema.index(name)?;
     let def = &schema.tables[t];
-    let place = |name| def.index(name);
-    let (Some(time), Some(elapsed), Some(entry)) =
-        (place("time"), place("elapsed_ms"), place("entry"))
-    else {
-        return;
-    };
+    let (time, elapsed) = (def.index("time")?, def.index("elapsed_ms")?);
+    let keys: Vec<usize> = keys
+        .iter()
+        .map(|key| def.index(key))
+        .collect::<Option<_>>()?;
+    let longest = def.index("max_exec_time");
     let old = std::mem::replace(&mut tables[t], Table::new(def));
-    let mut rows: HashMap<(i64, i64), usize> = HashMap::new();
+    let mut rows: HashMap<(Vec<i64>, i64), usize> = HashMap::new();
     let new = &mut tables[t];
     let mut target = Vec::with_capacity(old.rows);
     for row in 0..old.rows {
         let middle = old.get(time, row) - old.get(elapsed, row) / 2;
-        let key = (old.get(entry, row), middle.div_euclid(width_ms.max(1)));
+        let own = keys.iter().map(|&c| old.get(c, row)).collect();
+        let key = (own, middle.div_euclid(width_ms.max(1)));
         let to = *rows.entry(key).or_insert_with(|| new.add_row());
-        new.set(entry, to, key.0);
+        for &c in &keys {
+            new.set(c, to, old.get(c, row));
+        }
         new.set(time, to, new.get(time, to).max(old.get(time, row)));
         target.push(to);
     }
     for (c, column) in old.columns.iter().enumerate() {
         if let Data::Ints(values) = column
             && c != time
-            && c != entry
+            && !keys.contains(&c)
         {
             for (&value, &to) in values.iter().zip(&target) {
-                new.set(c, to, new.get(c, to).saturating_add(value));
+                let own = new.get(c, to);
+                new.set(
+                    c,
+                    to,
+                    match Some(c) == longest {
+                        true => own.max(value),
+                        false => own.saturating_add(value),
+                    },
+                );
             }
         }
     }
+    if let (Some(longest), Some(calls)) = (longest, def.index("calls")) {
+        forget_longest(&old, new, (longest, calls), &target);
+    }
     new.pad();
+    Some(())
+}
+
+/// The longest execution is not known where it is not known of one of the rows.
+fn forget_longest(
+    old: &Table,
+    new: &mut Table,
+    (longest, calls): (usize, usize),
+    target: &[usize],
+) {
+    for (row, &to) in target.iter().enumerate() {
+        if old.get(longest, row) == 0 && old.get(calls, row) > 0 {
+            new.set(longest, to, 0);
+        }
+    }
 }
 
 #[cfg(test)]
@@ -84,6 +124,42 @@ mod tests {
         assert_eq!(column(&schema, &tables, "elapsed_ms"), [300_000; 4]);
         let times = [540_013, 600_013, 1_140_013, 1_200_013];
         assert_eq!(column(&schema, &tables, "time"), times);
+    }
+
+    #[test]
+    fn plans_are_added_up_each_for_itself() {
+        let schema = stats_schema();
+        let mut tables: Vec<Table> = schema.tables.iter().map(Table::new).collect();
+        let t = schema.index(PLAN_STATS).unwrap();
+        let names = ["plan_id", "time", "calls", "max_exec_time"];
+        let rows = [
+            [7, 60_000, 10, 5],
+            [8, 60_000, 1, 9],
+            [7, 120_000, 20, 3],
+            [8, 120_000, 2, 0],
+            [7, 660_000, 30, 4],
+        ];
+        for values in rows {
+            let row = tables[t].add_row();
+            for (name, value) in names.iter().zip(values) {
+                let (_, c) = schema.column(PLAN_STATS, name).unwrap();
+                tables[t].set(c, row, value);
+            }
+            let (_, elapsed) = schema.column(PLAN_STATS, "elapsed_ms").unwrap();
+            tables[t].set(elapsed, row, 60_000);
+        }
+        tables[t].pad();
+        thin(&schema, &mut tables, 600_000);
+        let of = |name: &str| -> Vec<i64> {
+            let (_, c) = schema.column(PLAN_STATS, name).unwrap();
+            (0..tables[t].rows)
+                .map(|row| tables[t].get(c, row))
+                .collect()
+        };
+        assert_eq!(of("plan_id"), [7, 8, 7]);
+        assert_eq!(of("calls"), [30, 3, 30]);
+        assert_eq!(of("time"), [120_000, 120_000, 660_000]);
+        assert_eq!(of("max_exec_time"), [5, 0, 4]);
     }
 
     proptest! {
