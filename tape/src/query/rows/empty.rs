@@ -112,8 +112,10 @@ fn observed(period: &Period, run: Run) -> QueryResult<Observed> {
     let buckets = Buckets::whole(period.window.since, period.window.until);
     let mut observed = Observed::default();
     for part in &period.parts {
+        run.check_cancel()?;
         let read = Ticks::read(part, &buckets, &mut observed);
         run.damage.leave_out_part(part, read)?;
     }
+    run.check_cancel()?;
     Ok(observed)
 }
