@@ -42,6 +42,8 @@ my %functions = (
 	server_history => [qw(WINDOW bucket METRICS)],
 	statements_history => [qw(WINDOW bucket n order_by STATEMENTS)],
 	latency_history => [qw(WINDOW bucket STATEMENTS)],
+	plans => [qw(WINDOW n STATEMENTS)],
+	plan_changes => [qw(WINDOW n STATEMENTS)],
 );
 my @functions = sort keys %functions;
 die "error: no function $option{f}\n" if $option{f} && !$functions{ $option{f} };

@@ -53,7 +53,7 @@ fn out(output: &Output) -> String {
 }
 
 /// Every command that reads a history, without its directory.
-const COMMANDS: [&str; 19] = [
+const COMMANDS: [&str; 21] = [
     "status",
     "periods",
     "aas",
@@ -66,6 +66,8 @@ const COMMANDS: [&str; 19] = [
     "blocking",
     "statements-history",
     "latency-history",
+    "plans",
+    "plan-changes",
     "chart",
     "summary",
     "report",

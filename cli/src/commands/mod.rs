@@ -13,6 +13,8 @@ mod latency_history;
 mod mark;
 mod markers;
 mod periods;
+mod plan_changes;
+mod plans;
 pub mod query;
 mod report;
 mod samples;
@@ -58,6 +60,10 @@ pub enum Command {
     StatementsHistory(statements_history::Args),
     /// How long executions of statements took, over time
     LatencyHistory(latency_history::Args),
+    /// Calls, time, rows and blocks of each plan of a statement
+    Plans(plans::Args),
+    /// Statements that turned to another plan, and the time that this cost
+    PlanChanges(plan_changes::Args),
     /// Stacked load as text
     Chart(chart::Args),
     /// A window in a few lines
@@ -101,6 +107,8 @@ pub fn run(command: Command) -> ExitCode {
         Command::Blocking(args) => blocking::run(&args),
         Command::StatementsHistory(args) => statements_history::run(&args),
         Command::LatencyHistory(args) => latency_history::run(&args),
+        Command::Plans(args) => plans::run(&args),
+        Command::PlanChanges(args) => plan_changes::run(&args),
         Command::Chart(args) => chart::run(&args),
         Command::Summary(args) => summary::run(&args),
         Command::Report(args) => report::run(&args),

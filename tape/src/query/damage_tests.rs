@@ -7,7 +7,7 @@ use crate::files::directory::{Kind, Numbers, file_name};
 use crate::files::storage::Storage;
 use crate::format::part::{Identity, Part};
 use crate::format::part_builder::PartBuilder;
-use crate::format::schema::{ColumnType, RUN, STATS, Schema};
+use crate::format::schema::{ColumnType, PLAN_STATS, RUN, STATS, Schema};
 use crate::format::sealed_write::{CHUNK_BYTES, COLUMN, Entry, FrameRange};
 use crate::store::sealed_read::{BlockFile, Schemas};
 use crate::store::snapshot::Snapshot;
@@ -138,6 +138,11 @@ pub(super) fn fill(b: &mut PartBuilder, hour: i64) {
             tick,
             &[("time", slot), ("elapsed_ms", 1_000), ("entry", entry)],
         );
+        for plan in (1..=2).filter(|_| entry != 0) {
+            let of_plan = [("time", slot), ("elapsed_ms", 1_000), ("entry", entry)];
+            let of_plan = [&of_plan[..], &[("plan_id", plan)]].concat();
+            row(b, PLAN_STATS, tick, &of_plan);
+        }
         if tick % 9 == 0 {
             row(
                 b,
@@ -386,7 +391,7 @@ fn a_damaged_column_is_left_out_with_its_group_and_every_answer_says_so() {
     ] {
         assert!(needed.contains(column), "{column} of {needed:?}");
     }
-    for table in [RUN, STATS, "marker", "server", "wait", "entry"] {
+    for table in [RUN, STATS, PLAN_STATS, "marker", "server", "wait", "entry"] {
         let table = format!("{table}.");
         assert!(
             needed.iter().any(|c| c.starts_with(&table)),

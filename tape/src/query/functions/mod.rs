@@ -14,6 +14,8 @@ mod lifeline;
 mod marker_change;
 mod markers;
 mod periods;
+mod plan_changes;
+mod plans;
 mod registry;
 pub mod report;
 mod samples;

@@ -102,6 +102,8 @@ registry! {
     server_history: ServerHistory, ServerHistoryRow;
     statements_history: StatementsHistory, StatementsHistoryRow;
     latency_history: LatencyHistory, LatencyHistoryRow;
+    plans: Plans, PlansRow;
+    plan_changes: PlanChanges, PlanChangesRow;
 }
 
 /// All functions.

@@ -395,7 +395,12 @@ fn rank(
 }
 
 /// Query texts of the shown statements.
-fn texts(run: Run, node: Option<&str>, window: Window, keys: &[EntryKey]) -> QueryResult<Texts> {
+pub(super) fn texts(
+    run: Run,
+    node: Option<&str>,
+    window: Window,
+    keys: &[EntryKey],
+) -> QueryResult<Texts> {
     let nodes = nodes(run, node)?;
     let parts = nodes.iter().flat_map(|node| run.store.parts(*node));
     let (near, far): (Vec<_>, Vec<_>) = parts.partition(|part| window.overlaps(part));

@@ -146,7 +146,7 @@ impl Stats<'_> {
         self.filters.iter().all(accepts)
     }
 
-    fn check_cancel(&self) -> QueryResult<()> {
+    pub(super) fn check_cancel(&self) -> QueryResult<()> {
         match self.cancel.load(Ordering::Relaxed) {
             true => Err(QueryError::canceled()),
             false => Ok(()),
@@ -154,7 +154,7 @@ impl Stats<'_> {
     }
 
     /// True if the part may have rows of the window.
-    fn overlaps(&self, part: &Part) -> QueryResult<bool> {
+    pub(super) fn overlaps(&self, part: &Part) -> QueryResult<bool> {
         let Some((first, last)) = part.range(STATS, "time")? else {
             return Ok(false);
         };
@@ -164,7 +164,7 @@ impl Stats<'_> {
     }
 
     /// Number of each entry by reference; `None` if the filters refuse it.
-    fn entries(
+    pub(super) fn entries(
         &self,
         part: &Part,
         number: &mut impl FnMut(EntryKey) -> u32,

@@ -1,0 +1,39 @@
+create function tacho.plan_changes(
+	since timestamptz default null,
+	until timestamptz default null,
+	n integer default 10,
+	query_id text default null,
+	database text default null,
+	username text default null,
+	toplevel text default null,
+	tz text default null,
+	node text default null
+)
+returns table (
+	changed_at timestamptz,
+	grain interval,
+	time_lost numeric,
+	ratio numeric,
+	query_id bigint,
+	database text,
+	username text,
+	toplevel boolean,
+	query_text text,
+	old_plan_id bigint,
+	new_plan_id bigint,
+	old_calls bigint,
+	new_calls bigint,
+	old_mean_exec_time numeric,
+	new_mean_exec_time numeric,
+	old_rows_per_call numeric,
+	new_rows_per_call numeric,
+	old_blocks_per_call numeric,
+	new_blocks_per_call numeric
+)
+language c volatile parallel restricted
+cost 10000 rows 10
+set search_path = pg_catalog, pg_temp
+as 'MODULE_PATHNAME', 'tacho_reader';
+
+comment on function tacho.plan_changes is
+'Statements that turned from one plan to another in a window (the last hour by default), those that lost the most time first: time_lost (ms) is what the calls by the new plan took longer than as many by the old one, negative where the new plan is faster; ratio is the new mean divided by the old one. changed_at is the begin of the first execution by the new plan; where grain is not null, it happened in this time from changed_at on. A change has at least 20 calls or 30 s of executions by either plan, which count from the change before to the next one. A statement that goes on with both plans, or had one of them three times, alternates, which is no change. Rows and blocks for each call say whether the values were others, too. Filters: query_id, database, username, toplevel. Example: select * from tacho.plan_changes(since => now() - interval ''1 day'');';

@@ -1,0 +1,135 @@
+//! `plan_changes`: statements that turned from one plan to another, and the time that
+//! this cost.
+
+use super::common_columns::numeric;
+use super::plans::{blocks, mean, ms, per_call};
+use super::statements_history::{statement_filters, texts};
+use crate::query::ask::context::Run;
+use crate::query::ask::request::{Emit, request};
+use crate::query::ask::row::row;
+use crate::query::rows::parse::{Window, limit};
+use crate::query::rows::text::TextKey;
+use crate::query::sums::plan_sums::{Which, counters_of_plans, read};
+use crate::query::sums::plan_turns::{Turn, turns};
+use crate::query::sums::plans_seen::name_plans;
+use crate::query::sums::statement_sums::{EntryKey, Stats};
+use crate::query::value::error::QueryResult;
+use crate::query::value::number::Ratio;
+use std::cmp::Reverse;
+use std::sync::Arc;
+
+row! {
+    /// A row of `plan_changes`.
+    PlanChangesRow of "plan_changes": FIELDS {
+        changed_at: Time,
+        grain: Interval,
+        time_lost: Numeric,
+        ratio: Numeric,
+        query_id: Id,
+        database: Text,
+        username: Text,
+        toplevel: Bool,
+        query_text: Text,
+        old_plan_id: Id,
+        new_plan_id: Id,
+        old_calls: Int,
+        new_calls: Int,
+        old_mean_exec_time: Numeric,
+        new_mean_exec_time: Numeric,
+        old_rows_per_call: Numeric,
+        new_rows_per_call: Numeric,
+        old_blocks_per_call: Numeric,
+        new_blocks_per_call: Numeric,
+    }
+}
+
+request! {
+    /// Statements that turned to another plan, and the time that this cost
+    PlanChanges of plan_changes: PlanChangesRow {
+        node,
+        since,
+        until,
+        n("Most changes, or all", Some("10")),
+        query_id,
+        database,
+        username,
+        toplevel,
+    }
+}
+
+fn answer(asked: &PlanChanges, run: Run, emit: Emit<PlanChangesRow>) -> QueryResult<()> {
+    let window = Window::of(run.context, asked.since, asked.until)?;
+    let n = limit(asked.n)?;
+    let node = asked.node.as_deref();
+    let stats = Stats {
+        window,
+        counters: counters_of_plans(),
+        filters: statement_filters!(asked, run)?,
+        decode: run.decode,
+        damage: run.damage,
+        cancel: run.cancel,
+    };
+    let mut histories = read(run, node, &stats, Which::Several)?;
+    name_plans(run, node, window, &mut histories)?;
+    let mut found: Vec<(Reverse<i64>, EntryKey, Turn)> = Vec::new();
+    for ((_, key), intervals) in histories {
+        run.check_cancel()?;
+        let own = turns(&intervals).into_iter();
+        found.extend(own.map(|turn| (Reverse(lost(&turn)), key.clone(), turn)));
+    }
+    found.sort_by(|a, b| (&a.0, &a.1, a.2.at_us).cmp(&(&b.0, &b.1, b.2.at_us)));
+    found.truncate(n);
+    let keys: Vec<EntryKey> = found.iter().map(|(_, key, _)| key.clone()).collect();
+    let texts = texts(run, node, window, &keys)?;
+    run.check_cancel()?;
+    for (Reverse(lost), key, turn) in found {
+        let text = key.query_id.map(TextKey::Query);
+        let text = text.and_then(|id| texts.get(id, key.database.as_deref()));
+        emit(row(lost, &key, text, &turn))?;
+    }
+    Ok(())
+}
+
+/// The time that executions by the new plan took more than the same number by the old
+/// one, in 10 µs.
+fn lost(turn: &Turn) -> i64 {
+    let (old, new) = (&turn.before.cost, &turn.after.cost);
+    let by_old = i128::from(old.time) * i128::from(new.calls) / i128::from(old.calls.max(1));
+    let lost = i128::from(new.time) - by_old;
+    lost.clamp(i64::MIN.into(), i64::MAX.into()) as i64
+}
+
+/// The new mean divided by the old one.
+fn ratio(turn: &Turn) -> Option<Ratio> {
+    let (old, new) = (&turn.before.cost, &turn.after.cost);
+    let num = i128::from(new.time) * i128::from(old.calls);
+    let den = i128::from(old.time) * i128::from(new.calls);
+    // Rounding multiplies by less than 2^16.
+    let shift = 24_u32.saturating_sub(num.max(den).leading_zeros());
+    Ratio::new(num >> shift, den >> shift)
+}
+
+fn row(lost: i64, key: &EntryKey, query_text: Option<Arc<str>>, turn: &Turn) -> PlanChangesRow {
+    let (old, new) = (&turn.before.cost, &turn.after.cost);
+    PlanChangesRow {
+        changed_at: Some(turn.at_us),
+        grain: turn.grain_us,
+        time_lost: Some(ms(lost)),
+        ratio: numeric(ratio(turn)),
+        query_id: key.query_id,
+        database: key.database.as_deref().map(Arc::from),
+        username: key.username.as_deref().map(Arc::from),
+        toplevel: Some(key.toplevel),
+        query_text,
+        old_plan_id: Some(turn.before.plan_id),
+        new_plan_id: Some(turn.after.plan_id),
+        old_calls: Some(old.calls),
+        new_calls: Some(new.calls),
+        old_mean_exec_time: numeric(mean(old)),
+        new_mean_exec_time: numeric(mean(new)),
+        old_rows_per_call: per_call(old.rows.into(), old),
+        new_rows_per_call: per_call(new.rows.into(), new),
+        old_blocks_per_call: per_call(blocks(old), old),
+        new_blocks_per_call: per_call(blocks(new), new),
+    }
+}

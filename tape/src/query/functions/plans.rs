@@ -1,0 +1,246 @@
+//! `plans`: calls, time, rows and blocks of each plan of a statement in a window.
+
+use super::common_columns::numeric;
+use super::statements_history::{statement_filters, texts};
+use crate::query::ask::context::Run;
+use crate::query::ask::request::{Emit, request};
+use crate::query::ask::row::{Numeric, row};
+use crate::query::rows::parse::{Window, limit};
+use crate::query::rows::text::TextKey;
+use crate::query::sums::plan_sums::{
+    Cost, Histories, Interval, Plan, Use, Which, counters_of_plans, read,
+};
+use crate::query::sums::plans_seen::name_plans;
+use crate::query::sums::statement_sums::{EntryKey, Stats};
+use crate::query::value::error::QueryResult;
+use crate::query::value::number::Ratio;
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+row! {
+    /// A row of `plans`.
+    PlansRow of "plans": FIELDS {
+        query_id: Id,
+        plan_id: Id,
+        database: Text,
+        username: Text,
+        toplevel: Bool,
+        query_text: Text,
+        first_seen: Time,
+        last_seen: Time,
+        calls: Int,
+        total_exec_time: Numeric,
+        pct: Numeric,
+        mean_exec_time: Numeric,
+        max_exec_time: Numeric,
+        rows: Int,
+        rows_per_call: Numeric,
+        shared_blks_hit: Int,
+        shared_blks_read: Int,
+        temp_blks_written: Int,
+        blocks_per_call: Numeric,
+        source: Text,
+    }
+}
+
+request! {
+    /// Calls, time, rows and blocks of each plan of a statement
+    Plans of plans: PlansRow {
+        node,
+        since,
+        until,
+        n("Most statements, or all", Some("10")),
+        query_id,
+        database,
+        username,
+        toplevel,
+    }
+}
+
+/// The executions of a statement by a plan in the window.
+#[derive(Clone, Debug)]
+struct Line {
+    /// Counters or samples tell the id.
+    counted: bool,
+    sampled: bool,
+    first_us: i64,
+    last_us: i64,
+    /// In 10 µs, while it is known of all executions.
+    longest: Option<i64>,
+    cost: Cost,
+}
+
+impl Line {
+    fn of(interval: &Interval, one: &Use) -> Line {
+        Line {
+            counted: matches!(one.plan, Plan::Counted(_)),
+            sampled: matches!(one.plan, Plan::Sampled(_)),
+            first_us: one.since_us.unwrap_or(interval.begin_us),
+            last_us: interval.end_us,
+            longest: one.longest,
+            cost: one.cost,
+        }
+    }
+
+    fn add(&mut self, other: Line) {
+        self.counted |= other.counted;
+        self.sampled |= other.sampled;
+        self.first_us = self.first_us.min(other.first_us);
+        self.last_us = self.last_us.max(other.last_us);
+        self.longest = self.longest.zip(other.longest).map(|(a, b)| a.max(b));
+        self.cost.add(other.cost);
+    }
+
+    /// The source of the plan's id, or the reason that there is none.
+    fn source(&self, key: LineKey) -> &'static str {
+        match (key, self.counted, self.sampled) {
+            (LineKey::Id(_), true, true) => "counters, samples",
+            (LineKey::Id(_), _, false) => "counters",
+            (LineKey::Id(_), ..) => "samples",
+            (LineKey::None(Plan::NotSampled), ..) => "not known: one plan, in no sample",
+            (LineKey::None(Plan::SampledSeveral), ..) => {
+                "not known: one plan at a time, several in samples"
+            }
+            _ => "not known: more than four plans, or counted before a start",
+        }
+    }
+}
+
+/// A plan by its id, or executions whose plan is not known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum LineKey {
+    Id(i64),
+    None(Plan),
+}
+
+impl LineKey {
+    fn of(plan: Plan) -> LineKey {
+        plan.id().map_or(LineKey::None(plan), LineKey::Id)
+    }
+
+    fn id(self) -> Option<i64> {
+        match self {
+            LineKey::Id(id) => Some(id),
+            LineKey::None(_) => None,
+        }
+    }
+}
+
+/// The lines of a statement.
+type Lines = BTreeMap<LineKey, Line>;
+
+/// The lines of each statement. Parts of a use that no call came to, such as 10 µs of rounding,
+/// make no line.
+fn lines(histories: Histories) -> BTreeMap<EntryKey, Lines> {
+    let mut statements: BTreeMap<EntryKey, Lines> = BTreeMap::new();
+    for ((_, key), intervals) in histories {
+        let lines = statements.entry(key).or_default();
+        for interval in intervals {
+            for one in interval.uses.iter().filter(|one| one.cost.calls > 0) {
+                let line = Line::of(&interval, one);
+                match lines.get_mut(&LineKey::of(one.plan)) {
+                    Some(known) => known.add(line),
+                    None => drop(lines.insert(LineKey::of(one.plan), line)),
+                }
+            }
+        }
+    }
+    statements
+}
+
+fn answer(asked: &Plans, run: Run, emit: Emit<PlansRow>) -> QueryResult<()> {
+    let window = Window::of(run.context, asked.since, asked.until)?;
+    let n = limit(asked.n)?;
+    let node = asked.node.as_deref();
+    let stats = Stats {
+        window,
+        counters: counters_of_plans(),
+        filters: statement_filters!(asked, run)?,
+        decode: run.decode,
+        damage: run.damage,
+        cancel: run.cancel,
+    };
+    let which = match asked.query_id {
+        Some(_) => Which::All,
+        None => Which::Several,
+    };
+    let mut histories = read(run, node, &stats, which)?;
+    name_plans(run, node, window, &mut histories)?;
+    let is_shown = |lines: &Lines| which == Which::All || lines.len() > 1;
+    let mut ranked: Vec<_> = lines(histories)
+        .into_iter()
+        .filter(|(_, lines)| is_shown(lines))
+        .map(|(key, lines)| (Reverse(time(&lines)), key, lines))
+        .collect();
+    ranked.sort_unstable_by(|a, b| (&a.0, &a.1).cmp(&(&b.0, &b.1)));
+    ranked.truncate(n);
+    let keys: Vec<EntryKey> = ranked.iter().map(|(_, key, _)| key.clone()).collect();
+    let texts = texts(run, node, window, &keys)?;
+    run.check_cancel()?;
+    for (Reverse(whole), key, lines) in ranked {
+        let text = key.query_id.map(TextKey::Query);
+        let text = text.and_then(|id| texts.get(id, key.database.as_deref()));
+        let mut lines: Vec<_> = lines.into_iter().collect();
+        lines.sort_by_key(|(key, line)| (key.id().is_none(), Reverse(line.cost.time), *key));
+        for line in lines {
+            emit(row(&key, text.clone(), whole, &line))?;
+        }
+    }
+    Ok(())
+}
+
+fn time(lines: &Lines) -> i128 {
+    lines.values().map(|line| i128::from(line.cost.time)).sum()
+}
+
+/// Time in 10 µs, as ms.
+pub(super) fn ms(units: i64) -> Numeric {
+    Numeric(i128::from(units) * 100)
+}
+
+/// Time in 10 µs for each call, as ms.
+pub(super) fn mean(cost: &Cost) -> Option<Ratio> {
+    Ratio::new(cost.time.into(), i128::from(cost.calls) * 100)
+}
+
+/// Something for each call.
+pub(super) fn per_call(sum: i128, cost: &Cost) -> Option<Numeric> {
+    numeric(Ratio::new(sum, cost.calls.into()))
+}
+
+/// Blocks of all kinds that were used.
+pub(super) fn blocks(cost: &Cost) -> i128 {
+    i128::from(cost.hit) + i128::from(cost.read)
+}
+
+fn row(
+    key: &EntryKey,
+    query_text: Option<Arc<str>>,
+    whole: i128,
+    (plan, line): &(LineKey, Line),
+) -> PlansRow {
+    let cost = &line.cost;
+    PlansRow {
+        query_id: key.query_id,
+        plan_id: plan.id(),
+        database: key.database.as_deref().map(Arc::from),
+        username: key.username.as_deref().map(Arc::from),
+        toplevel: Some(key.toplevel),
+        query_text,
+        first_seen: Some(line.first_us),
+        last_seen: Some(line.last_us),
+        calls: Some(cost.calls),
+        total_exec_time: Some(ms(cost.time)),
+        pct: numeric(Ratio::new(i128::from(cost.time) * 100, whole)),
+        mean_exec_time: numeric(mean(cost)),
+        max_exec_time: line.longest.map(ms),
+        rows: Some(cost.rows),
+        rows_per_call: per_call(cost.rows.into(), cost),
+        shared_blks_hit: Some(cost.hit),
+        shared_blks_read: Some(cost.read),
+        temp_blks_written: Some(cost.temp_written),
+        blocks_per_call: per_call(blocks(cost), cost),
+        source: Some(line.source(*plan).into()),
+    }
+}

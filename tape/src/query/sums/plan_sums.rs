@@ -1,0 +1,472 @@
+//! The cost of plans of statements, interval by interval. A statement with
+//! one plan has no rows of plans: its own row is the plan's. So each interval of a
+//! statement is the rows of its plans, and what the statement's row has beyond them
+//! is of the plan that it had alone.
+//!
+//! Example: the statement has 60, 60 and 60 calls in three minutes. In the third,
+//! plan A has 10 and B 50, and A says that it was alone since before. So A has 60,
+//! 60 and 10.
+
+use super::statement_sums::{Counter, EntryKey, Stats, middle_us};
+use crate::format::part::Part;
+use crate::format::schema::{PLAN_STATS, STATS};
+use crate::query::ask::context::Run;
+use crate::query::rows::parse::nodes;
+use crate::query::value::error::QueryResult;
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+/// Columns that both tables have, in the order of [`Cost`].
+const COLUMNS: [&str; 6] = [
+    "calls",
+    "total_exec_time",
+    "rows",
+    "shared_blks_hit",
+    "shared_blks_read",
+    "temp_blks_written",
+];
+
+/// Sums of counters. A sum beyond the greatest number stays there.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Cost {
+    /// Executions.
+    pub calls: i64,
+    /// Their time, in 10 µs.
+    pub time: i64,
+    /// Rows retrieved or affected.
+    pub rows: i64,
+    /// Shared blocks found in the cache.
+    pub hit: i64,
+    /// Shared blocks read.
+    pub read: i64,
+    /// Temporary blocks written.
+    pub temp_written: i64,
+}
+
+impl Cost {
+    fn of(values: [i64; 6]) -> Cost {
+        let [calls, time, rows, hit, read, temp_written] = values;
+        Cost {
+            calls,
+            time,
+            rows,
+            hit,
+            read,
+            temp_written,
+        }
+    }
+
+    fn with(self, other: Cost, join: impl Fn(i64, i64) -> i64) -> Cost {
+        Cost {
+            calls: join(self.calls, other.calls),
+            time: join(self.time, other.time),
+            rows: join(self.rows, other.rows),
+            hit: join(self.hit, other.hit),
+            read: join(self.read, other.read),
+            temp_written: join(self.temp_written, other.temp_written),
+        }
+    }
+
+    /// Adds another.
+    pub fn add(&mut self, other: Cost) {
+        *self = self.with(other, i64::saturating_add);
+    }
+
+    /// The rest beyond a part, not less than nothing.
+    fn without(self, part: Cost) -> Cost {
+        self.with(part, |all, part| all.saturating_sub(part).max(0))
+    }
+}
+
+/// The plan that executions had.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Plan {
+    /// They were counted for it, or the statement had it alone.
+    Counted(i64),
+    /// The samples of the time show this plan and no other.
+    Sampled(i64),
+    /// Plans that made room for others, or that the server executed before it started.
+    Others,
+    /// The statement had one plan; no sample shows which.
+    NotSampled,
+    /// The statement had one plan at a time; the samples show several.
+    SampledSeveral,
+}
+
+impl Plan {
+    /// The id, where it is known.
+    pub fn id(self) -> Option<i64> {
+        match self {
+            Plan::Counted(id) | Plan::Sampled(id) => Some(id),
+            _ => None,
+        }
+    }
+}
+
+/// The executions of a statement by one plan in an interval.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Use {
+    /// The plan.
+    pub plan: Plan,
+    /// Begin of its first execution that was counted, µs.
+    pub since_us: Option<i64>,
+    /// The longest execution, in 10 µs; `None` where it is not known.
+    pub longest: Option<i64>,
+    /// What they cost.
+    pub cost: Cost,
+}
+
+/// An interval of a statement's record.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Interval {
+    /// µs.
+    pub begin_us: i64,
+    /// µs.
+    pub end_us: i64,
+    /// By plan.
+    pub uses: Vec<Use>,
+}
+
+/// The statements to read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Which {
+    /// All that the filters accept.
+    All,
+    /// Those that had more than one plan: they have rows of plans in the window, or the
+    /// samples of the files know several plans of them.
+    Several,
+}
+
+/// The intervals of statements in their order, by servers whose plans have to do
+/// with each other, and by statement.
+pub type Histories = HashMap<(usize, EntryKey), Vec<Interval>>;
+
+/// The counters that are read of statements.
+pub fn counters_of_plans() -> Vec<Counter> {
+    let counter = |name: &&str| Counter {
+        name: (*name).to_string(),
+        is_time: *name == "total_exec_time",
+    };
+    COLUMNS.iter().map(counter).collect()
+}
+
+/// Reads the intervals whose middles lie in the window.
+pub fn read(run: Run, node: Option<&str>, stats: &Stats, which: Which) -> QueryResult<Histories> {
+    let mut all = Histories::new();
+    let mut nodes = nodes(run, node)?;
+    nodes.reverse();
+    let several = node == Some("all");
+    let servers: Vec<Vec<u64>> = match several {
+        true => nodes.into_iter().map(|node| vec![node]).collect(),
+        false => vec![nodes],
+    };
+    for (server, nodes) in servers.iter().enumerate() {
+        let parts = nodes.iter().flat_map(|node| run.store.parts(*node));
+        let parts: Vec<&Part> = parts.collect();
+        let mut reading = Reading {
+            stats,
+            which,
+            alone: HashMap::new(),
+            sampled: HashMap::new(),
+            found: HashMap::new(),
+        };
+        reading.each(&parts, Reading::find_several)?;
+        reading.each(&parts, Reading::add_part)?;
+        let found = reading.found.into_iter();
+        all.extend(found.map(|(key, intervals)| ((server, key), intervals)));
+    }
+    stats.damage.check()?;
+    Ok(all)
+}
+
+/// A plan that a statement had alone, from its first execution until another one was
+/// executed. Intervals without rows of plans are of it, as far as it has later rows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Alone {
+    plan_id: i64,
+    since_us: i64,
+    /// Time of its last row of plans.
+    until_us: i64,
+}
+
+/// A row of an entry.
+#[derive(Clone, Debug, Default)]
+struct Row {
+    elapsed_ms: i64,
+    cost: Cost,
+    uses: Vec<Use>,
+}
+
+struct Reading<'a> {
+    stats: &'a Stats<'a>,
+    which: Which,
+    /// Statements that have rows of plans.
+    alone: HashMap<EntryKey, Vec<Alone>>,
+    /// A plan of each query; `None` of a query that has several.
+    sampled: HashMap<i64, Option<i64>>,
+    found: HashMap<EntryKey, Vec<Interval>>,
+}
+
+/// The columns of plans.
+struct PlanColumns {
+    time: crate::format::table::Column,
+    entry: crate::format::table::Column,
+    plan_id: crate::format::table::Column,
+    since: crate::format::table::Column,
+    was_alone: crate::format::table::Column,
+}
+
+impl PlanColumns {
+    fn read(part: &Part) -> QueryResult<PlanColumns> {
+        let column = |name: &str| part.ints(PLAN_STATS, name);
+        Ok(PlanColumns {
+            time: column("time")?,
+            entry: column("entry")?,
+            plan_id: column("plan_id")?,
+            since: column("plan_since")?,
+            was_alone: column("was_alone")?,
+        })
+    }
+
+    /// µs.
+    fn since_us(&self, row: usize) -> Option<i64> {
+        Some(self.since[row])
+            .filter(|ms| *ms != 0)
+            .map(|ms| ms.saturating_mul(1000))
+    }
+}
+
+impl<'a> Reading<'a> {
+    fn each(
+        &mut self,
+        parts: &[&Part],
+        read: impl Fn(&mut Self, &Part) -> QueryResult<()>,
+    ) -> QueryResult<()> {
+        let damage = self.stats.damage;
+        for part in parts {
+            self.stats.check_cancel()?;
+            if damage.note_and_continue(self.stats.overlaps(part))? == Some(true) {
+                let done = read(self, part);
+                damage.note_and_continue(done)?;
+                part.release();
+            }
+        }
+        Ok(())
+    }
+
+    /// The statements of a part by reference; `None` = not wanted.
+    fn keys(&self, part: &Part) -> QueryResult<Vec<Option<EntryKey>>> {
+        let mut keys = Vec::new();
+        let numbers = self.stats.entries(part, &mut |key| {
+            keys.push(key);
+            keys.len() as u32 - 1
+        })?;
+        let key = |number: Option<u32>| number.map(|n| keys[n as usize].clone());
+        Ok(numbers.into_iter().map(key).collect())
+    }
+
+    /// Notes which statements have several plans, and which plan each had alone.
+    fn find_several(&mut self, part: &Part) -> QueryResult<()> {
+        if self.which == Which::Several {
+            self.find_sampled(part)?;
+        }
+        match part.rows(PLAN_STATS) {
+            0 => Ok(()),
+            _ => self.find_alone(part),
+        }
+    }
+
+    fn find_sampled(&mut self, part: &Part) -> QueryResult<()> {
+        let query_id = part.ints("statement", "query_id")?;
+        let plan_id = part.ints("statement", "plan_id")?;
+        for (&query_id, &plan_id) in query_id.iter().zip(plan_id.iter()) {
+            if query_id == 0 || plan_id == 0 {
+                continue;
+            }
+            let known = self.sampled.entry(query_id).or_insert(Some(plan_id));
+            *known = known.filter(|known| *known == plan_id);
+        }
+        Ok(())
+    }
+
+    fn had_several(&self, key: &EntryKey) -> bool {
+        let sampled = key.query_id.and_then(|id| self.sampled.get(&id));
+        sampled == Some(&None) || self.alone.contains_key(key)
+    }
+
+    fn find_alone(&mut self, part: &Part) -> QueryResult<()> {
+        let keys = self.keys(part)?;
+        let columns = PlanColumns::read(part)?;
+        for row in 0..columns.entry.len() {
+            let Some(key) = get(&keys, columns.entry[row]) else {
+                continue;
+            };
+            let alone = self.alone.entry(key.clone()).or_default();
+            let Some(since_us) = columns
+                .since_us(row)
+                .filter(|_| columns.was_alone[row] != 0)
+            else {
+                continue;
+            };
+            let own = Alone {
+                plan_id: columns.plan_id[row],
+                since_us,
+                until_us: columns.time[row].saturating_mul(1000),
+            };
+            let known = alone
+                .iter_mut()
+                .find(|a| (a.plan_id, a.since_us) == (own.plan_id, since_us));
+            match known {
+                Some(known) => known.until_us = known.until_us.max(own.until_us),
+                None => alone.push(own),
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds the intervals of a part.
+    fn add_part(&mut self, part: &Part) -> QueryResult<()> {
+        let mut keys = self.keys(part)?;
+        if self.which == Which::Several {
+            keys.iter_mut()
+                .for_each(|key| *key = key.take().filter(|key| self.had_several(key)));
+        }
+        if keys.iter().all(Option::is_none) {
+            return Ok(());
+        }
+        let mut rows = self.rows(part, &keys)?;
+        add_plans(part, &mut rows)?;
+        for (entry, rows) in rows {
+            let Some(key) = get(&keys, entry) else {
+                continue;
+            };
+            for (time, row) in rows {
+                self.add_row(key, time, row);
+            }
+        }
+        Ok(())
+    }
+
+    /// The rows of wanted entries, by reference and time.
+    fn rows(
+        &self,
+        part: &Part,
+        keys: &[Option<EntryKey>],
+    ) -> QueryResult<BTreeMap<i64, BTreeMap<i64, Row>>> {
+        let entry = part.ints(STATS, "entry")?;
+        let time = part.ints(STATS, "time")?;
+        let elapsed = part.ints(STATS, "elapsed_ms")?;
+        let wanted: Vec<usize> = (0..entry.len())
+            .filter(|row| get(keys, entry[*row]).is_some())
+            .collect();
+        let costs = costs(part, STATS, &wanted)?;
+        let mut rows: BTreeMap<i64, BTreeMap<i64, Row>> = BTreeMap::new();
+        for (&row, cost) in wanted.iter().zip(costs) {
+            let own = rows.entry(entry[row]).or_default();
+            let own = own.entry(time[row]).or_default();
+            own.elapsed_ms = own.elapsed_ms.max(elapsed[row]);
+            own.cost.add(cost);
+        }
+        Ok(rows)
+    }
+
+    fn add_row(&mut self, key: &EntryKey, time_ms: i64, mut row: Row) {
+        let middle = middle_us(time_ms, row.elapsed_ms);
+        if middle < self.stats.window.since || middle >= self.stats.window.until {
+            return;
+        }
+        let end_us = time_ms.saturating_mul(1000);
+        let begin_us = end_us.saturating_sub(row.elapsed_ms.saturating_mul(1000));
+        let counted = row.uses.iter().fold(Cost::default(), |mut sum, one| {
+            sum.add(one.cost);
+            sum
+        });
+        let left = row.cost.without(counted);
+        if left.calls > 0 {
+            row.uses.push(self.alone_in(key, begin_us, end_us, left));
+        }
+        if row.uses.is_empty() {
+            return;
+        }
+        let intervals = self.found.entry(key.clone()).or_default();
+        intervals.push(Interval {
+            begin_us,
+            end_us,
+            uses: row.uses,
+        });
+    }
+
+    /// Executions that were counted for no plan were of the one that the statement had
+    /// alone. In the interval in which it came that is certain only if the
+    /// statement had nothing before.
+    fn alone_in(&self, key: &EntryKey, begin_us: i64, end_us: i64, cost: Cost) -> Use {
+        let is_new = !self.found.contains_key(key);
+        let alone = self.alone.get(key).into_iter().flatten();
+        let alone = alone
+            .filter(|a| a.since_us < end_us && begin_us < a.until_us)
+            .max_by_key(|a| a.since_us)
+            .filter(|a| is_new || a.since_us <= begin_us);
+        Use {
+            plan: alone.map_or(Plan::NotSampled, |a| Plan::Counted(a.plan_id)),
+            since_us: alone.map(|a| a.since_us),
+            longest: None,
+            cost,
+        }
+    }
+}
+
+/// The key that a reference is to.
+fn get(keys: &[Option<EntryKey>], reference: i64) -> Option<&EntryKey> {
+    let index = usize::try_from(reference).ok()?;
+    keys.get(index)?.as_ref()
+}
+
+/// The counters of some rows of a table.
+fn costs(part: &Part, table: &str, rows: &[usize]) -> QueryResult<Vec<Cost>> {
+    let mut values = vec![[0; 6]; rows.len()];
+    for (c, name) in COLUMNS.iter().enumerate() {
+        let column = part.ints(table, name)?;
+        for (value, &row) in values.iter_mut().zip(rows) {
+            value[c] = column[row];
+        }
+    }
+    Ok(values.into_iter().map(Cost::of).collect())
+}
+
+/// Adds the rows of plans to the rows of their entries. In old files both are added up:
+/// a row of a plan belongs to the first row of its entry that is not before it.
+fn add_plans(part: &Part, rows: &mut BTreeMap<i64, BTreeMap<i64, Row>>) -> QueryResult<()> {
+    if part.rows(PLAN_STATS) == 0 {
+        return Ok(());
+    }
+    let columns = PlanColumns::read(part)?;
+    let wanted: Vec<usize> = (0..columns.entry.len())
+        .filter(|row| rows.contains_key(&columns.entry[*row]))
+        .collect();
+    let costs = costs(part, PLAN_STATS, &wanted)?;
+    let longest = part.ints(PLAN_STATS, "max_exec_time")?;
+    for (&row, cost) in wanted.iter().zip(costs) {
+        let own = rows.get_mut(&columns.entry[row]);
+        let Some((_, own)) = own.and_then(|own| own.range_mut(columns.time[row]..).next()) else {
+            continue;
+        };
+        own.uses.push(Use {
+            plan: match columns.plan_id[row] {
+                0 => Plan::Others,
+                id => Plan::Counted(id),
+            },
+            since_us: columns.since_us(row),
+            longest: Some(longest[row]).filter(|longest| *longest > 0),
+            cost,
+        });
+    }
+    Ok(())
+}
+
+/// Statements that have executions whose plan is not known.
+pub fn lacking(histories: &Histories) -> HashSet<&EntryKey> {
+    let lacks = |interval: &Interval| interval.uses.iter().any(|u| u.plan == Plan::NotSampled);
+    let all = histories.iter();
+    all.filter(|(_, intervals)| intervals.iter().any(lacks))
+        .map(|((_, key), _)| key)
+        .collect()
+}
