@@ -1,8 +1,10 @@
 //! Candidates for the cause of an effect: changes that have a marker, sessions that hold
 //! locks, and clients that send other queries.
 
+use super::connections::Connections;
 use super::effects::{Change, Effect};
 use super::windows::Windows;
+use super::work::{Work, works};
 use crate::query::ask::context::Run;
 use crate::query::ask::request::Request;
 use crate::query::functions::common_columns::collected;
@@ -28,6 +30,10 @@ pub enum What {
     Event(Event),
     /// The head of a lock queue.
     Holder(BlockingRow),
+    /// A statement that changed many rows, or the statistics of a table.
+    Work(Work),
+    /// Many more connections, before and after, in ten-thousandths.
+    Connections { before: i128, after: i128 },
     /// The clients, who send a query that they did not send before, or more often.
     Clients { query: Arc<str>, change: Change },
 }
@@ -38,6 +44,8 @@ pub struct Event {
     pub marker: MarkersRow,
     /// The table that a changed index belongs to.
     pub table: Option<Arc<str>>,
+    /// Sessions waited for a lock of its relation while it ran.
+    pub is_waited_for: bool,
 }
 
 impl Event {
@@ -68,10 +76,25 @@ pub fn candidates(
     run: Run,
     node: Option<&str>,
     windows: &Windows,
+    connections: &Connections,
     effects: &[Effect],
 ) -> QueryResult<Vec<Candidate>> {
     let mut all = events(run, node, windows)?;
-    all.extend(holders(run, node, windows)?);
+    all.extend(connections.storm().map(|time| Candidate {
+        time,
+        what: What::Connections {
+            before: connections.before,
+            after: connections.after,
+        },
+    }));
+    let works = works(run, node, windows)?.into_iter();
+    all.extend(works.map(|work| Candidate {
+        time: work.time,
+        what: What::Work(work),
+    }));
+    let holders = holders(run, node, windows)?;
+    all.iter_mut().for_each(|one| one.find_waits(&holders));
+    all.extend(holders);
     all.extend(effects.iter().filter_map(clients));
     all.sort_by_key(|candidate| candidate.time);
     Ok(all)
@@ -92,7 +115,11 @@ fn events(run: Run, node: Option<&str>, windows: &Windows) -> QueryResult<Vec<Ca
         // A lock of a change that takes long holds others up before its end.
         let time = marker.marker_time.unwrap_or_default();
         let table = table(&marker).map(Arc::from);
-        let what = What::Event(Event { marker, table });
+        let what = What::Event(Event {
+            marker,
+            table,
+            is_waited_for: false,
+        });
         events.push(Candidate { time, what });
     }
     Ok(events)
@@ -141,6 +168,23 @@ fn clients(effect: &Effect) -> Option<Candidate> {
 }
 
 impl Candidate {
+    /// Notes whether some queue was one for the relation of a change.
+    fn find_waits(&mut self, holders: &[Candidate]) {
+        let (begin, end) = (self.begin(), self.time);
+        let What::Event(event) = &mut self.what else {
+            return;
+        };
+        let relation = event.marker.object_oid;
+        event.is_waited_for = holders.iter().any(|holder| match &holder.what {
+            What::Holder(row) => {
+                let is_same = relation.is_some() && row.lock_relation == relation;
+                let [first, last] = [row.first_seen, row.last_seen].map(Option::unwrap_or_default);
+                is_same && first <= end && last >= begin
+            }
+            _ => false,
+        });
+    }
+
     /// Its begin: a statement that waits for its lock ends long after its effect begins.
     pub fn begin(&self) -> i64 {
         let begin = match &self.what {
@@ -149,7 +193,7 @@ impl Candidate {
                 let age = row.xact_age.zip(row.last_seen);
                 age.map(|(age, seen)| seen.saturating_sub(age))
             }
-            What::Clients { .. } => None,
+            What::Clients { .. } | What::Work(_) | What::Connections { .. } => None,
         };
         begin.unwrap_or(self.time).min(self.time)
     }

@@ -24,10 +24,22 @@ impl Cause<'_> {
         all.map(|effect| effect.line.difference()).sum()
     }
 
+    /// When it began to have an effect: a lock from the begin of its statement on.
+    pub fn time(&self) -> i64 {
+        time(self.candidate, self.rule)
+    }
+
     /// How long before the first of its effects it happened, µs.
     pub fn lead(&self) -> Option<i64> {
         let began = self.effects.iter().filter_map(|e| e.stretch).map(|s| s.0);
-        began.min().map(|began| began - self.candidate.time)
+        began.min().map(|began| began - self.time())
+    }
+}
+
+fn time(candidate: &Candidate, rule: Rule) -> i64 {
+    match rule {
+        Rule::ChangeHoldsLock => candidate.begin(),
+        _ => candidate.time,
     }
 }
 
@@ -112,7 +124,7 @@ fn matches(effect: &Effect, candidates: &[Candidate]) -> Vec<Match> {
             matches.push(Match {
                 candidate: at,
                 rule: rule.rule,
-                distance: (began - candidate.time).abs(),
+                distance: (began - time(candidate, rule.rule)).abs(),
             });
         }
     }
@@ -137,6 +149,8 @@ impl What {
             What::Event(event) => event.kind(),
             What::Holder(_) => "blocker",
             What::Clients { .. } => "clients",
+            What::Work(_) => "statement",
+            What::Connections { .. } => "connections",
         }
     }
 }

@@ -215,7 +215,8 @@ fn is_notable(line: &Line, grew: i128) -> bool {
 }
 
 /// How a query changed. More load follows from more calls, or from longer ones: the
-/// larger part decides.
+/// larger factor decides. On a server that has too few CPUs more calls make each of
+/// them longer.
 fn change(effect: &Effect, plans: &[(String, [i128; 2])]) -> Change {
     let of_load = Change::of_load(&effect.line);
     if !matches!(of_load, Change::New | Change::More) {
@@ -231,13 +232,13 @@ fn change(effect: &Effect, plans: &[(String, [i128; 2])]) -> Change {
         return slower(plans);
     }
     let [before_ms, after_ms] = effect.recorded_ms.map(i128::from);
-    // Time a second = calls a second × time of a call. Both parts are multiplied by
-    // the same four numbers, so that nothing is divided.
-    let by_calls = (i128::from(after.calls) * before_ms - i128::from(before.calls) * after_ms)
-        .saturating_mul(before.time.into());
-    let by_time = (i128::from(after.time) * i128::from(before.calls)
-        - i128::from(before.time) * i128::from(after.calls))
-    .saturating_mul(before_ms);
+    // Time a second = calls a second × time of a call. The factors are compared by
+    // cross products, so that nothing is divided.
+    let [calls, calls_before] = [after.calls, before.calls].map(i128::from);
+    let [time, time_before] = [after.time, before.time].map(i128::from);
+    let product = |factors: [i128; 4]| factors.into_iter().fold(1, i128::saturating_mul);
+    let by_calls = product([calls, calls, before_ms, time_before]);
+    let by_time = product([time, calls_before, calls_before, after_ms]);
     if by_calls > by_time {
         Change::MoreCalls
     } else {
@@ -366,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn the_larger_part_says_how_a_query_changed() {
+    fn the_larger_factor_says_how_a_query_changed() {
         let of = |costs, loads| change(&effect(costs, loads), &[]);
         assert_eq!(
             of([cost(60, 10), cost(66, 400)], [100, 4400]),
@@ -374,6 +375,10 @@ mod tests {
         );
         assert_eq!(
             of([cost(60, 10), cost(6000, 12)], [100, 12_000]),
+            Change::MoreCalls
+        );
+        assert_eq!(
+            of([cost(60, 10), cost(1200, 80)], [100, 16_000]),
             Change::MoreCalls
         );
         // So short before that no sample saw it.

@@ -8,6 +8,8 @@
 //! - `effects.rs`: the queries that did most to the difference
 //! - `names.rs`: the names that a query mentions
 //! - `candidates.rs`: possible causes: changes, holders of locks, clients
+//! - `work.rs`: statements that change many rows, or statistics
+//! - `connections.rs`: the number of connected clients
 //! - `rules.rs`: from which candidate an effect can follow
 //! - `causes.rs`: each effect takes its best candidate
 //! - `missing.rs`: parts of the history that were not recorded
@@ -15,6 +17,7 @@
 
 mod candidates;
 mod causes;
+mod connections;
 mod costs;
 mod effects;
 mod exact;
@@ -28,6 +31,7 @@ mod rules_tests;
 mod series;
 mod windows;
 mod words;
+mod work;
 
 pub use rules::{Described, RULES};
 
@@ -94,12 +98,15 @@ fn answer(asked: &Changes, run: Run, emit: Emit<ChangesRow>) -> QueryResult<()> 
         return Ok(());
     }
     let effects = effects::effects(run, samples, &windows, &loads)?;
-    let candidates = candidates::candidates(run, asked.node.as_deref(), &windows, &effects)?;
+    let node = asked.node.as_deref();
+    let connections = connections::Connections::read(run, samples, &windows)?;
+    let candidates = candidates::candidates(run, node, &windows, &connections, &effects)?;
     let causes = causes::causes(&effects, &candidates);
-    let missing = missing::missing(run, asked.node.as_deref(), &windows, &loads)?;
+    let missing = missing::missing(run, node, &windows, &loads)?;
     let found = rows::Found {
         windows: &windows,
         loads: &loads,
+        connections: &connections,
         effects: &effects,
         causes: &causes,
         missing: &missing,

@@ -3,6 +3,7 @@
 use super::ChangesRow;
 use super::candidates::What;
 use super::causes::{Cause, unexplained};
+use super::connections::Connections;
 use super::effects::{Change, Effect};
 use super::loads::{DIMENSIONS, Line, Loads};
 use super::windows::Windows;
@@ -17,6 +18,7 @@ use std::sync::Arc;
 pub struct Found<'a> {
     pub windows: &'a Windows,
     pub loads: &'a Loads,
+    pub connections: &'a Connections,
     pub effects: &'a [Effect],
     pub causes: &'a [Cause<'a>],
     /// Sentences about missing parts of the history.
@@ -41,6 +43,7 @@ impl Found<'_> {
                 rows.extend(lines.iter().map(|line| self.effect(name, line)));
             }
         }
+        rows.extend(self.connections());
         let coverage = self.loads.coverage().map(|pct| pct.map(Numeric));
         rows.into_iter().zip(1..).try_for_each(|(row, rank)| {
             emit(ChangesRow {
@@ -72,7 +75,7 @@ impl Found<'_> {
             kind: text("cause"),
             rule: text(cause.rule.described().name),
             dimension: text(cause.candidate.what.name()),
-            started: Some(cause.candidate.time),
+            started: Some(cause.time()),
             difference: difference.map(Numeric),
             pct: difference.and_then(|difference| self.pct(difference)),
             unit: text(SESSIONS),
@@ -103,6 +106,12 @@ impl Found<'_> {
                 application: holder.application.clone(),
                 ..row
             },
+            What::Work(work) => ChangesRow {
+                key: Some(work.query_id.to_string().into()),
+                query_text: Some(Arc::clone(&work.text)),
+                ..row
+            },
+            What::Connections { .. } => row,
             What::Clients { query, .. } => ChangesRow {
                 key: Some(Arc::clone(query)),
                 query_text: cause.effects.first().and_then(|e| e.text.clone()),
@@ -141,6 +150,30 @@ impl Found<'_> {
         })
     }
 
+    /// The clients that were connected, if anybody counted them.
+    fn connections(&self) -> Option<ChangesRow> {
+        let Connections { before, after, .. } = *self.connections;
+        let [from, to] = [before, after].map(words::sessions);
+        (before > 0 || after > 0).then(|| ChangesRow {
+            kind: text("effect"),
+            rule: text(if after > before {
+                "more"
+            } else if after < before {
+                "less"
+            } else {
+                "same"
+            }),
+            dimension: text("connections"),
+            started: self.connections.began,
+            before: Some(Numeric(before)),
+            after: Some(Numeric(after)),
+            difference: Some(Numeric(after - before)),
+            unit: text("connections"),
+            explanation: text(format!("client connections: from {from} to {to}")),
+            ..ChangesRow::default()
+        })
+    }
+
     /// A key of a dimension.
     fn effect(&self, dimension: &str, line: &Line) -> ChangesRow {
         let query = (dimension == pg::QUERY_ID && line.id.is_some())
@@ -174,7 +207,7 @@ impl Found<'_> {
     }
 
     fn next_of_cause(&self, cause: &Cause) -> String {
-        let time = cause.candidate.time;
+        let time = cause.time();
         let until = self.windows.after.until;
         match &cause.candidate.what {
             What::Event(_) => {
@@ -185,6 +218,17 @@ impl Found<'_> {
             What::Holder(row) => {
                 let at = row.last_seen.unwrap_or(time);
                 format!("tacho blocking --at {}", words::moment(at, true))
+            }
+            What::Work(work) => {
+                let window = Self::window(self.windows.before.since, until);
+                format!(
+                    "tacho statements-history --query-id={}{window} --bucket 1m",
+                    work.query_id
+                )
+            }
+            What::Connections { .. } => {
+                let window = Self::window(time, until);
+                format!("tacho top application --scope all{window}")
             }
             What::Clients { query, .. } => {
                 let window = Self::window(time, until);

@@ -7,20 +7,27 @@
 
 use super::candidates::{Candidate, Event, What};
 use super::effects::{Change, Effect, Mechanism};
+use super::work::Work;
+use crate::query::functions::structs::BlockingRow;
+use crate::query::value::vocabulary as pg;
 
 /// A rule. Its place in [`RULES`] is its strength.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Rule {
     ChangeHoldsLock,
+    Deadlock,
     IdleInTransaction,
     SessionHoldsLock,
     IndexDropped,
     MemorySetting,
     CommitSetting,
     TableChanged,
+    RowsChanged,
     PlannerSetting,
+    Analyzed,
     ServerStarted,
     NewQuery,
+    MoreConnections,
     MoreCalls,
     WritingSetting,
     IndexCreated,
@@ -40,12 +47,18 @@ pub struct Described {
 }
 
 /// All rules, the strongest first.
-pub const RULES: [Described; 14] = [
+pub const RULES: [Described; 18] = [
     Described {
         rule: Rule::ChangeHoldsLock,
         name: "change holds lock",
         cause: "a change of the schema that began before the waits and ended after they began",
-        effect: "half of the difference is waits for locks, by a query that mentions the table",
+        effect: "half of the difference is waits for locks, by a query that mentions the table, or for the lock of the table",
+    },
+    Described {
+        rule: Rule::Deadlock,
+        name: "deadlock",
+        cause: "sessions wait for each other in a circle",
+        effect: "half of the difference is waits for locks, in the circle or behind it",
     },
     Described {
         rule: Rule::IdleInTransaction,
@@ -84,10 +97,22 @@ pub const RULES: [Described; 14] = [
         effect: "a query that mentions the relation is slower, has another plan, or is new",
     },
     Described {
+        rule: Rule::RowsChanged,
+        name: "rows changed",
+        cause: "INSERT, UPDATE, DELETE, MERGE or COPY of 10,000 rows of a table, ten times as many as before",
+        effect: "another query that mentions the table is slower or has another plan",
+    },
+    Described {
         rule: Rule::PlannerSetting,
         name: "planner setting",
         cause: "a setting of the planner, of parallel workers or of JIT changed",
         effect: "a query is slower or has another plan",
+    },
+    Described {
+        rule: Rule::Analyzed,
+        name: "analyzed",
+        cause: "ANALYZE or VACUUM by hand of a table, or of all",
+        effect: "a query that mentions the table is slower or has another plan",
     },
     Described {
         rule: Rule::ServerStarted,
@@ -102,9 +127,15 @@ pub const RULES: [Described; 14] = [
         effect: "this query",
     },
     Described {
+        rule: Rule::MoreConnections,
+        name: "more connections",
+        cause: "twice as many client connections as before, and ten more",
+        effect: "a query is called more often or is slower",
+    },
+    Described {
         rule: Rule::MoreCalls,
         name: "more calls",
-        cause: "clients send a query more often, which is more of the difference than that a call takes longer",
+        cause: "clients send a query more often, by a larger factor than a call takes longer",
         effect: "this query",
     },
     Described {
@@ -183,6 +214,8 @@ impl Rule {
             (Rule::ChangeHoldsLock, What::Event(event)) => {
                 locked && holds_lock(event, candidate, effect)
             }
+            (Rule::Deadlock, What::Holder(row)) => locked && is_cycle(row) && is_head(row, effect),
+            (_, What::Holder(row)) if is_cycle(row) => false,
             (Rule::IdleInTransaction, What::Holder(row)) => {
                 let is_idle = row.state.as_deref().is_some_and(|s| s.starts_with("idle"));
                 let is_idle = is_idle || row.prepared_xid.is_some();
@@ -190,6 +223,10 @@ impl Rule {
             }
             (Rule::SessionHoldsLock, What::Holder(row)) => locked && is_head(row, effect),
             (_, What::Event(event)) if !locked => self.fits_event(event, effect),
+            (_, What::Work(work)) if !locked => self.fits_work(work, effect),
+            (Rule::MoreConnections, What::Connections { .. }) if !locked => {
+                effect.change == Change::MoreCalls || effect.change.is_slower()
+            }
             (_, What::Clients { query, change }) => {
                 let wanted = match self {
                     Rule::NewQuery => Change::New,
@@ -202,7 +239,22 @@ impl Rule {
         }
     }
 
-    /// The same of events, where the effect is not about locks.
+    /// The same for statements that change rows or statistics.
+    fn fits_work(self, work: &Work, effect: &Effect) -> bool {
+        let mentions = match &work.table {
+            Some(table) => effect.names.mentions(table),
+            None => work.rows.is_none(),
+        };
+        let wanted = match self {
+            Rule::RowsChanged => work.rows.is_some(),
+            Rule::Analyzed => work.rows.is_none(),
+            _ => return false,
+        };
+        let is_other = effect.query_id != Some(work.query_id);
+        wanted && mentions && is_other && effect.change.is_slower()
+    }
+
+    /// The same for events, where the effect is not about locks.
     fn fits_event(self, event: &Event, effect: &Effect) -> bool {
         let slower = effect.change.is_slower();
         let is_new = effect.change == Change::New;
@@ -272,25 +324,34 @@ fn spills(effect: &Effect) -> bool {
     };
     let waits =
         effect.part(Mechanism::TemporaryFiles) > 0 && effect.is_by(Mechanism::TemporaryFiles, 10);
-    (writes || waits) && effect.change.is_slower()
+    writes || waits
+}
+
+/// The head is a circle of sessions.
+fn is_cycle(row: &BlockingRow) -> bool {
+    row.kind.as_deref() == Some("cycle")
 }
 
 /// The query waits behind this head, more than it did.
-fn is_head(row: &crate::query::functions::structs::BlockingRow, effect: &Effect) -> bool {
-    let tree = row.tree.as_deref().unwrap_or_default();
+fn is_head(row: &BlockingRow, effect: &Effect) -> bool {
+    let tree = match is_cycle(row) {
+        true => pg::CYCLE,
+        false => row.tree.as_deref().unwrap_or_default(),
+    };
     let own = effect.heads.iter().filter(|(head, _)| head == tree);
     let more: i128 = own.map(|(_, [before, after])| after - before).sum();
     more * 4 >= effect.line.difference()
 }
 
 /// The statement holds the lock that the query waits for, or waits for it itself and
-/// holds others up: the query mentions its table, and the waits began meanwhile.
+/// holds others up: the waits are for its table, and began meanwhile. A query that waits
+/// before it is planned has no identifier yet, so that its text is not known.
 fn holds_lock(event: &Event, candidate: &Candidate, effect: &Effect) -> bool {
     let Some((began, _)) = effect.stretch else {
         return false;
     };
     let spans = candidate.begin() <= began.saturating_add(SLACK) && began <= candidate.time;
-    event.kind() == "schema changed" && spans && mentions(event, effect)
+    event.kind() == "schema changed" && spans && (event.is_waited_for || mentions(event, effect))
 }
 
 /// How much earlier than its statement a wait can seem to begin: two ticks of a

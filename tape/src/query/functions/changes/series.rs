@@ -93,6 +93,17 @@ impl Series {
         Ok(keys.map(|(key, cells)| (key.0, series(&cells))).collect())
     }
 
+    /// Values with their time and weight, ascending, each as long as `length`.
+    pub fn of_points(points: &[(i64, i64, i64)], length: i64) -> Series {
+        let point = |&(since, weight_ms, value): &(i64, i64, i64)| Point {
+            since,
+            until: since.saturating_add(length),
+            sum_ms: value.saturating_mul(weight_ms),
+            observed_ms: weight_ms,
+        };
+        Series(points.iter().map(point).collect())
+    }
+
     fn of(cells: &Cells, observed: &Observed, buckets: &Buckets) -> Series {
         let point = |(bucket, covered): &(u32, crate::query::rows::ticks::Coverage)| {
             let (since, until) = buckets.clipped(*bucket as usize);
@@ -120,6 +131,18 @@ impl Series {
         (den > 0).then_some(Level { num, den })
     }
 
+    /// The same with no bucket above a level.
+    pub fn clipped(&self, level: Level) -> Series {
+        let clipped = |point: &Point| {
+            let most = level.num.saturating_mul(point.observed_ms.into()) / level.den.max(1);
+            Point {
+                sum_ms: point.sum_ms.min(i64::try_from(most).unwrap_or(i64::MAX)),
+                ..*point
+            }
+        };
+        Series(self.0.iter().map(clipped).collect())
+    }
+
     /// The lower median of the buckets.
     pub fn median(&self) -> Option<Level> {
         let mut levels: Vec<Level> = self.0.iter().map(Point::level).collect();
@@ -133,6 +156,11 @@ impl Series {
     /// Example: loads 0 0 4 0 4 4 0 0 and level 1 give the third to the sixth bucket:
     /// they exceed it by 3 - 1 + 3 + 3.
     pub fn excess(&self, level: Level) -> Option<(i64, i64)> {
+        self.excess_beyond(level, i64::MIN)
+    }
+
+    /// The same among the stretches that end after a time.
+    pub fn excess_beyond(&self, level: Level, time: i64) -> Option<(i64, i64)> {
         let over = |p: &Point| {
             (i128::from(p.sum_ms).saturating_mul(level.den))
                 .saturating_sub(level.num.saturating_mul(p.observed_ms.into()))
@@ -144,7 +172,7 @@ impl Series {
                 (sum, since) = (0, Some(point.since));
             }
             sum = sum.saturating_add(over(point));
-            if sum > best {
+            if sum > best && point.until > time {
                 best = sum;
                 found = since.map(|since| (since, point.until));
             }
@@ -185,6 +213,15 @@ mod tests {
         // A lone peak before a long gap is another stretch.
         let loads = series(&[9, 0, 0, 0, 0, 4, 4, 4, 4]);
         assert_eq!(loads.excess(level(2, 1)), Some((5, 9)));
+        // A greater excess that has ended is another incident.
+        let loads = series(&[9, 9, 9, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 3, 3]);
+        assert_eq!(loads.excess(level(2, 1)), Some((0, 3)));
+        assert_eq!(loads.excess_beyond(level(2, 1), 14), Some((14, 16)));
+        // A peak that was much higher does not reach over a longer gap.
+        let loads = series(&[90, 90, 0, 0, 0, 0, 3, 3]);
+        assert_eq!(loads.excess_beyond(level(2, 1), 6), Some((0, 8)));
+        let clipped = loads.clipped(level(3, 1));
+        assert_eq!(clipped.excess_beyond(level(2, 1), 6), Some((6, 8)));
     }
 
     #[test]

@@ -121,5 +121,8 @@ fn left_usual_range(run: Run, samples: Samples, after: Window) -> QueryResult<Op
     if !is_beyond {
         return Ok(None);
     }
-    Ok(series.excess(usual.middle(now)).map(|(since, _)| since))
+    // An earlier incident that was much worse is not the begin of this one.
+    let excess = series.clipped(now);
+    let excess = excess.excess_beyond(usual.middle(now), after.since);
+    Ok(excess.map(|(since, _)| since))
 }

@@ -86,6 +86,12 @@ pub fn cause(cause: &Cause) -> String {
     let mut text = match &cause.candidate.what {
         What::Event(event) => happened(event),
         What::Holder(row) => holder(row),
+        What::Work(work) => work.sentence(),
+        What::Connections { before, after } => format!(
+            "client connections rose from {} to {}",
+            sessions(*before),
+            sessions(*after)
+        ),
         What::Clients { query, change } => match change {
             Change::New => format!("clients began to run query {query}"),
             _ => format!("clients call query {query} more often"),

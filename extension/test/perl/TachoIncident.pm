@@ -1,0 +1,110 @@
+# Scripted incidents for the tests of changes(): a load, innocent changes, a cause, and
+# an innocent change that is nearer to the begin of the effect than the cause.
+package TachoIncident;
+
+use strict;
+use warnings;
+use Exporter 'import';
+use IPC::Run;
+use TachoStatements qw(pgbench_script);
+use TachoTest qw(at server_ms tacho_cluster tacho_session wait_for_ticks);
+use Test::More;
+use Time::HiRes qw(sleep);
+
+our @EXPORT_OK = qw(incident innocent load server set sql stop_load);
+
+# Seconds of load before the cause and after it.
+use constant { BEFORE => 12, AFTER => 10 };
+
+my ($node, $deploy);
+
+# A cluster with tables, whose statements are recorded each second.
+sub server
+{
+	my ($name, $tables) = @_;
+
+	$node = tacho_cluster($name, conf => "tacho.statements_interval = 1s\njit = off\nmax_parallel_workers_per_gather = 0\nshared_buffers = 64MB");
+	sql($tables . q{; CREATE TABLE items(id int, colour int); CREATE INDEX items_colour ON items(colour);
+		CREATE TABLE news(id int); CREATE ROLE deploy SUPERUSER LOGIN});
+	$deploy = tacho_session($node, app => 'migrate', user => 'deploy');
+	return ($node, $deploy);
+}
+
+sub sql { return $node->safe_psql('postgres', $_[0]) }
+
+# Changes a setting of the server.
+sub set
+{
+	my ($name, $value) = @_;
+
+	sql($_) foreach "ALTER SYSTEM SET $name = '$value'", 'SELECT pg_reload_conf()';
+	return;
+}
+
+# Starts a load of some clients by a script, $rate transactions a second in all.
+my $loads = 0;
+sub load
+{
+	my ($clients, $rate, $script, @options) = @_;
+	my $path = pgbench_script($node, 'load' . ++$loads, $script);
+	my ($in, $out) = ('', '');
+
+	local $ENV{PGAPPNAME} = 'shop';
+	return IPC::Run::start([ 'pgbench', '-n', '-h', $node->host, '-p', $node->port, '-f', $path, '-c', $clients,
+			($rate ? ('-R', $rate) : ()), '-T', 600, @options, 'postgres' ], '<', \$in, '>', \$out, '2>&1');
+}
+
+sub stop_load { $_->kill_kill foreach @_; return }
+
+# Innocent changes: of another table, of settings that no query depends on.
+my $innocent = 0;
+sub innocent
+{
+	$innocent++;
+	return (
+		sub { $deploy->run("ALTER TABLE items ADD COLUMN c$innocent int") },
+		sub { set('log_min_duration_statement', 5000 + $innocent) },
+		sub { $deploy->run("CREATE INDEX news_$innocent ON news(id)") });
+}
+
+# Runs an incident while there is load: innocent changes, the cause, a nearer innocent
+# change. Compares the first finding with "rule|object|t": the rule, the object (of clients the
+# text of their query), and that its time lies between the begin and the end of the
+# cause, or $does{around} seconds around them.
+sub incident
+{
+	my ($name, $expected, %does) = @_;
+	my @innocent = innocent();
+	my $around = ($does{around} // 1) * 1000;
+
+	sleep(BEFORE - 4);
+	$innocent[0]->();
+	$innocent[1]->();
+	sleep(4);
+	my $begin = server_ms($node);
+	$does{cause}->();
+	my $end = server_ms($node);
+	($does{near} // $innocent[2])->();
+	sleep(AFTER);
+	$does{end}->() if $does{end};
+	my $until = server_ms($node);
+	stop_load(@{ $does{load} });
+	wait_for_ticks($node, 25, $until);
+	my ($since, $last) = (at($begin - 2000), at($until));
+	my ($from, $to) = (at($begin - $around), at($end + $around));
+	my $answer = "tacho.changes(since => $since, until => $last, n => 3)";
+	my $object = q{CASE WHEN dimension IN ('clients', 'statement') THEN query_text ELSE key END};
+	my $found = sql(qq{SELECT concat_ws('|', rule, $object, started BETWEEN $from AND $to)
+		FROM $answer WHERE kind <> 'effect' ORDER BY rank LIMIT 1});
+	my $all = sql(qq{SELECT rank, kind, rule, dimension, key, started, before, after, pct, explanation FROM $answer ORDER BY rank});
+	like($found, $expected, $name) or diag($all);
+	note($all);
+	is(sql(qq{SELECT count(DISTINCT sums) FROM (
+		SELECT concat_ws('|', sum(before), sum(after), sum(difference), sum(pct)) AS sums
+		  FROM $answer WHERE kind = 'effect' AND unit = 'sessions' GROUP BY dimension) d}), 1, '... each dimension adds up to the same');
+	is(sql(qq{SELECT string_agg(c::text, E'\n' ORDER BY rank) FROM $answer c}),
+		sql(qq{SELECT string_agg(c::text, E'\n' ORDER BY rank) FROM $answer c}), '... the same window twice is the same answer');
+	return;
+}
+
+1;
