@@ -29,7 +29,7 @@ pub struct Args {
     #[arg(long, value_name = "ID")]
     node: Option<String>,
 
-    /// Begin: 1h, 03:12, "yesterday 14:00", RFC 3339; without a zone in that of TZ,
+    /// Start: 1h, 03:12, "yesterday 14:00", RFC 3339; without a zone in that of TZ,
     /// else of the system [default: the oldest]
     #[arg(long, short, value_name = "TIME")]
     since: Option<String>,

@@ -339,7 +339,7 @@ fn check_columns(how: How, is_tried: impl Fn(usize) -> bool) -> BTreeSet<String>
                 .collect();
             let is_warned = |text: &str| warned.iter().any(|w| w.message.contains(text));
             let of_all = &expected[index];
-            let wanted = match (is_warned("left out"), is_warned("texts of queries")) {
+            let wanted = match (is_warned("left out"), is_warned("query texts")) {
                 (true, _) => {
                     needed.insert(format!("{table}.{column}"));
                     check_warning(&warned[0], &name, entry.group, how);

@@ -149,7 +149,7 @@ impl Damage {
             warnings.push(warning(message, format!("{sentences} {counts}")));
         }
         if !found.texts.is_empty() {
-            let message = "texts of queries could not be read".to_string();
+            let message = "could not read query texts".to_string();
             warnings.push(warning(
                 message,
                 first_sentences(found.texts.iter().map(place_text)),
@@ -208,8 +208,12 @@ fn warning(message: String, detail: String) -> QueryError {
 fn first_sentences(sentences: impl ExactSizeIterator<Item = String>) -> String {
     let more = sentences.len().saturating_sub(NAMED);
     let mut text = sentences.take(NAMED).collect::<Vec<String>>().join(" ");
-    if more > 0 {
-        let _ = write!(text, " There are {more} more places.");
+    match more {
+        0 => (),
+        1 => text.push_str(" 1 more place is not listed."),
+        _ => {
+            let _ = write!(text, " {more} more places are not listed.");
+        }
     }
     text
 }
@@ -275,6 +279,17 @@ mod tests {
             last_tick: tick,
             ..PartInfo::default()
         }
+    }
+
+    #[test]
+    fn places_that_are_not_listed_are_counted() {
+        let more = |count: usize| {
+            let text = first_sentences(vec!["A.".to_string(); NAMED + count].into_iter());
+            text.replace("A. ", "")
+        };
+        assert_eq!(more(0), "A.");
+        assert_eq!(more(1), "1 more place is not listed.");
+        assert_eq!(more(2), "2 more places are not listed.");
     }
 
     /// Whichever thread is first, the warnings are the same.

@@ -143,23 +143,23 @@ pub(crate) mod argument {
     pub const at: Argument = Argument::new("at", Kind::Time, "", None);
     pub const since: Argument = window(
         "since",
-        "Begin: 1h, 03:12, \"yesterday 14:00\", RFC 3339",
+        "Start: 1h, 03:12, \"yesterday 14:00\", RFC 3339",
         "1h before the end",
     );
     pub const until: Argument = window("until", "End, exclusive", "now");
     pub const since_1: Argument = window(
         "since_1",
-        "Begin of the earlier window",
+        "Start of the earlier window",
         "a day before the later one",
     );
     pub const until_1: Argument =
         window("until_1", "Its end, exclusive", "as long as the later one");
     pub const since_2: Argument =
-        window("since_2", "Begin of the later window", "1h before its end");
+        window("since_2", "Start of the later window", "1h before its end");
     pub const until_2: Argument = window("until_2", "Its end, exclusive", "now");
     pub const before_since: Argument = window(
         "before_since",
-        "Begin of the time that was normal",
+        "Start of the time that was normal",
         "the same length, before the load left its usual range",
     );
     pub const before_until: Argument = window(
@@ -198,12 +198,8 @@ pub(crate) mod argument {
         "load, foreground or all",
         Some("load"),
     );
-    pub const by_leader: Argument = Argument::new(
-        "by_leader",
-        Kind::Switch,
-        "Leave parallel workers out",
-        None,
-    );
+    pub const by_leader: Argument =
+        Argument::new("by_leader", Kind::Switch, "Exclude parallel workers", None);
     pub const filters: Argument = Argument::new("filters", Kind::Filters, "", None);
     pub const query_id: Argument = filter("query_id", "query identifier");
     pub const database: Argument = filter("database", "name of the database");

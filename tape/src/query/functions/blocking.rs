@@ -19,10 +19,10 @@ request! {
     /// Who blocked others: heads of lock queues, or the tree of a moment
     Blocking of blocking: BlockingRow {
         node,
-        at("A moment instead of a window: the tree of who waits for whom", None),
+        at("Point in time instead of a window: the tree of waits", None),
         since,
         until,
-        n("Most blockers, or all", Some("10")),
+        n("Maximum number of blockers, or all", Some("10")),
     }
 }
 

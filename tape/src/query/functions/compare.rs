@@ -63,12 +63,12 @@ request! {
     /// Two windows side by side: what grew, shrank, is new or gone
     Compare of compare: CompareRow {
         node,
-        dimension("What to compare by: wait_event, query_id, database, … [default: the whole load]", None),
+        dimension("Dimension to compare by: wait_event, query_id, database, … [default: the whole load]", None),
         since_1,
         until_1,
         since_2,
         until_2,
-        n("Most keys, or all", Some("10")),
+        n("Maximum number of keys, or all", Some("10")),
         bucket,
         scope,
         by_leader,

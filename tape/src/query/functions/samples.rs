@@ -58,7 +58,7 @@ request! {
         node,
         since,
         until,
-        n("Most samples, or all", Some("100")),
+        n("Maximum number of samples, or all", Some("100")),
         scope,
         by_leader,
         filters,

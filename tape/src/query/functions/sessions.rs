@@ -52,12 +52,12 @@ row! {
 }
 
 request! {
-    /// The lives of sessions: spans of state, wait and query, and the gaps between
+    /// Sessions as spans of state, wait and query, with the gaps between them
     Sessions of sessions: SessionsRow {
         node,
         since,
         until,
-        n("Most sessions, or all", Some("10")),
+        n("Maximum number of sessions, or all", Some("10")),
         scope("load, foreground or all", Some("all")),
         by_leader,
         filters,

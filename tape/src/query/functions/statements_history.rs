@@ -54,7 +54,7 @@ request! {
         since,
         until,
         bucket,
-        n("Most statements, or all", Some("10")),
+        n("Maximum number of statements, or all", Some("10")),
         order_by("time, mean, p95, p99, cpu, blocks, running_time, or a counter, such as calls", Some("time")),
         query_id,
         database,
@@ -258,7 +258,7 @@ fn answer(
 pub(super) fn too_many(rows: usize) -> QueryError {
     QueryError::invalid("too many rows")
         .detail(format!(
-            "The answer has {rows} rows, {MAX_ROWS} are allowed."
+            "The answer has {rows} rows; at most {MAX_ROWS} are allowed."
         ))
         .hint("Use a wider bucket, a shorter window or a smaller n.")
 }

@@ -46,7 +46,7 @@ request! {
         until,
         bucket,
         by,
-        n("Most keys, or all", Some("10")),
+        n("Maximum number of keys, or all", Some("10")),
         scope,
         by_leader,
         filters,

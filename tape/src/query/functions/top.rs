@@ -53,10 +53,10 @@ request! {
     /// The largest keys of a dimension
     Top of top: TopRow {
         node,
-        dimension("What to group by: wait_event, query_id, database, …", Some("wait_event")),
+        dimension("Dimension to group by: wait_event, query_id, database, …", Some("wait_event")),
         since,
         until,
-        n("Most keys, or all", Some("10")),
+        n("Maximum number of keys, or all", Some("10")),
         bucket,
         order_by("avg, peak, p99 or sessions", Some("avg")),
         by,

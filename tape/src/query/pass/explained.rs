@@ -89,7 +89,7 @@ fn why((first, last): (Option<Way>, Way)) -> &'static str {
         (Some(NoTotalsReason::Keys), _) => "no totals by these keys",
         (Some(NoTotalsReason::Rest), _) => "sums, then largest keys",
         (Some(NoTotalsReason::Log), _) => "a log has no totals",
-        (Some(NoTotalsReason::NoTotals), _) => "no such totals in file",
+        (Some(NoTotalsReason::NoTotals), _) => "file has no totals",
         (Some(NoTotalsReason::Cut), _) => "cuts a minute or group",
         (None, Way::TotalsOfLargest) => "small keys need samples",
         (None, _) => "totals have all",

@@ -168,7 +168,7 @@ impl Sink for Begun<'_> {
 
 /// Adds a hint to the error about a missing file of a snapshot.
 fn outdated(error: QueryError) -> QueryError {
-    error.hint("It was merged or removed since the history was opened: ask again.")
+    error.hint("The file was merged or removed after the history was opened. Repeat the query.")
 }
 
 impl Snapshot {

@@ -48,7 +48,7 @@ fn check_time(name: &str, us: i64) -> QueryResult<()> {
     match us.unsigned_abs() > FARTHEST.unsigned_abs() {
         false => Ok(()),
         true => Err(QueryError::invalid(format!("{name} is out of range"))
-            .hint("Use a time of the years 1 to 9999.")),
+            .hint("Use a time between the years 1 and 9999.")),
     }
 }
 
@@ -57,7 +57,7 @@ fn check_width(width: i64) -> QueryResult<()> {
         false => Ok(()),
         true => Err(QueryError::invalid("bucket is too wide")
             .detail(format!(
-                "The bucket given has {} days, {} are allowed.",
+                "The bucket has {} days; at most {} are allowed.",
                 width / DAY,
                 WIDEST / DAY
             ))

@@ -280,7 +280,7 @@ fn a_snapshot_can_be_asked_while_its_files_are_there_or_open() {
                 _ => {
                     let gone = top(&before).unwrap_err();
                     assert_eq!(gone.sqlstate, UNDEFINED_FILE, "{gone}");
-                    let hint = "It was merged or removed since the history was opened: ask again.";
+                    let hint = "The file was merged or removed after the history was opened. Repeat the query.";
                     assert_eq!(gone.hint.as_deref(), Some(hint));
                 }
             }

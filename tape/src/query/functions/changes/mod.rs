@@ -77,7 +77,7 @@ request! {
     /// What changed: causes beside the effects that they can explain
     Changes of changes: ChangesRow {
         node,
-        at("A moment, such as 03:12: half an hour around it", None),
+        at("Point in time, such as 03:12: half an hour around it", None),
         since,
         until,
         before_since,

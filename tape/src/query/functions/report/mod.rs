@@ -32,7 +32,7 @@ request! {
     /// What the database was doing, and what had changed, in one document
     Report of report: ReportRow {
         node,
-        at("A moment, such as 03:12: half an hour around it", None),
+        at("Point in time, such as 03:12: half an hour around it", None),
         since,
         until,
         n("Most waits, queries, blockers, …, or all", Some("5")),

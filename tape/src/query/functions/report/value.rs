@@ -84,7 +84,8 @@ impl Document {
     pub(super) fn json(&self) -> QueryResult<String> {
         let mut json = Vec::new();
         let mut to = serde_json::Serializer::with_formatter(&mut json, Exact);
-        let broken = |e: String| QueryError::new("XX000", format!("report is no JSON: {e}"));
+        let broken =
+            |e: String| QueryError::new("XX000", format!("could not write report as JSON: {e}"));
         self.serialize(&mut to).map_err(|e| broken(e.to_string()))?;
         String::from_utf8(json).map_err(|e| broken(e.to_string()))
     }
@@ -94,7 +95,7 @@ impl Document {
     /// # Errors
     /// The text is not such a document.
     pub fn parse(json: &str) -> QueryResult<Document> {
-        let broken = |e| QueryError::new("XX000", format!("report is not JSON: {e}"));
+        let broken = |e| QueryError::new("XX000", format!("could not parse report: {e}"));
         serde_json::from_str(json).map_err(broken)
     }
 }

@@ -130,7 +130,7 @@ fn of_another_version_what_is_not_known_is_left_alone() {
     ] {
         let error = Document::parse(broken).unwrap_err();
         assert!(
-            error.message.starts_with("report is not JSON: "),
+            error.message.starts_with("could not parse report: "),
             "{error:?}"
         );
     }
