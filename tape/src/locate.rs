@@ -213,9 +213,7 @@ fn unquoted(quoted: &str) -> Option<String> {
 fn none(hidden: bool) -> QueryError {
     let error = QueryError::invalid("no history is named, and no server that runs here has one");
     let error = match hidden {
-        true => {
-            error.detail("Servers of other users run here; where their data is cannot be seen.")
-        }
+        true => error.detail("The data directories of servers of other users are not readable."),
         false => error,
     };
     error.hint(
@@ -227,6 +225,6 @@ fn several(tapes: &BTreeSet<PathBuf>) -> QueryError {
     let names = tapes.iter().map(|tape| format!("\"{}\"", tape.display()));
     let names = names.collect::<Vec<_>>().join(", ");
     QueryError::invalid("several servers that run here have a history")
-        .detail(format!("It is in {names}."))
+        .detail(format!("The directories are {names}."))
         .hint("Name one directory with --tape or in TACHO_TAPE.")
 }

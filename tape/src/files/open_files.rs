@@ -87,7 +87,7 @@ impl SharedFile {
                 true => Ok(file),
                 false => Err(io::Error::new(
                     io::ErrorKind::NotFound,
-                    "another file has its name",
+                    "the file was replaced by another one",
                 )),
             }
         };

@@ -42,7 +42,7 @@ const LEVEL: usize = pco::DEFAULT_COMPRESSION_LEVEL;
 const REFERENCES_LEVEL: usize = 7;
 
 pub(crate) fn broken(what: &str) -> Error {
-    Error::damaged(format!("column that is not valid {what}"))
+    Error::damaged(format!("column with invalid {what}"))
 }
 
 /// Spans are written if they have at least this many rows on average. Then they are as short as

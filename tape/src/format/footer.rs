@@ -212,12 +212,12 @@ impl Bytes {
     /// The index's entries for the chunks of groups.
     pub(crate) fn index(&self, entry: &Entry) -> Result<Vec<Entry>> {
         let plain = self.plain(entry, &self.data(entry)?)?;
-        parse_entries(&plain).ok_or_else(|| self.damaged("index that is not valid", entry.offset))
+        parse_entries(&plain).ok_or_else(|| self.damaged("invalid index", entry.offset))
     }
 
     /// The small columns in a chunk.
     pub(crate) fn pack(&self, entry: &Entry) -> Result<Pack> {
-        let broken = || self.damaged("pack that is not valid", entry.offset);
+        let broken = || self.damaged("invalid pack", entry.offset);
         if entry.plain_bytes > PACK_BYTES {
             return Err(broken());
         }
@@ -326,7 +326,7 @@ impl Footer {
                 0 => parse_footer(data),
                 _ => parse_footer(&bytes.plain(&entry, data)?),
             };
-            footer.ok_or_else(|| bytes.damaged("footer that is not valid", offset))
+            footer.ok_or_else(|| bytes.damaged("invalid footer", offset))
         })?;
         if let Some(error) = head_error {
             let damage = damage_of(0, HEAD_BYTES as u64, error.reason());

@@ -55,11 +55,11 @@ pub fn write_mark(directory: &Path, text: &str) -> QueryResult<()> {
     let waiting = storage.names().map_err(failed)?;
     if waiting.iter().filter(|n| is_mark(&n.name)).count() >= WAITING {
         let message = format!(
-            "{WAITING} markers wait in directory \"{}\"",
+            "{WAITING} markers in directory \"{}\" are not recorded yet",
             directory.display()
         );
         return Err(QueryError::new("53400", message)
-            .hint("The recorder has not taken them: see its log, and tacho status."));
+            .hint("Check the log of the recorder, and tacho status."));
     }
     let name = format!("{PREFIX}{:016x}", random());
     let incomplete = format!("{name}{INCOMPLETE}");
@@ -151,7 +151,7 @@ impl Mark {
     /// It could not be read, or is not a marker's file.
     fn read(storage: &dyn Storage, name: &str) -> io::Result<Mark> {
         let file = storage.open(name)?;
-        let invalid = || io::Error::new(io::ErrorKind::InvalidData, "it is no marker");
+        let invalid = || io::Error::new(io::ErrorKind::InvalidData, "not a marker file");
         if file.bytes()? > FILE_BYTES {
             return Err(invalid());
         }
@@ -240,7 +240,7 @@ impl Marks {
                 Ok(mark) => self.waiting.push(mark.with_credible_time(now)),
                 Err(error) => {
                     let path = storage.directory().join(&name);
-                    let message = format!("left out marker \"{}\": {error}", path.display());
+                    let message = format!("ignored marker file \"{}\": {error}", path.display());
                     messages.push(Message::Warning(message));
                     let _ = storage.remove(&name);
                 }

@@ -197,7 +197,7 @@ impl Sealer {
             }
         });
         let trouble = thread.as_ref().err().map(|error| {
-            let what = "could not start a thread: logs are not sealed";
+            let what = "could not start the thread that seals logs";
             Message::Warning(format!("{what}: {error}"))
         });
         let sealer = Sealer {

@@ -187,7 +187,7 @@ impl Writer {
         let sections = match frame.all_sections() {
             Ok(sections) => sections,
             Err(error) => {
-                let message = format!("frame {} was left out: {error}", frame.header.sequence);
+                let message = format!("ignored frame {}: {error}", frame.header.sequence);
                 self.messages.push(Message::Error(message));
                 return Code::Written;
             }
@@ -206,7 +206,7 @@ impl Writer {
         let connection = match connection {
             Ok(connection) => connection,
             Err(error) => {
-                let message = format!("could not understand the sampler: {error}");
+                let message = format!("could not read the hello frame of the sampler: {error}");
                 self.messages.push(Message::Error(message));
                 return;
             }
@@ -239,7 +239,7 @@ impl Writer {
     fn data(&mut self, frame: &Frame<'_>, sections: &[Section<'_>], now: Now) -> Code {
         let known = self.connection.as_ref();
         let Some(connection) = known.filter(|c| c.incarnation == frame.header.incarnation) else {
-            let message = "frame without a connection was left out";
+            let message = "ignored a frame without a hello frame before it";
             self.messages.push(Message::Error(message.into()));
             return Code::Written;
         };
