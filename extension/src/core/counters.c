@@ -128,28 +128,67 @@ class_begin(int c)
 	return c == 0 ? 0 : ldexp(1, c);
 }
 
-/*
- * Upper limit of class `c`, which has `classes[c]` executions, in us. The
- * last class is open. Its executions took the total time less the time of the
- * other classes, whose executions count with the middle of their class. Its
- * upper limit is chosen so that their mean lies in the middle.
- */
-static double
-class_end(const int64 *classes, int c, double total_us)
-{
-	double		begin = class_begin(c);
+/* The first class whose bounds the time of all executions moves: from 1024 us. */
+#define EXACT_CLASS			10
 
-	if (c < DURATION_CLASSES - 1)
-		return class_begin(c + 1);
+/*
+ * Bounds of the executions of the last class, in us, which is open. They took the
+ * total time less the time of the other classes, whose executions count with the
+ * middle of their class. One has all of it, several end at twice its mean.
+ */
+static void
+open_class_bounds(const int64 *classes, double total_us, double *begin, double *end)
+{
+	int			c = DURATION_CLASSES - 1;
+
 	for (int other = 0; other < c; other++)
 		total_us -= classes[other] * (class_begin(other) + class_begin(other + 1)) / 2;
-	return Max(2 * total_us / classes[c] - begin, begin);
+	*begin = classes[c] == 1 ? Max(total_us, class_begin(c)) : class_begin(c);
+	*end = Max(2 * total_us / classes[c] - *begin, *begin);
+}
+
+/*
+ * Bounds of the executions of a class. If all others are as short as
+ * their classes allow, the rest of the time is above the begin of this class. One
+ * execution may have all of it, the mean of several their share: an even spread
+ * ends at twice that. The begin is found from the ends in the same way. A time
+ * that does not fit bounds nothing, nor does any below EXACT_CLASS: the history
+ * has times in 10 us.
+ */
+static void
+class_bounds(const int64 *classes, int c, double total_us, double *begin, double *end)
+{
+	double		above = total_us;
+	double		below = -total_us;
+	double		of = Max(classes[c], 2) / 2.0;
+
+	if (c == DURATION_CLASSES - 1)
+	{
+		open_class_bounds(classes, total_us, begin, end);
+		return;
+	}
+	for (int each = 0; each < DURATION_CLASSES; each++)
+	{
+		above -= classes[each] * class_begin(each);
+		below += classes[each] * class_begin(each + 1);
+	}
+	if (classes[DURATION_CLASSES - 1] > 0)
+		below = -1;
+	*begin = class_begin(c);
+	*end = class_begin(c + 1);
+	if (c < EXACT_CLASS)
+		return;
+	if (below >= 0)
+		*begin = Max(*begin, *end - below / of);
+	if (above >= 0)
+		*end = Min(*end, class_begin(c) + above / of);
 }
 
 /*
  * Duration, in ms, that `share` of all `n` executions did not exceed.
- * Interpolates linearly within a class, so the result is off by less than a
- * factor of two. tape/src/query/sums/statement_sums.rs has the same rule.
+ * Interpolates linearly between the bounds of a class, so the result is off by
+ * less than a factor of two. tape/src/query/sums/statement_sums.rs has the same
+ * rule.
  */
 static double
 percentile(const int64 *classes, int64 n, double share, double total_ms)
@@ -161,8 +200,7 @@ percentile(const int64 *classes, int64 n, double share, double total_ms)
 
 	while (c < DURATION_CLASSES - 1 && (classes[c] == 0 || rank > classes[c]))
 		rank -= classes[c++];
-	begin = class_begin(c);
-	end = class_end(classes, c, total_ms * 1000.0);
+	class_bounds(classes, c, total_ms * 1000.0, &begin, &end);
 	return (begin + (end - begin) * rank / classes[c]) / 1000.0;
 }
 

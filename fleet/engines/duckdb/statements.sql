@@ -64,12 +64,14 @@ from periods as p left join asked_servers as s on true
 left join window_recorded as r on r.server = s.server and r.bucket = p.bucket
 group by p.bucket, period_start, period_end;
 
--- Durations that a percentage of the executions did not exceed, linear within a class. Class c
--- has executions of 2^(c-1) to 2^c µs; class 1 begins at 0, class 36 has executions of 2^34 µs
--- and more. Class 24 has executions of 2^23 µs and more from older recorders, which did not
--- divide them into classes 25 to 36; these begin there, too. A class without an end contains the
--- executions whose time is the rest of the total. Its end is chosen so that their mean lies in
--- its middle.
+-- Durations that a percentage of the executions did not exceed, linear between the bounds of a
+-- class. Class c has executions of 2^(c-1) to 2^c µs; class 1 begins at 0, class 36 has executions
+-- of 2^34 µs and more. Class 24 has executions of 2^23 µs and more from older recorders, which did
+-- not divide them into classes 25 to 36; these begin there, too. The total time narrows the bounds:
+-- if all others are as short as their classes allow, the rest lies above the begin of the class.
+-- One execution may have all of it, several end at twice their share. Times come in 10 µs, so
+-- classes below 1024 µs keep their bounds. A class without an end contains the executions whose
+-- time is the rest of the total: one has all of it, several end at twice its mean.
 create or replace macro durations(sums) as table
 with named as (
   select id, (total_exec_time_ms * 1000)::hugeint as total_us, range(1, 37) as classes, [
@@ -98,11 +100,27 @@ with named as (
     case when has_end then case when class = 1 then 1 else start_us * 3 // 2 end
       else start_us end as middle_us
   from placed
-), bounded as (
-  select *, case when class = 1 then 2 when has_end then start_us * 2
-    else greatest(start_us, 2 * (total_us - sum(executions * middle_us) over (partition by id)
-      + executions * middle_us) // greatest(executions, 1) - start_us) end as end_us
+), ended as (
+  select *, case when class = 1 then 2 when has_end then start_us * 2 end::hugeint as class_end_us,
+    greatest(executions, 2)::hugeint as shares,
+    total_us - sum(executions * start_us) over (partition by id)::hugeint as above_us,
+    sum(executions * start_us * 2 + case when class = 1 then executions * 2 else 0 end)
+      over (partition by id)::hugeint - total_us as below_us,
+    bool_or(executions > 0 and not has_end) over (partition by id) as is_open,
+    total_us - (sum(executions * middle_us) over (partition by id))::hugeint
+      + executions * middle_us as left_us
   from ranked
+), bounded as (
+  select * exclude (start_us),
+    case when not has_end and executions = 1 then greatest(start_us, left_us)
+      when has_end and start_us >= 1024 and below_us >= 0 and not is_open
+      then greatest(start_us, class_end_us - 2 * below_us // shares) else start_us end as start_us,
+    case when not has_end and executions = 1 then greatest(start_us, left_us)
+      when not has_end
+      then greatest(start_us, 2 * left_us // greatest(executions, 1) - start_us)
+      when start_us >= 1024 and above_us >= 0 then least(class_end_us, start_us + 2 * above_us // shares)
+      else class_end_us end as end_us
+  from ended
 )
 select id, percent, arg_min({
     'num': (start_us * executions * 100 + (end_us - start_us)

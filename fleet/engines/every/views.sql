@@ -90,7 +90,8 @@ from loads as l join observed as o on l.server = o.server
 where l.load_ms > 0 group by l.query_id order by avg_aas desc, query_id
 
 -- question fleet_costs: what queries have cost on all servers, and how long they took: percentiles
--- are those of all executions, from classes of durations, linear within a class
+-- are those of all executions, from classes of durations, linear between the bounds that their time
+-- leaves in a class
 with sums as (
   select fingerprint, sum(calls) as calls, sum(total_exec_time_ms) * 1e0 as total_ms,
     sum(histogram_0) as histogram_0, sum(histogram_1) as histogram_1, sum(histogram_2) as
@@ -131,12 +132,23 @@ with sums as (
     case when class = 1 then 0e0 else power(2e0, class - 1) end as start_us,
     total_ms * 1e3 - sum(case when class = 1 then executions * 1e0
       when class < 24 then executions * 3 * power(2e0, class - 2) else 0e0 end)
-      over (partition by fingerprint) as left_us
+      over (partition by fingerprint) as left_us,
+    total_ms * 1e3 - sum(case when class = 1 then 0e0 else executions * power(2e0, class - 1) end)
+      over (partition by fingerprint) as above_us,
+    sum(executions * power(2e0, class)) over (partition by fingerprint) - total_ms * 1e3 as below_us,
+    sum(case when class = 24 then executions else 0 end) over (partition by fingerprint) as endless,
+    case when executions < 2 then 2e0 else executions * 1e0 end as shares
   from counted
 ), bounded as (
-  select fingerprint, class, executions, of_all, until_here - executions as before, start_us,
-    case when class < 24 then power(2e0, class)
-      else greatest(8388608e0, floor(2 * left_us / executions) - 8388608) end as end_us
+  select fingerprint, class, executions, of_all, until_here - executions as before,
+    case when class = 24 and executions = 1 then greatest(start_us, left_us)
+      when class between 11 and 23 and below_us >= 0 and endless = 0
+      then greatest(start_us, power(2e0, class) - floor(2 * below_us / shares))
+      else start_us end as start_us,
+    case when class = 24 and executions = 1 then greatest(start_us, left_us)
+      when class = 24 then greatest(8388608e0, floor(2 * left_us / executions) - 8388608)
+      when class > 10 and above_us >= 0 then least(power(2e0, class), start_us + floor(2 * above_us / shares))
+      else power(2e0, class) end as end_us
   from ranked where executions > 0
 ), percents as (select 50 as percent union all select 95 union all select 99
 ), found as (

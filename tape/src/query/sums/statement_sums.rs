@@ -324,6 +324,9 @@ pub fn duration_classes(get: impl Fn(&str) -> i64) -> Vec<DurationClass> {
     classes
 }
 
+/// Times come in 10 µs. Executions that are shorter are not bounded by them.
+const EXACT_US: i128 = 1024;
+
 /// Distribution and total time of an entry's executions.
 pub struct Executions {
     /// Classes in ascending order of durations.
@@ -334,9 +337,9 @@ pub struct Executions {
 
 impl Executions {
     /// The duration that `percent` of the executions did not exceed, as a fraction (numerator,
-    /// denominator) of ms. It is interpolated linearly within its class, so it is off by less than
-    /// a factor of two if the class has an end. `None` without executions. `counters.c` in the
-    /// extension has the same rule for statistics that are not recorded yet.
+    /// denominator) of ms. It is interpolated linearly between the bounds of its class, so it is
+    /// off by less than a factor of two if the class has an end. `None` without executions.
+    /// `counters.c` in the extension has the same rule for statistics that are not recorded yet.
     pub fn percentile_ms(&self, percent: i64) -> Option<(i128, i128)> {
         let n: i128 = self.classes.iter().map(|c| i128::from(c.count)).sum();
         if n == 0 {
@@ -344,11 +347,11 @@ impl Executions {
         }
         // Ranks in hundredths.
         let mut rank = n * i128::from(percent);
-        for (place, class) in self.classes.iter().enumerate() {
+        for class in &self.classes {
             let count = i128::from(class.count);
             if count > 0 && rank <= count * 100 {
-                let width = self.end_us(place) - class.begin_us;
-                let us = (class.begin_us * count * 100 + width * rank, count * 100);
+                let (begin, end) = self.bounds_us(class);
+                let us = (begin * count * 100 + (end - begin) * rank, count * 100);
                 return Some((us.0, us.1 * 1000));
             }
             rank -= count * 100;
@@ -356,19 +359,50 @@ impl Executions {
         None
     }
 
-    /// End of a class in µs. For a class without an end, its executions get the time that the other
-    /// classes leave, and the end is twice their mean.
-    fn end_us(&self, place: usize) -> i128 {
-        let class = &self.classes[place];
-        let twice_the_mean = || {
-            let others = self.classes.iter().enumerate().filter(|(c, _)| *c != place);
-            let others: i128 = others
-                .map(|(_, c)| i128::from(c.count) * c.middle_us())
-                .sum();
-            let left = i128::from(self.total_time) * 10 - others;
-            (2 * left / i128::from(class.count) - class.begin_us).max(class.begin_us)
+    /// The bounds of the executions of a class. Their time says more than the
+    /// class: one of 294 ms in the class from 262 to 524 ms is all of it. If all others are
+    /// as short as their classes allow, the rest of the time is above the begin of this
+    /// class. One execution may have all of it, the mean of several their share: an even
+    /// spread ends at twice that. The begin is found from the ends in the same way.
+    fn bounds_us(&self, class: &DurationClass) -> (i128, i128) {
+        let Some(end_us) = class.end_us else {
+            return self.open_bounds_us(class);
         };
-        class.end_us.unwrap_or_else(twice_the_mean)
+        if class.begin_us < EXACT_US {
+            return (class.begin_us, end_us);
+        }
+        let share = |us: i128| 2 * us / i128::from(class.count).max(2);
+        let total_us = i128::from(self.total_time) * 10;
+        let with = self.classes.iter().filter(|c| c.count > 0);
+        let sum = |us: fn(&DurationClass) -> Option<i128>| -> Option<i128> {
+            let all = with.clone();
+            all.map(|c| Some(i128::from(c.count) * us(c)?)).sum()
+        };
+        let least = sum(|c| Some(c.begin_us)).map(|least| total_us - least);
+        let most = sum(|c| c.end_us).map(|most| most - total_us);
+        // A time that does not fit bounds nothing.
+        let fits = |us: &i128| *us >= 0;
+        let end = least.filter(fits).map(|us| class.begin_us + share(us));
+        let begin = most.filter(fits).map(|us| end_us - share(us));
+        (
+            begin.map_or(class.begin_us, |us| us.max(class.begin_us)),
+            end.map_or(end_us, |us| us.min(end_us)),
+        )
+    }
+
+    /// The executions of a class without an end take what the others have left of the
+    /// time, in the middle of their classes: one has all of that, several end at twice
+    /// the mean of it.
+    fn open_bounds_us(&self, class: &DurationClass) -> (i128, i128) {
+        let others = self.classes.iter().filter(|c| !std::ptr::eq(*c, class));
+        let others: i128 = others.map(|c| i128::from(c.count) * c.middle_us()).sum();
+        let left = i128::from(self.total_time) * 10 - others;
+        if class.count == 1 {
+            let all = left.max(class.begin_us);
+            return (all, all);
+        }
+        let end = 2 * left / i128::from(class.count) - class.begin_us;
+        (class.begin_us, end.max(class.begin_us))
     }
 }
 
@@ -417,6 +451,21 @@ mod tests {
     }
 
     #[test]
+    fn no_percentile_is_beyond_what_the_time_of_all_allows() {
+        // One of 294 ms, in the class from 262 to 524 ms.
+        for percent in [50, 95, 99] {
+            assert_eq!(p(percent, &[(18, 1)], 29_400), Some(294.0));
+        }
+        // One of 400 ms, in the upper half of it.
+        assert_eq!(p(99, &[(18, 1)], 40_000), Some(400.0));
+        // 100 of 270 ms each: their mean is near the begin of the class.
+        assert_eq!(p(50, &[(18, 100)], 2_700_000), Some(270.0));
+        assert_eq!(p(99, &[(18, 100)], 2_700_000), Some(277.698_88));
+        // One of 294 ms beside 99 of 1.1 ms, which take 101.4 ms at least.
+        assert_eq!(p(100, &[(10, 99), (18, 1)], 40_290), Some(301.524));
+    }
+
+    #[test]
     fn a_class_without_an_end_ends_at_twice_the_mean_of_its_executions() {
         // One execution of 60 s (6,000,000 units of 10 us), recorded before that bucket was
         // divided.
@@ -431,9 +480,9 @@ mod tests {
     fn a_percentile_is_less_than_a_factor_of_two_off() {
         // 19 executions of 9 s and one of 90 s.
         let of = |percent| p(percent, &[(23, 19), (26, 1)], 26_100_000).unwrap();
-        assert_eq!((of(50), of(95)), (12_803.664_842_105_263, 16_777.216));
-        assert_eq!(of(99), 120_795.955_2);
-        // Some executions were recorded before that bucket was divided.
+        assert_eq!((of(50), of(95)), (10_300.385_368_421_053, 12_020.985));
+        assert_eq!(of(99), 94_714.931_2);
+        // Some of them were recorded before that bucket was divided.
         let of = |percent| percentile(percent, &[(23, 9), (26, 1)], 10, 26_100_000).unwrap();
         assert_eq!(of(50), 8_388.608);
         assert!(of(99) > 67_108.864 && of(99) < 134_217.728);
