@@ -92,13 +92,44 @@ impl Texts {
         Ok(())
     }
 
-    /// The text of a key, preferably from this database.
+    /// The text of a key, preferably from this database. PL/pgSQL parses the expression
+    /// `$1` into the tree of `select $1`, so both have one query id: a statement that is
+    /// known stands before an expression.
     pub fn get(&self, key: TextKey, database: Option<&str>) -> Option<Arc<str>> {
         let found = self.found.get(&key)?;
-        let same = found.iter().find(|(d, _)| d.as_deref() == database);
-        let text = same.filter(|_| database.is_some()).or(found.first())?;
-        Some(Arc::clone(&text.1))
+        let is_same = |other: &Option<String>| database.is_some() && other.as_deref() == database;
+        let best = found
+            .iter()
+            .min_by_key(|(other, text)| (!is_statement(text), !is_same(other)))?;
+        Some(Arc::clone(&best.1))
     }
+}
+
+/// Words that statements begin with; what has the query id of one and begins with no such
+/// word is an expression.
+const VERBS: [&str; 8] = [
+    "select", "with", "values", "table", "insert", "update", "delete", "merge",
+];
+
+/// Whether a text begins with a verb, after comments and brackets. Commands of other kinds
+/// have no expressions beside them.
+fn is_statement(text: &str) -> bool {
+    let mut rest = text;
+    loop {
+        rest = rest.trim_start_matches(|c: char| c.is_whitespace() || c == '(');
+        let comment = match rest.get(..2) {
+            Some("/*") => rest.split_once("*/"),
+            Some("--") => rest.split_once('\n'),
+            _ => break,
+        };
+        let Some((_, after)) = comment else {
+            return false;
+        };
+        rest = after;
+    }
+    let end = rest.find(|c: char| !c.is_ascii_alphabetic());
+    let word = &rest[..end.unwrap_or(rest.len())];
+    VERBS.iter().any(|verb| verb.eq_ignore_ascii_case(word))
 }
 
 /// Adds the wanted texts of a part.
@@ -118,7 +149,8 @@ fn collect(wanted: &mut ByKey, view: &View, owner: Option<&str>) -> QueryResult<
             continue;
         };
         let database = view.name(part.ints("text", "database")?[row])?;
-        if found.iter().any(|(d, _)| *d == database) {
+        let known = found.iter().position(|(d, _)| *d == database);
+        if known.is_some_and(|place| is_statement(&found[place].1)) {
             continue;
         }
         if let Some(owner) = owner {
@@ -132,7 +164,51 @@ fn collect(wanted: &mut ByKey, view: &View, owner: Option<&str>) -> QueryResult<
         if part.ints("text", "length")?[row] != 0 {
             text.push('…');
         }
-        found.push((database, text.into()));
+        match known {
+            None => found.push((database, text.into())),
+            Some(place) if is_statement(&text) => found[place].1 = text.into(),
+            Some(_) => (),
+        }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_statement_is_told_from_an_expression() {
+        for text in [
+            "select $1",
+            "SELECT\n$1",
+            "(select 1) union (select 2)",
+            "/* web */ -- main\n select $1",
+            "with a as (select $1) select a",
+        ] {
+            assert!(is_statement(text), "{text}");
+        }
+        for text in ["$1", "x := $1", "selected + $1", "now()", "", "/* $1"] {
+            assert!(!is_statement(text), "{text}");
+        }
+    }
+
+    #[test]
+    fn of_the_texts_of_a_query_a_statement_stands_before_an_expression() {
+        let texts = |all: &[(Option<&str>, &str)]| {
+            let all = all.iter();
+            let all = all.map(|(d, text)| (d.map(str::to_string), Arc::from(*text)));
+            Texts {
+                found: ByKey::from([(TextKey::Query(7), all.collect())]),
+            }
+        };
+        let get = |texts: &Texts, database| texts.get(TextKey::Query(7), database).unwrap();
+        let two = texts(&[(Some("a"), "$1"), (Some("b"), "select $1")]);
+        assert_eq!(&*get(&two, None), "select $1");
+        assert_eq!(&*get(&two, Some("a")), "select $1");
+        let two = texts(&[(Some("a"), "select 1"), (Some("b"), "select 2")]);
+        assert_eq!(&*get(&two, None), "select 1");
+        assert_eq!(&*get(&two, Some("b")), "select 2");
+        assert_eq!(&*get(&texts(&[(Some("a"), "$1")]), Some("b")), "$1");
+    }
 }
