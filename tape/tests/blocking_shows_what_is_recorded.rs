@@ -80,6 +80,20 @@ impl History {
     }
 
     fn heads(self, owner: Option<&str>) -> Vec<[Value; 6]> {
+        self.rows(owner, None)
+    }
+
+    /// The tree of a tick.
+    fn tree(self, tick: i64) -> Vec<String> {
+        let rows = self.rows(None, Some(tick * SECOND));
+        let text = |row: &[Value; 6]| match &row[0] {
+            Value::Text(text) => text.to_string(),
+            other => panic!("{other:?}"),
+        };
+        rows.iter().map(text).collect()
+    }
+
+    fn rows(self, owner: Option<&str>, at: Option<i64>) -> Vec<[Value; 6]> {
         let identity = Identity {
             node: 7,
             ..Identity::default()
@@ -87,7 +101,8 @@ impl History {
         let store = Snapshot::from_parts(vec![self.builder.finish(identity)]);
         let catalog = catalog();
         let mut spec = Arguments::new(&catalog, 100 * SECOND);
-        spec.since_us = Some(0);
+        spec.since_us = at.is_none().then_some(0);
+        spec.at_us = at;
         spec.owner = owner.map(str::to_string);
         let mut answer = Answer::default();
         run("blocking", &spec, &store, &mut answer).unwrap();
@@ -158,6 +173,18 @@ fn a_worker_stands_for_its_leader() {
     history.wait(1, worker, &[("blocker", holder)]);
     history.wait(1, other, &[("blocker", leader)]);
     assert_eq!(history.heads(None), [row("1", "session", 2, 2, 2)]);
+}
+
+#[test]
+fn a_waiter_behind_a_parallel_query_stands_once_in_the_tree() {
+    let mut history = History::new(1);
+    let leader = history.session(2, "u", 0);
+    let workers = [history.session(3, "u", 2), history.session(4, "u", 2)];
+    let other = history.session(5, "u", 0);
+    for holder in [leader, workers[0], workers[1]] {
+        history.wait(1, other, &[("blocker", holder)]);
+    }
+    assert_eq!(history.tree(1), ["2", "  5"]);
 }
 
 #[test]

@@ -299,8 +299,16 @@ impl<'a> Tree<'a> {
                 tree.gids.insert(edge.blocker, gid);
             }
         }
+        // Processes of a parallel query stand for one node: who waits for all of them
+        // waits for it once, for a lock that it holds before one that it only asked for.
+        let is_ahead = |e: &usize| tree.objects[*e].is_some_and(Object::is_of_a_queue);
         for waiting in tree.behind.values_mut() {
-            waiting.sort_by_key(|e| (std::cmp::Reverse(tree.waited_ms[*e]), edges[*e].waiter));
+            waiting.sort_by_key(|e| {
+                let waited = std::cmp::Reverse(tree.waited_ms[*e]);
+                (waited, edges[*e].waiter, is_ahead(e))
+            });
+            let mut seen = HashSet::new();
+            waiting.retain(|e| seen.insert(edges[*e].waiter));
         }
         let mut graph = Graph::new(edges);
         let mut heads: BTreeSet<Head> = BTreeSet::new();

@@ -90,6 +90,13 @@ pub struct Object {
     hard: i64,
 }
 
+impl Object {
+    /// The blocker is only ahead in the queue for it.
+    pub fn is_of_a_queue(self) -> bool {
+        self.hard == 0
+    }
+}
+
 /// The columns of table `lock` with the locked objects, prepared transactions and wait starts.
 pub struct Locks {
     object: [Column; 8],
@@ -368,7 +375,7 @@ pub fn row(
         waiters: Some(found.waiters),
         depth: Some(found.depth),
         waited: found.waited_ms.map(us),
-        via: via.map(|o| Arc::from(if o.hard == 0 { "queue" } else { "lock" })),
+        via: via.map(|o| Arc::from(if o.is_of_a_queue() { "queue" } else { "lock" })),
         locktype: object
             .and_then(|o| pg::locktype(catalog, o.locktype))
             .map(Arc::from),
