@@ -90,6 +90,39 @@ fn line(row: &[Value]) -> String {
 }
 
 #[test]
+fn connections_are_those_of_ticks() {
+    let mut builder = PartBuilder::new(Arc::new(catalog().with_runs())).unwrap();
+    for second in 0..20 {
+        let values = [
+            ("tick", second + 1),
+            ("slot_time", second * 1000),
+            ("interval_ms", 1000),
+            ("status", 1),
+            ("connections", if second < 10 { 20 } else { 95 + second }),
+            ("max_connections", 200),
+        ];
+        builder.row("tick", &values).unwrap();
+    }
+    let reading = [("time", 0), ("elapsed_ms", 0)];
+    builder.row("server", &reading).unwrap();
+    let store = Snapshot::from_parts(vec![builder.finish(Identity::default())]);
+    let catalog = catalog();
+    let mut spec = Arguments::new(&catalog, 20 * SECOND);
+    spec.since_us = Some(0);
+    spec.bucket_us = Some(10 * SECOND);
+    let mut answer = Answer::default();
+    run("server_history", &spec, &store, &mut answer).unwrap();
+    let lines: Vec<String> = answer.0.iter().map(|row| line(row)).collect();
+    let expected = [
+        "0 10 connections - count 20.0000 20.0000 20.0000 - 1",
+        "0 10 max_connections - count 200.0000 200.0000 200.0000 - 1",
+        "10 20 connections - count 109.5000 105.0000 114.0000 - 0",
+        "10 20 max_connections - count 200.0000 200.0000 200.0000 - 0",
+    ];
+    assert_eq!(lines, expected);
+}
+
+#[test]
 fn a_window_is_one_row_a_metric() {
     let expected = [
         "0 40 vcpus - count 1.5000 1.0000 2.0000 - 4",

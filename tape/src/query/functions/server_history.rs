@@ -44,6 +44,8 @@ request! {
     }
 }
 
+/// Columns of ticks that are measurements of the server, too.
+const OF_TICKS: [&str; 2] = ["connections", "max_connections"];
 /// The table that has a row for every reading.
 const READINGS: &str = "server";
 /// The time of a reading and the slot time of its tick differ by at most this, in ms.
@@ -154,6 +156,17 @@ impl<'a> History<'a> {
                 });
             }
         }
+        let ticks = schema.tables.iter().find(|table| table.name == "tick");
+        for name in OF_TICKS {
+            let known = ticks.is_some_and(|table| table.index(name).is_some());
+            if known && self.place(name).is_none() {
+                self.metrics.push(Metric {
+                    name: name.to_string(),
+                    unit: "count".to_string(),
+                    counter: false,
+                });
+            }
+        }
     }
 
     fn place(&self, name: &str) -> Option<usize> {
@@ -208,6 +221,28 @@ impl<'a> History<'a> {
         let view = View::new(part, self.run.decode).canceled_by(self.run.cancel);
         for table in tables(&schema) {
             self.table(&view, table, &elapsed)?;
+        }
+        self.ticks(&view)
+    }
+
+    /// Adds what each tick has seen of the server; 0 is not known.
+    fn ticks(&mut self, view: &View) -> QueryResult<()> {
+        if self.objects.as_ref().is_some_and(|o| !o.accepts(None)) {
+            return Ok(());
+        }
+        for name in OF_TICKS {
+            let Some(place) = self.wanted_place(name, Role::Gauge) else {
+                continue;
+            };
+            view.check_cancel()?;
+            let times = view.part.ints("tick", "slot_time")?;
+            let values = view.part.ints("tick", name)?;
+            for (&time, &value) in times.iter().zip(values.iter()) {
+                if let (Some(bucket), true) = (self.bucket(time), value > 0) {
+                    let sums = self.sums.entry((bucket, (place, (true, None))));
+                    sums.or_default().add(value, &self.metrics[place], 0);
+                }
+            }
         }
         Ok(())
     }
