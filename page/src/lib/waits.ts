@@ -21,6 +21,7 @@ const CLASSES: Record<string, Meaning> = {
 }
 
 const EVENTS: Record<string, Meaning> = {
+  'CPU*': { is: 'at work without a wait event: on a CPU, ready to run, or in the kernel; which is not known here', next: 'Queries: which one does more than before' },
   'CPU:running': { is: 'on a CPU', next: 'Queries: which one does more than before' },
   'CPU:runnable': { is: 'ready to run, but no CPU is free', next: 'Queries, by load: more work than CPUs' },
   'CPU:blkio': { is: 'in the kernel, waiting for a disk', next: 'Server: pressure of I/O' },
