@@ -24,7 +24,7 @@ export const HOSTILE = `${MARKUP}\u202eevil\u2066\x1b]0;owned\x07\x1b[31m'"\`&am
 export const LONG = `${MARKUP}${'€'.repeat(333_000)}`
 const NAME = '€'.repeat(2_000)
 
-type Cell = string | number
+export type Cell = string | number
 const cell = (value: Cell) => {
   const text = String(value)
   return /[",\n\r]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text
@@ -204,17 +204,22 @@ export function tacho(args: string[], tape: string): string {
   return execFileSync(program('tacho'), [...args, '--tape', tape], { encoding: 'utf8', maxBuffer: 1 << 28, stdio: ['ignore', 'pipe', 'pipe'] })
 }
 
-function made(directory: string, name: string, words: Words, rows = sessions(words)): string {
+/** A history of rows: of sessions, and of others by kind. */
+export function imported(directory: string, name: string, rows: Record<string, Cell>[], others: Record<string, Record<string, Cell>[]>): string {
   const [tape, source] = [join(directory, name), join(directory, `${name}.csv`)]
   mkdirSync(source)
   const file = (kind: string, all: Record<string, Cell>[]) => {
     writeFileSync(join(source, kind), csv(all))
     return join(source, kind)
   }
-  const others = { locks: locks(), statements: statements(words), server: server(), server_database: databases(words), markers: markers(words) }
   const kinds = Object.entries(others).map(([kind, all]) => `--with=${kind}=${file(kind, all)}`)
   tacho(['import', 'sessions', file('sessions', rows), ...kinds], tape)
   return tape
+}
+
+function made(directory: string, name: string, words: Words, rows = sessions(words)): string {
+  const others = { locks: locks(), statements: statements(words), server: server(), server_database: databases(words), markers: markers(words) }
+  return imported(directory, name, rows, others)
 }
 
 /** Flips a bit in the column with the sessions of the second hour's samples. By docs/format.md it
