@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { commandLine, sql } from './command'
-import { idFilter, queries } from './queries'
+import { allQueries, idFilter, matching, queries, sorted } from './queries'
 
 const top = [
   { key: '7', by_key: 'Lock', query_text: 'select 1', avg_aas: 4, pct: 50 },
@@ -22,6 +22,19 @@ test('a query is one row, whoever sends it', () => {
 test('a query that is not cut by waits has one part', () => {
   const [first] = queries([{ key: '7', query_text: null, avg_aas: 4, pct: 50 }], [])
   expect(first!.parts).toEqual([{ key: 'all waits', value: 4 }])
+})
+
+test('all queries are those with load and those that were only counted', () => {
+  const counted = [...statements, { query_id: '8', query_text: 'insert into log values ($1)', calls: 8, errors: 1968, username: 'app', database: 'shop' }]
+  const plain = [{ key: '7', query_text: 'select 1', avg_aas: 5, pct: 62.5 }, { key: '(other)', query_text: null, avg_aas: 3, pct: 37.5 }]
+  const all = allQueries(plain, counted, top)
+  expect(all.map(({ id, load }) => [id, load])).toEqual([['7', 5], ['(other)', 3], ['8', 0]])
+  expect(all[0]!.parts.map(({ key }) => key)).toEqual(['Lock', 'CPU'])
+  expect(all[2]).toMatchObject({ text: 'insert into log values ($1)', cost: { errors: 1968, users: ['app'], databases: ['shop'] } })
+  expect(sorted(all, 'errors').map(({ id }) => id)).toEqual(['8', '7', '(other)'])
+  expect(sorted(all, 'query').map(({ id }) => id)).toEqual(['8', '7', '(other)'])
+  expect(matching(all, 'LOG insert').map(({ id }) => id)).toEqual(['8'])
+  expect(matching(all, '7').map(({ id }) => id)).toEqual(['7'])
 })
 
 test('questions are quoted for the shell and for SQL', () => {

@@ -53,6 +53,12 @@ export function rate(value: number | null | undefined): string {
   return `${grouped(value, value >= 99.95 ? 0 : value >= 9.995 ? 1 : 2)}/s`
 }
 
+/** Things that are counted. */
+export function count(value: number | null | undefined): string {
+  if (value === null || value === undefined) return DASH
+  return value < 100_000 ? grouped(Math.round(value)) : scaled(value, [[1, ''], [1000, 'k'], [1e6, 'M'], [1e9, 'G']]).trim()
+}
+
 /** Seconds of sessions. */
 export const seconds = (value: number | null | undefined) =>
   scaled(value, [

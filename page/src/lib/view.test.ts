@@ -4,6 +4,7 @@ import { parseView, viewSearch } from './view'
 test('an address shows what it was copied from', () => {
   for (const search of [
     '?server=shop&since=2026-11-22T05:30:00Z&until=2026-11-22T05:50:00Z&tz=local&by=application&tab=locks&fleet=all&compare=week&wait_event_type=Lock&at=2026-11-22T05:31:00Z',
+    '?server=shop&live=15m&sort=errors&find=order+by&queries=all',
     '?server=a+b%26c&live=15m&application=!web,!%22a,b%22',
   ]) {
     expect(viewSearch(parseView(viewSearch(parseView(search))))).toBe(viewSearch(parseView(search)))
@@ -12,8 +13,8 @@ test('an address shows what it was copied from', () => {
 })
 
 test('what is not understood is as at the start', () => {
-  const view = parseView('?by=color&compare=x&tab=<script>&tz=Mars&since=yesterday&until=2026-11-22T05:50:00Z&live=x')
-  expect(view).toMatchObject({ by: 'wait_event_type', tab: 'queries', compare: null, zone: 'UTC', since: null, until: null, live: null })
+  const view = parseView('?by=color&compare=x&tab=<script>&tz=Mars&since=yesterday&until=2026-11-22T05:50:00Z&live=x&sort=size')
+  expect(view).toMatchObject({ by: 'wait_event_type', tab: 'queries', compare: null, sort: 'load', find: null, all: false, zone: 'UTC', since: null, until: null, live: null })
 })
 
 test('a window that ends before it begins is none', () => {

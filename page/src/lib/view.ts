@@ -16,6 +16,10 @@ export const TITLES: Record<Tab, string> = {
   events: 'Events',
 }
 
+/** Columns that queries are sorted by. */
+export const SORTS = ['load', 'calls', 'mean', 'p95', 'total', 'rows', 'reads', 'temp', 'errors', 'query', 'user', 'database'] as const
+export type Sort = (typeof SORTS)[number]
+
 /** Dimensions for filters and for cuts of the load; they have the names of the arguments. */
 export const DIMENSIONS = [
   'wait_event_type',
@@ -73,6 +77,11 @@ export interface View {
   filters: Partial<Record<Dimension, string>>
   /** The moment of the lock tree. */
   at: number | null
+  sort: Sort
+  /** Queries whose text has these words. */
+  find: string | null
+  /** All queries, not the largest alone. */
+  all: boolean
 }
 
 const isOf = <T extends string>(all: readonly T[], text: string | null): text is T =>
@@ -88,7 +97,7 @@ export function parseView(search: string): View {
   const given = new URLSearchParams(search)
   const [since, until] = [time(given.get('since')), time(given.get('until'))]
   const fixed = since !== null && until !== null && until > since
-  const [by, tab, compare] = [given.get('by'), given.get('tab'), given.get('compare')]
+  const [by, tab, compare, sort] = [given.get('by'), given.get('tab'), given.get('compare'), given.get('sort')]
   const filters: View['filters'] = {}
   for (const dimension of DIMENSIONS) {
     const filter = given.get(dimension)
@@ -106,6 +115,9 @@ export function parseView(search: string): View {
     compare: isOf(COMPARED, compare) ? compare : null,
     filters,
     at: time(given.get('at')),
+    sort: isOf(SORTS, sort) ? sort : 'load',
+    find: given.get('find') || null,
+    all: given.get('queries') === 'all',
   }
 }
 
@@ -127,5 +139,8 @@ export function viewSearch(view: View): string {
   put('compare', view.compare)
   for (const dimension of DIMENSIONS) put(dimension, view.filters[dimension])
   put('at', view.at === null ? null : rfc3339(view.at))
+  put('sort', view.sort === 'load' ? null : view.sort)
+  put('find', view.find)
+  put('queries', view.all ? 'all' : null)
   return '?' + given.toString().replaceAll('%3A', ':').replaceAll('%2C', ',')
 }

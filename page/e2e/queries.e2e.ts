@@ -1,0 +1,132 @@
+// The table of queries: sorted by any column, searched, all of them, and those that err.
+
+import type { Page } from '@playwright/test'
+import { test as own } from './own'
+import { cells, said, same } from './shown'
+import { WHOLE, expect, open, settled, test } from './web'
+
+const table = (page: Page) => page.getByRole('tabpanel').locator('table.queries')
+const BEGIN = Date.parse('2026-04-01T12:00:00Z')
+const at = (second: number) => new Date(BEGIN + second * 1000).toISOString()
+const WINDOW = `since=${at(0)}&until=${at(120)}`
+const QUERIES = 150
+/** It fails so fast that no sample has it. */
+const FAILING = 777
+
+/** 150 queries, 40 of them seen at work, and one that fails 1968 times. */
+function many() {
+  const backend = { pid: 1, backend_start: at(-60), backend_type: 'client backend', state: 'active', cpu: 'running', database: 'shop', username: 'app' }
+  const sessions = Array.from({ length: 120 }, (_, second) => {
+    const id = 1 + (second % 40)
+    return { time: at(second), tick: second + 1, ...backend, query_id: id, query_text: `select ${id} from item` }
+  })
+  const minutes = [60, 120]
+  const statements = minutes.flatMap((second) => {
+    const row = { time: at(second), elapsed_ms: 60_000 }
+    const by = { ...row, username: 'app', database: 'shop', toplevel: 1 }
+    const counted = Array.from({ length: QUERIES }, (_, i) => ({ ...by, query_id: i + 1, calls: 1000 - i, total_exec_time_ms: 10 + i, rows: i, histogram_3: 1000 - i }))
+    const failing = { ...by, username: 'batch', query_id: FAILING, calls: 4, total_exec_time_ms: 0.4, errors: 984, histogram_6: 4 }
+    return [row, ...counted, failing]
+  })
+  return { sessions, others: { statements } }
+}
+
+test('the columns of a query are those of its statistics', async ({ page }) => {
+  await open(page, 'shop')
+  const rows = said(`tacho statements-history --since ${WHOLE.since} --until ${WHOLE.until} --n all`)
+  const shown = await cells(table(page))
+  const known = shown.filter((row) => row[4] !== '–')
+  expect(known.length).toBeGreaterThan(3)
+  for (const row of known) {
+    const statement = rows.find((one) => String(one.query_text ?? '').replace(/\s+/g, ' ') === row[3])!
+    expect(statement, row[3]).toBeDefined()
+    same(row[7]!, Number(statement.total_exec_time) / 1000, 'total time')
+    same(row[8]!, statement.rows, 'rows')
+    same(row[9]!, statement.shared_blks_read, 'reads')
+    same(row[10]!, statement.temp_blks_written, 'temp')
+    same(row[11]!, statement.errors, 'errors')
+    expect(row.slice(12)).toEqual([statement.username, statement.database])
+  }
+})
+
+for (const [name, column] of [
+  ['errors', 'errors'],
+  ['calls', 'calls'],
+  ['total time', 'total_exec_time'],
+  ['reads', 'shared_blks_read'],
+] as const) {
+  test(`a click on "${name}" sorts all queries by it, and the address says so`, async ({ page }) => {
+    await page.setViewportSize({ width: 1440, height: 900 })
+    await open(page, 'shop')
+    await table(page).getByRole('button', { name, exact: true }).click()
+    await settled(page)
+    await expect(table(page).getByRole('columnheader', { name })).toHaveAttribute('aria-sort', 'descending')
+    const rows = said(`tacho statements-history --since ${WHOLE.since} --until ${WHOLE.until} --n all`)
+    const order = rows.filter((row) => row.query_id !== null).sort((a, b) => Number(b[column]) - Number(a[column]))
+    const shown = (await cells(table(page))).map((row) => row[3])
+    expect(shown[0]).toBe(String(order[0]!.query_text).replace(/\s+/g, ' '))
+    const [url, before] = [page.url(), shown.join()]
+    await page.goto(url)
+    await settled(page)
+    expect((await cells(table(page))).map((row) => row[3]).join()).toBe(before)
+  })
+}
+
+own('a query that only errs stands above the fold, and first by errors', async ({ page, history }) => {
+  const { sessions, others } = many()
+  const address = await history(sessions, others)
+  await page.goto(address(WINDOW))
+  await settled(page)
+  const errors = page.getByRole('region', { name: 'Errors' })
+  await expect(errors.locator('li').first()).toContainText(/1,968\s*16\.4\/s, 99\.6 % of its executions/)
+  expect((await cells(table(page))).map((row) => row[3])).not.toContain(`query ${FAILING}, text not known`)
+  await table(page).getByRole('button', { name: 'errors', exact: true }).click()
+  await settled(page)
+  const [first] = await cells(table(page))
+  expect([first![0], first![3], first![11], first![12]]).toEqual(['0', `query ${FAILING}, text not known`, '1,968', 'batch'])
+})
+
+own('all other queries opens, and the list grows to its end', async ({ page, history }) => {
+  const { sessions, others } = many()
+  const address = await history(sessions, others)
+  await page.goto(address(WINDOW))
+  await settled(page)
+  await expect(table(page).locator('tbody tr')).toHaveCount(13)
+  await table(page).getByRole('button', { name: 'all other queries' }).click()
+  await settled(page)
+  await expect(page.getByText(`${QUERIES + 1} of ${QUERIES + 1}`)).toBeVisible()
+  await expect(async () => {
+    await table(page).locator('tbody tr').last().scrollIntoViewIfNeeded()
+    await page.mouse.wheel(0, 4000)
+    await expect(table(page).locator('tbody tr')).toHaveCount(QUERIES + 1, { timeout: 500 })
+  }).toPass()
+})
+
+own('a search finds a query among all of them', async ({ page, history }) => {
+  const { sessions, others } = many()
+  const address = await history(sessions, others)
+  await page.goto(address(WINDOW))
+  await settled(page)
+  await page.getByRole('searchbox', { name: 'Search queries' }).fill('ITEM 39')
+  await settled(page)
+  await expect(page).toHaveURL(/find=ITEM\+39/)
+  await expect.poll(async () => (await cells(table(page))).map((row) => row[3])).toEqual(['select 39 from item'])
+  await page.getByRole('searchbox', { name: 'Search queries' }).fill('nothing like it')
+  await expect(page.getByRole('tabpanel')).toContainText('No query has these words.')
+})
+
+test.describe('390 pixels', () => {
+  test.use({ viewport: { width: 390, height: 844 } })
+  test('at 390 pixels each cell has the name of its column, and nothing scrolls or is cut off', async ({ page }) => {
+    await open(page, 'shop')
+    const scroll = page.getByRole('tabpanel').locator('.scroll').first()
+    expect(await scroll.evaluate((one) => one.scrollWidth - one.clientWidth)).toBe(0)
+    const row = table(page).locator('tbody tr').first()
+    const names = await row.locator('td').evaluateAll((all) => all.map((one) => getComputedStyle(one, '::before').content.replaceAll('"', '')))
+    expect(names).toEqual(['AAS', 'share', 'waits', 'query', 'calls', 'mean', 'p95', 'total time', 'rows', 'reads', 'temp', 'errors', 'user', 'database'])
+    const cut = await row.locator('td, td *').evaluateAll((all) => all.filter((one) => one.scrollWidth > one.clientWidth + 1 && one.clientWidth > 0 && getComputedStyle(one).display !== 'inline').map((one) => one.outerHTML.slice(0, 120)))
+    expect(cut).toEqual([])
+    await page.getByLabel('sort by').selectOption('errors')
+    await expect(page).toHaveURL(/sort=errors/)
+  })
+})
