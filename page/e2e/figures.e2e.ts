@@ -234,22 +234,23 @@ test('dimensions have load and share of each key', async ({ page }) => {
 
 test('pictures of the server have the readings of each step', async ({ page }) => {
   await open(page, 'shop', { tab: 'server' })
-  const own = first(await answers(panel(page)), 'server-history ')
+  const own = (await answers(panel(page))).flatMap(({ rows }) => rows)
   const figures = await panel(page).locator('figure').all()
-  expect(figures.length).toBe(7)
+  expect(figures.length).toBe(9)
   for (const figure of figures) {
     await asTable(figure)
     const table = figure.locator('table')
-    const metrics = await table.locator('th[data-metric]').evaluateAll((all) => all.map((th) => (th as HTMLElement).dataset.metric!))
+    const columns = await table.locator('th[data-metric]').evaluateAll((all) => all.map((th) => ({ ...(th as HTMLElement).dataset }) as { metric: string; object: string }))
     const rows = await cells(table)
     expect(rows.length).toBeGreaterThan(50)
     for (const row of rows) {
-      metrics.forEach((metric, i) => {
+      columns.forEach(({ metric, object }, i) => {
         const start = row[0]!.slice(-8)
-        const found = own.filter((one) => one.metric === metric && one.avg !== null && String(one.period_start).slice(11, 19) === start)
+        const is = (one: Row) => one.metric === metric && one.avg !== null && (object === '' || one.object === object)
+        const found = own.filter((one) => is(one) && String(one.period_start).slice(11, 19) === start)
         const sum = found.length > 0 ? found.reduce((total, one) => total + Number(one.avg), 0) : null
         const factor = metric.startsWith('cpu_') ? 0.001 : metric.startsWith('pressure_') ? 0.0001 : 1
-        same(row[i + 1]!, sum === null ? null : sum * factor, `${metric} at ${start}`)
+        same(row[i + 1]!, sum === null ? null : sum * factor, `${metric} of ${object} at ${start}`)
       })
     }
   }

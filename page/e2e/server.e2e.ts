@@ -1,0 +1,75 @@
+// Measurements of the server stand in groups that fold, the worst first.
+
+import type { Page } from '@playwright/test'
+import { test } from './own'
+import { expect, settled } from './web'
+
+const BEGIN = Date.parse('2026-04-01T12:00:00Z')
+const at = (second: number) => new Date(BEGIN + second * 1000).toISOString()
+const WINDOW = `since=${at(0)}&until=${at(300)}&tab=server`
+const MB = 1024 ** 2
+const panel = (page: Page) => page.getByRole('tabpanel')
+
+/** Five minutes: a replica falls behind, a slot without a process keeps log, checkpoints are
+ *  forced, segments cannot be archived, and 97 of 100 connections are used. */
+function story() {
+  const sessions: Record<string, string | number>[] = []
+  for (let second = 0; second < 300; second += 1) {
+    const tick = { time: at(second), tick: second + 1, vcpus: 4, connections: second < 200 ? 40 : 97, max_connections: 100 }
+    sessions.push({ ...tick, pid: 1, backend_start: at(-60), state: 'active', cpu: 'running' })
+  }
+  const times = Array.from({ length: 30 }, (_, i) => i * 10)
+  const each = (row: (second: number) => Record<string, string | number>) => times.map((second) => ({ time: at(second), ...row(second) }))
+  return {
+    sessions,
+    others: {
+      server: each((second) => ({ elapsed_ms: second ? 10_000 : '', vcpus: 400, load_1: 150, wal_bytes: 1000, checkpoints_timed: 0, checkpoints_requested: second === 100 || second === 200 ? 1 : 0, wal_archive_failed: second > 100 ? 1 : 0 })),
+      server_database: [...each(() => ({ object: 'shop', xact_commit: 50, sessions_killed: 0 })), ...each((second) => ({ object: 'crm', xact_commit: 20, sessions_killed: second === 150 ? 3 : 0 }))],
+      server_replica: ['one', 'two'].flatMap((object, i) => each((second) => ({ object, replica_sent_lag: 0, replica_write_lag: 10, replica_flush_lag: 20, replica_replay_lag: second * 100_000 * (i + 1) }))),
+      server_slot: [...each(() => ({ object: 'used', slot_active: 1, slot_retained: MB })), ...each(() => ({ object: 'left', slot_active: 0, slot_retained: 3000 * MB }))],
+    },
+  }
+}
+
+test('groups stand with the worst first and say what is bad', async ({ page, history }) => {
+  const { sessions, others } = story()
+  const address = await history(sessions, others)
+  await page.goto(address(WINDOW))
+  await settled(page)
+  const groups = panel(page).locator('.groups > details')
+  const heads = (await groups.locator('> summary').allInnerTexts()).map((text) => text.replace(/\s*\n\s*/g, ' | '))
+  expect(heads).toEqual([
+    'Connections | 97 of 100 connections | 3 sessions killed',
+    'Write-ahead log and checkpoints | 19 failures to archive | 2 forced checkpoints',
+    'Replication and slots | a replica was 55.3 MB behind | a slot without a process keeps 2.93 GB of log',
+    'Host',
+    'Transactions',
+  ])
+})
+
+test('lag is shown by stage for each replica, slots by name, commits by database', async ({ page, history }) => {
+  const { sessions, others } = story()
+  const address = await history(sessions, others)
+  await page.goto(address(WINDOW))
+  await settled(page)
+  const figure = (title: string) => panel(page).locator('figure', { has: page.locator('strong', { hasText: new RegExp(`^${title}$`) }) })
+  for (const replica of ['one', 'two']) {
+    expect(await figure(`Log behind: ${replica}`).locator('figcaption span').allInnerTexts()).toEqual(['not sent', 'not written', 'not flushed', 'not replayed'])
+  }
+  expect(await figure('Log kept for slots').locator('figcaption span').allInnerTexts()).toEqual(['left', 'used'])
+  expect(await figure('Commits a second').locator('figcaption span').allInnerTexts()).toEqual(['shop', 'crm'])
+  await expect(figure('Connections, of max_connections').locator('figcaption')).toContainText('at most 97.0, of 100')
+})
+
+test('a group folds, and what stayed at nothing is one line', async ({ page, history }) => {
+  const { sessions, others } = story()
+  const address = await history(sessions, others)
+  await page.goto(address(WINDOW))
+  await settled(page)
+  const replication = panel(page).locator('.groups > details', { hasText: 'Replication and slots' })
+  await expect(replication.locator('figure').first()).toBeVisible()
+  await replication.locator('> summary').click()
+  await expect(replication.locator('figure').first()).toBeHidden()
+  const transactions = panel(page).locator('.groups > details', { hasText: 'Transactions' })
+  await expect(transactions).not.toContainText('Deadlocks')
+})
