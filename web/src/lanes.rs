@@ -2,31 +2,37 @@
 //! spans than anyone can see, and than a browser can process in time. The picture is
 //! therefore divided into columns; each shows what a session mostly did in it. If a
 //! column is a second or less, the answer has the spans themselves.
+//!
+//! `blocking` says which sessions are heads of queues, and how long others waited for them.
 
 use crate::api::{Api, answered, given, is_over, notices};
 use crate::desk::Taking;
 use crate::problem::Problem;
 use crate::texts::end_of;
 use axum::extract::{RawQuery, State};
-use axum::http::HeaderMap;
+use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
 use jiff::Timestamp;
 use std::cmp::Reverse;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::mem::take;
 use std::sync::Arc;
 use tacho_source::{Arguments, time};
 use tacho_tape::fast::FastMap;
 use tacho_tape::query::json::{Object, array, quote, value};
-use tacho_tape::query::{Field, QueryError, QueryResult, SessionsRow, Sink, Taken, Value};
+use tacho_tape::query::{
+    BlockingRow, Field, QueryError, QueryResult, SessionsRow, Sink, Taken, Value,
+};
 
 /// Own argument `width`: largest value and default.
 pub const WIDTH: (i64, i64) = (4_000, 900);
 /// Own argument `n`: largest value and default.
 pub const N: (i64, i64) = (200, 30);
-/// `sessions` is asked for twice as many rows as are shown: a head of a queue may
-/// have been idle for longer than the sessions shown.
+/// `sessions` is asked for twice as many rows as are shown: some have no lane,
+/// because they were idle.
 const ASKED: i64 = 2;
+/// Arguments of `sessions` that `blocking` has, too.
+const WINDOW: [&str; 4] = ["since", "until", "tz", "node"];
 /// Columns of at most this length, µs, are not merged: they hide nothing visible.
 const EXACT: i64 = 1_000_000;
 /// Most bytes of a text or a name; `sessions` has all of it.
@@ -41,10 +47,47 @@ pub async fn lanes(
     let (server, mut arguments) = given(&query.unwrap_or_default()).map_err(Problem::of)?;
     let now = Timestamp::now().as_microsecond();
     let over = is_over(&arguments, now);
-    let lanes = Lanes::of(&mut arguments, now).map_err(Problem::of)?;
-    let ask = api.question("sessions", server, arguments);
-    let body = api.desk().ask_into(ask, lanes).await?;
-    Ok(answered(body, over, &headers))
+    let mut lanes = Lanes::of(&mut arguments, now).map_err(Problem::of)?;
+    lanes.held = heads(&api, server.clone(), &arguments, lanes.most).await?;
+    let ask = api.question("sessions", server.clone(), arguments.clone());
+    let mut lanes = api.desk().ask_into(ask, lanes).await?;
+    if let (Some(pids), false) = (lanes.heads_without_a_lane(), arguments.contains_key("pid")) {
+        arguments.insert("pid".to_string(), pids);
+        arguments.insert("n".to_string(), "all".to_string());
+        let ask = api.question("sessions", server, arguments);
+        lanes = api.desk().ask_into(ask, lanes).await?;
+    }
+    Ok(answered(lanes.told(), over, &headers))
+}
+
+/// A session: process id and start, µs.
+type Session = (i64, Option<i64>);
+
+/// How long others waited for each head of a queue, µs. A source without `blocking`
+/// has none.
+async fn heads(
+    api: &Api,
+    server: Option<String>,
+    arguments: &Arguments,
+    most: usize,
+) -> Result<HashMap<Session, i64>, Problem> {
+    let window = WINDOW.iter().filter_map(|name| {
+        let value = arguments.get(*name)?;
+        Some((name.to_string(), value.clone()))
+    });
+    let n = [("n".to_string(), most.to_string())];
+    let ask = api.question("blocking", server, window.chain(n).collect());
+    let rows: Vec<BlockingRow> = match api.desk().ask_in_turn(ask).await {
+        Err(problem) if problem.status() == StatusCode::NOT_FOUND => Vec::new(),
+        rows => rows?,
+    };
+    let heads = rows.into_iter().filter_map(|row| {
+        let is_session = row.kind.as_deref() == Some("session");
+        let held = row.blocked_seconds.map_or(0, |seconds| seconds.0 * 100);
+        let pid = row.pid.filter(|_| is_session)?;
+        Some(((pid, row.backend_start), i64::try_from(held).ok()?))
+    });
+    Ok(heads.collect())
 }
 
 /// An activity of a session, as far as the picture shows it.
@@ -75,9 +118,7 @@ struct Lane {
     names: [Option<Arc<str>>; 3],
     pieces: Vec<Piece>,
     busy: i64,
-    /// The session waited for others.
-    waits: bool,
-    /// Time that others waited for the session, µs; 0 if it waited itself.
+    /// Time that others waited for the session, µs; 0 if it is no head of a queue.
     held: i64,
 }
 
@@ -98,8 +139,10 @@ struct Lanes {
     /// The current row of `sessions`.
     taken: Taken<SessionsRow>,
     lanes: Vec<Lane>,
-    /// Time that others waited, µs, by the PID that they waited for.
-    held: HashMap<i64, i64>,
+    /// Sessions of an earlier answer; later rows of them are passed over.
+    known: HashSet<Session>,
+    /// Time that others waited, µs, by head of a queue.
+    held: HashMap<Session, i64>,
     column: Column,
     doings: Vec<Doing>,
     numbers: FastMap<Doing, usize>,
@@ -147,6 +190,7 @@ impl Lanes {
             most: usize::try_from(most).unwrap_or(0),
             taken: Taken::default(),
             lanes: Vec::new(),
+            known: HashSet::new(),
             held: HashMap::new(),
             column: Column::default(),
             doings: Vec::new(),
@@ -198,13 +242,8 @@ impl Lanes {
     }
 
     fn add(&mut self, begin: i64, end: i64, doing: usize) {
-        let blocker = self.doings[doing].blocked_by;
         if let Some(lane) = self.lanes.last_mut() {
             lane.busy += end - begin;
-            lane.waits |= blocker.is_some();
-        }
-        if let Some(blocker) = blocker {
-            *self.held.entry(blocker).or_default() += end - begin;
         }
         if self.step == 0 {
             let busy = end - begin;
@@ -378,6 +417,9 @@ impl Sink for Lanes {
         let (Some(begin), Some(end), Some(pid)) = (row.span_start, row.span_end, row.pid) else {
             return Ok(());
         };
+        if self.known.contains(&(pid, row.backend_start)) {
+            return Ok(());
+        }
         self.lane(pid, &mut row);
         let is_seen = row.kind.as_deref() == Some("sampled");
         if !is_seen || row.state.as_deref() == Some("idle") {
@@ -405,14 +447,39 @@ impl Sink for Lanes {
 }
 
 impl Taking for Lanes {
-    type Taken = String;
+    type Taken = Lanes;
 
-    fn finish(mut self) -> QueryResult<String> {
+    fn finish(mut self) -> QueryResult<Lanes> {
         self.end_column();
+        self.column = Column::default();
+        self.known = self.lanes.iter().map(Lane::session).collect();
+        Ok(self)
+    }
+}
+
+impl Lane {
+    fn session(&self) -> Session {
+        (self.pid, self.backend_start)
+    }
+}
+
+impl Lanes {
+    /// Process ids as a filter; `None` if every head has a lane.
+    fn heads_without_a_lane(&self) -> Option<String> {
+        let heads = self.held.keys().filter(|head| !self.known.contains(head));
+        let mut pids: Vec<i64> = heads.map(|head| head.0).collect();
+        pids.sort_unstable();
+        pids.dedup();
+        let pids: Vec<String> = pids.iter().map(i64::to_string).collect();
+        (!pids.is_empty()).then(|| pids.join(","))
+    }
+
+    /// The answer.
+    fn told(mut self) -> String {
         let mut lanes = take(&mut self.lanes);
         lanes.retain(|lane| !lane.pieces.is_empty());
-        for lane in lanes.iter_mut().filter(|lane| !lane.waits) {
-            lane.held = self.held.get(&lane.pid).copied().unwrap_or(0);
+        for lane in &mut lanes {
+            lane.held = self.held.get(&lane.session()).copied().unwrap_or(0);
         }
         lanes.sort_by_key(|lane| (Reverse(lane.held), Reverse(lane.busy), lane.pid));
         let found = lanes.len();
@@ -425,7 +492,7 @@ impl Taking for Lanes {
             .put("step_ms", &(self.step / 1_000).to_string())
             .put("sessions", &found.to_string())
             .put("notices", &notices(&self.notices));
-        Ok(object.json() + "\n")
+        object.json() + "\n"
     }
 }
 
@@ -481,13 +548,22 @@ mod tests {
 
     /// The lanes of a window from 0 to `until` seconds.
     fn lanes(until: i64, width: i64, most: i64, spans: &[Span]) -> Json {
+        held_lanes(until, width, most, spans, &[])
+    }
+
+    /// The same, with how long others waited for processes, in seconds.
+    fn held_lanes(until: i64, width: i64, most: i64, spans: &[Span], held: &[(i64, i64)]) -> Json {
         let mut lanes = Lanes::new(0, until * SECOND, width, most);
+        let held = held.iter();
+        lanes.held = held
+            .map(|(pid, seconds)| ((*pid, Some(-SECOND)), seconds * SECOND))
+            .collect();
         let fields = COLUMNS.map(|name| (name, tacho_tape::query::Type::Text));
         lanes.begin(&fields).unwrap();
         for span in spans {
             lanes.row(row(span)).unwrap();
         }
-        serde_json::from_str(&lanes.finish().unwrap()).unwrap()
+        serde_json::from_str(&lanes.finish().unwrap().told()).unwrap()
     }
 
     fn of<'a>(answer: &'a Json, member: &str) -> Vec<&'a Json> {
@@ -498,7 +574,7 @@ mod tests {
     const IDLE: &str = "idle in transaction";
 
     #[test]
-    fn heads_of_queues_come_first_by_how_long_others_waited_and_who_waited_too_is_none() {
+    fn heads_of_queues_come_first_by_how_long_others_waited() {
         let all = [
             (1, 0, 100, "active", None, 0),
             (2, 0, 3, IDLE, None, 0),
@@ -510,7 +586,7 @@ mod tests {
             (8, 0, 90, "idle", None, 0),
         ];
         for width in [100, 7] {
-            let answer = lanes(100, width, 6, &all);
+            let answer = held_lanes(100, width, 6, &all, &[(3, 12), (2, 20)]);
             assert_eq!(of(&answer, "pid"), [2, 3, 1, 6, 4, 5]);
             let held = of(&answer, "held_seconds");
             assert_eq!(held, [20.0, 12.0, 0.0, 0.0, 0.0, 0.0]);
