@@ -1,6 +1,7 @@
 //! The routes of `/api/v1` and the layers around them.
 
 use crate::desk::{Answer, Desk};
+use crate::findings;
 use crate::fleet;
 use crate::guard::{self, Door};
 use crate::lanes;
@@ -136,6 +137,7 @@ impl Api {
             .route("/api/v1/openapi.json", get(description))
             .route("/api/v1/live", get(stream::live))
             .route("/api/v1/fleet", get(fleet::fleet))
+            .route("/api/v1/findings", get(findings::of_window))
             .route("/api/v1/lanes", get(lanes::lanes))
             .route("/api/v1/report.html", get(saved::report))
             .route("/api/v1/{function}", get(answer).post(mark))

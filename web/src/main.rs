@@ -4,6 +4,7 @@
 
 mod api;
 mod desk;
+mod findings;
 mod fleet;
 mod follower;
 #[cfg(test)]

@@ -71,7 +71,17 @@ pub fn describe(functions: &[Function]) -> String {
         let get = operation(about, parameters, &content(kinds, "{}"));
         paths.put(path, &object(&[("get", &get)]));
     }
-    paths.put("/api/v1/fleet", &fleet(functions));
+    let about = "The load of all servers, the one in most trouble first";
+    let fleet = of_timeline(functions, about, None, &crate::fleet::ARGUMENTS);
+    paths.put("/api/v1/fleet", &fleet);
+    let about = "What a window shows first, as sentences of the report";
+    let findings = of_timeline(
+        functions,
+        about,
+        Some(server()),
+        &crate::findings::ARGUMENTS,
+    );
+    paths.put("/api/v1/findings", &findings);
     paths.put("/api/v1/lanes", &lanes(functions));
     for function in functions {
         let mut methods = Object::default();
@@ -139,17 +149,19 @@ fn content(kinds: &[&str], schema: &str) -> String {
     content.json()
 }
 
-/// The path with the load of all servers.
-fn fleet(functions: &[Function]) -> String {
-    let about = "The load of all servers, the one in most trouble first";
+/// A question with some arguments of `timeline`, and one before them.
+fn of_timeline(
+    functions: &[Function],
+    about: &str,
+    before: Option<String>,
+    names: &[&str],
+) -> String {
     let timeline = functions
         .iter()
         .find(|function| function.name == "timeline");
     let all = timeline.map_or_else(Vec::new, |function| arguments(function, true));
-    let taken = all
-        .iter()
-        .filter(|argument| crate::fleet::ARGUMENTS.contains(&argument.name));
-    let parameters = taken.map(parameter).collect();
+    let taken = all.iter().filter(|argument| names.contains(&argument.name));
+    let parameters = before.into_iter().chain(taken.map(parameter)).collect();
     let get = operation(about, parameters, &content(&[JSON], "{}"));
     object(&[("get", &get)])
 }

@@ -3,6 +3,7 @@
 //! gives it.
 
 mod chart;
+mod findings;
 mod html;
 mod markdown;
 mod story;
@@ -12,6 +13,7 @@ use jiff::tz::TimeZone;
 use tacho_tape::query::report::{Document, Key, Text, Time};
 use tacho_tape::query::{Numeric, QueryResult};
 
+pub use findings::{Facts, Finding, findings};
 pub use html::page;
 pub use markdown::text;
 

@@ -1,6 +1,7 @@
 //! The figures in sentences.
 
-use super::{Report, named, query_name, two};
+use super::findings::{Facts, findings};
+use super::{Report, named, or_nothing, query_name, two};
 use tacho_tape::query::report::{Blocker, Change, Damage, Document};
 use tacho_tape::query::{Numeric, plain_text};
 
@@ -18,7 +19,7 @@ pub fn sentences(report: &Report) -> Vec<String> {
     let mut story = vec![load_sentence(document)];
     story.extend(before_sentence(document));
     story.extend(largest(document));
-    story.extend(document.blockers.first().map(blocker_sentence));
+    story.extend(found(report));
     story.extend(change_sentence(&document.changes.queries));
     story.extend(coverage_sentence(document));
     story.extend(damage);
@@ -76,18 +77,17 @@ fn largest(document: &Document) -> Option<String> {
     Some(text + ".")
 }
 
-fn blocker_sentence(blocker: &Blocker) -> String {
-    let waiters = blocker.waiters.map(|waiters| waiters.to_string());
-    let mut text = format!(
-        "{} made others wait for {} s in all, up to {} at once",
-        who(blocker),
-        two(blocker.blocked_seconds),
-        named(&waiters)
-    );
-    if let Some(state) = &blocker.state {
-        text.push_str(&format!("; it was {state}"));
-    }
-    text + "."
+/// The crashes of the window, and its longest queue.
+fn found(report: &Report) -> impl Iterator<Item = String> {
+    let document = &report.document;
+    let known = findings(&Facts {
+        blockers: document.blockers.get(..1).unwrap_or_default(),
+        markers: &document.markers,
+        backend_seconds: document.load.backend_seconds,
+        end: document.period.period_end.map_or(0, |end| end.0),
+        zone: &report.zone,
+    });
+    known.into_iter().map(|finding| finding.text + ".")
 }
 
 /// The query that grew most, if it is new or has doubled.
@@ -118,17 +118,33 @@ fn coverage_sentence(document: &Document) -> Option<String> {
     (percent < Numeric(990_000)).then(|| format!("Only {text} % of the window was observed."))
 }
 
-/// `Process 4711 (app)`, or the name of a prepared transaction.
+/// `Process 4711 (app)`, or the name of a prepared transaction. A holder without a
+/// name has the word of `blocking`.
 pub fn who(blocker: &Blocker) -> String {
     match (blocker.pid, &blocker.prepared_gid) {
-        (Some(pid), _) => match &blocker.application {
-            Some(application) if !application.is_empty() => {
-                format!("Process {pid} ({})", cut(application, NAME))
-            }
-            _ => format!("Process {pid}"),
-        },
+        (Some(_), _) if is_cycle(blocker) => format!("Cycle of {}", process(blocker)),
+        (Some(_), _) => process(blocker),
         (None, Some(gid)) => format!("Prepared transaction '{}'", cut(gid, NAME)),
-        _ => "A holder that was gone".to_string(),
+        _ if blocker.kind.as_deref() == Some("unknown") => {
+            "Holders that were not looked up (unknown)".to_string()
+        }
+        _ => "Holders that had ended before they were looked up (lost)".to_string(),
+    }
+}
+
+/// Its sessions wait for each other, so none of them is a head.
+pub fn is_cycle(blocker: &Blocker) -> bool {
+    blocker.kind.as_deref() == Some("cycle")
+}
+
+/// `Process 4711 (app)`
+pub fn process(blocker: &Blocker) -> String {
+    let pid = or_nothing(&blocker.pid);
+    match &blocker.application {
+        Some(application) if !application.is_empty() => {
+            format!("Process {pid} ({})", cut(application, NAME))
+        }
+        _ => format!("Process {pid}"),
     }
 }
 

@@ -1,0 +1,100 @@
+//! `GET /api/v1/findings`: the first things to know of a window, in the sentences of the report:
+//! crashes, and the queues in which others waited longest.
+
+use crate::api::{Api, answered, given, is_over};
+use crate::problem::Problem;
+use axum::extract::{RawQuery, State};
+use axum::http::HeaderMap;
+use axum::response::Response;
+use jiff::Timestamp;
+use std::sync::Arc;
+use tacho_source::report::{Facts, Finding, findings};
+use tacho_source::{Arguments, time};
+use tacho_tape::query::json::{Object, array, quote, value};
+use tacho_tape::query::report::{Blocker, Marker};
+use tacho_tape::query::{AasRow, BlockingRow, MarkersRow, QueryError, Row, Value};
+
+/// Arguments that all three functions take.
+pub const ARGUMENTS: [&str; 3] = ["since", "until", "tz"];
+/// Most queues.
+const HEADS: &str = "5";
+
+/// Answers with a row for each finding, the most urgent first.
+pub async fn of_window(
+    State(api): State<Arc<Api>>,
+    RawQuery(query): RawQuery,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    let (server, arguments) = given(&query.unwrap_or_default()).map_err(Problem::of)?;
+    if let Some(name) = arguments
+        .keys()
+        .find(|name| !ARGUMENTS.contains(&name.as_str()))
+    {
+        let error = QueryError::invalid(format!("findings has no argument \"{name}\""));
+        return Err(Problem::of(error.hint("Available are since, until, tz.")));
+    }
+    let now = Timestamp::now().as_microsecond();
+    let zone = time::zone(arguments.get("tz").map_or("UTC", String::as_str));
+    let zone = zone.map_err(Problem::of)?;
+    let end = arguments
+        .get("until")
+        .map(|text| time::moment(text, now, &zone));
+    let end = end.transpose().map_err(Problem::of)?.unwrap_or(now);
+    let asked = Asked {
+        api,
+        server,
+        arguments,
+    };
+    let blockers: Vec<Blocker> = asked.rows::<BlockingRow, _>(Some(HEADS)).await?;
+    let markers: Vec<Marker> = asked.rows::<MarkersRow, _>(None).await?;
+    let load: Vec<tacho_tape::query::report::Load> = asked.rows::<AasRow, _>(None).await?;
+    let found = findings(&Facts {
+        blockers: &blockers,
+        markers: &markers,
+        backend_seconds: load.first().and_then(|load| load.backend_seconds),
+        end,
+        zone: &zone,
+    });
+    let mut object = Object::default();
+    object
+        .put("rows", &array(found.iter().map(json)))
+        .put("notices", "[]");
+    let over = is_over(&asked.arguments, now);
+    Ok(answered(object.json() + "\n", over, &headers))
+}
+
+/// A window of a server.
+struct Asked {
+    api: Arc<Api>,
+    server: Option<String>,
+    arguments: Arguments,
+}
+
+impl Asked {
+    /// The rows of a function, at most `n`.
+    async fn rows<R, T>(&self, n: Option<&str>) -> Result<Vec<T>, Problem>
+    where
+        R: Row + Send + 'static,
+        T: From<R>,
+    {
+        let n = n.map(|n| ("n".to_string(), n.to_string()));
+        let arguments = self.arguments.clone().into_iter().chain(n).collect();
+        let ask = self
+            .api
+            .question(R::FUNCTION, self.server.clone(), arguments);
+        let rows: Vec<R> = self.api.desk().ask_in_turn(ask).await?;
+        Ok(rows.into_iter().map(T::from).collect())
+    }
+}
+
+fn json(finding: &Finding) -> String {
+    let time = |us: Option<i64>| value(&us.map_or(Value::Null, Value::Time));
+    let mut object = Object::default();
+    object
+        .put("kind", &quote(finding.kind))
+        .put("since", &time(Some(finding.since)))
+        .put("until", &time(finding.until))
+        .put("pid", &value(&Value::int(finding.pid)))
+        .put("text", &quote(&finding.text));
+    object.json()
+}
