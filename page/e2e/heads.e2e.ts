@@ -84,6 +84,22 @@ test('a holder that nobody knows has the name that the command line has, and its
   await expect(panel.getByText('(lost): holders that had ended before they were looked up.').first()).toBeVisible()
 })
 
+test('a head has the first lane, also among sessions that did more, with the seconds of blocking', async ({ page, history }) => {
+  const { sessions, others } = story()
+  const busy = Array.from({ length: 60 }, (_, second) => [20, 21, 22].map((pid) => ({ time: at(second), tick: second + 1, ...backend(pid), state: 'active', cpu: 'running' })))
+  const address = await history([...busy.flat(), ...sessions].sort((a, b) => Date.parse(a.time as string) - Date.parse(b.time as string)), others)
+  const asked = async (name: string, more = '') => {
+    const answer = await page.request.get(address(WINDOW + more).replace('?', `api/v1/${name}?`))
+    return ((await answer.json()) as { rows: Record<string, unknown>[] }).rows
+  }
+  const head = (await asked('blocking')).find((row) => row.kind === 'session')!
+  expect(head).toMatchObject({ pid: 10, blocked_seconds: 10 })
+  for (const n of [1, 2]) {
+    const [first] = await asked('lanes', `&n=${n}`)
+    expect(first).toMatchObject({ pid: 10, held_seconds: 10 })
+  }
+})
+
 test.describe('390 pixels', () => {
   test.use({ viewport: { width: 390, height: 844 } })
   test('at 390 pixels each cell of a head has the name of its column, and nothing is cut off', async ({ page, history }) => {

@@ -48,7 +48,7 @@ pub async fn lanes(
     let now = Timestamp::now().as_microsecond();
     let over = is_over(&arguments, now);
     let mut lanes = Lanes::of(&mut arguments, now).map_err(Problem::of)?;
-    lanes.held = heads(&api, server.clone(), &arguments, lanes.most).await?;
+    lanes.held = heads(&api, server.clone(), &arguments).await?;
     let ask = api.question("sessions", server.clone(), arguments.clone());
     let mut lanes = api.desk().ask_into(ask, lanes).await?;
     if let (Some(pids), false) = (lanes.heads_without_a_lane(), arguments.contains_key("pid")) {
@@ -69,13 +69,13 @@ async fn heads(
     api: &Api,
     server: Option<String>,
     arguments: &Arguments,
-    most: usize,
 ) -> Result<HashMap<Session, i64>, Problem> {
     let window = WINDOW.iter().filter_map(|name| {
         let value = arguments.get(*name)?;
         Some((name.to_string(), value.clone()))
     });
-    let n = [("n".to_string(), most.to_string())];
+    // More than lanes: some heads are deadlocks, or have ended.
+    let n = [("n".to_string(), N.0.to_string())];
     let ask = api.question("blocking", server, window.chain(n).collect());
     let rows: Vec<BlockingRow> = match api.desk().ask_in_turn(ask).await {
         Err(problem) if problem.status() == StatusCode::NOT_FOUND => Vec::new(),
