@@ -36,8 +36,8 @@ test('groups stand with the worst first and say what is bad', async ({ page, his
   const address = await history(sessions, others)
   await page.goto(address(WINDOW))
   await settled(page)
-  const groups = panel(page).locator('.groups > details')
-  const heads = (await groups.locator('> summary').allInnerTexts()).map((text) => text.replace(/\s*\n\s*/g, ' | '))
+  const lines = await panel(page).locator('.groups .head').allInnerTexts()
+  const heads = lines.map((text) => text.replace('▾ ', '').trim().replace(/\s*\n\s*/g, ' | '))
   expect(heads).toEqual([
     'Connections | 97 of 100 connections | 3 sessions killed',
     'Write-ahead log and checkpoints | 19 failures to archive | 2 forced checkpoints',
@@ -66,10 +66,10 @@ test('a group folds, and what stayed at nothing is one line', async ({ page, his
   const address = await history(sessions, others)
   await page.goto(address(WINDOW))
   await settled(page)
-  const replication = panel(page).locator('.groups > details', { hasText: 'Replication and slots' })
+  const replication = panel(page).getByRole('region', { name: 'Replication and slots' })
   await expect(replication.locator('figure').first()).toBeVisible()
-  await replication.locator('> summary').click()
-  await expect(replication.locator('figure').first()).toBeHidden()
-  const transactions = panel(page).locator('.groups > details', { hasText: 'Transactions' })
+  await replication.getByRole('button', { name: 'Replication and slots' }).click()
+  await expect(replication.locator('figure')).toHaveCount(0)
+  const transactions = panel(page).getByRole('region', { name: 'Transactions' })
   await expect(transactions).not.toContainText('Deadlocks')
 })
