@@ -50,7 +50,7 @@ $_->poll_query_until('postgres', "SELECT count(*) > 0 FROM pg_ls_dir('tacho') AS
   for $first, $second;
 my ($out, $error) = run_command([ $program, 'status' ]);
 is($out, '', 'several servers: no answer');
-like($error, qr/\Aerror: several servers that run here have a history\ndetail: It is in /, '... an error');
+like($error, qr/\Aerror: several servers that run here have a history\ndetail: The directories are /, '... an error');
 like($error, qr/"\Q$_\E\/tacho"/, '... that names the history of ' . $_)
   for $first->data_dir, $second->data_dir;
 like($error, qr/\nhint: Name one directory with --tape or in TACHO_TAPE\.$/, '... and says what to do');
