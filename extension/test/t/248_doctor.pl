@@ -165,7 +165,9 @@ SKIP:
 	local $ENV{PG_CLUSTER_CONF_ROOT} = $root;
 	($code, $out) = doctor('--cluster', "$major/shop");
 	like($out, qr{^cluster $major/shop\nyes  data directory: PostgreSQL $major, \Q$data\E$}m, 'a cluster by name');
-	is((doctor("$major/shop"))[1], $out, '... without the option, too');
+	# free disk and the age of the last tick change from one run to the next
+	my ($first, $second) = map { s/\d+(\.\d+)?/N/gr } $out, (doctor("$major/shop"))[1];
+	is($second, $first, '... without the option, too');
 	($code, $out, $error) = doctor('--cluster', '9/none');
 	is($code, 2, 'no cluster of a name');
 	like($error, qr{^error: there is no cluster "9/none"\nhint: There are: cluster $major/shop\.$}m, '... and which there are');
