@@ -304,7 +304,8 @@ fn every_other_kind_is_exported_as_it_was_imported() {
             "server_database",
             "server_replica",
             "server_slot",
-            "server_io"
+            "server_io",
+            "plan_stats"
         ]
     );
     others.into_iter().for_each(check);
