@@ -120,7 +120,7 @@ fn several_servers_are_an_error_that_lists_their_directories() {
         "several servers that run here have a history"
     );
     let listed = format!(
-        "It is in \"{}\", \"{}\".",
+        "The directories are \"{}\", \"{}\".",
         host.path("a/tacho").display(),
         host.path("b/tacho").display()
     );
