@@ -12,8 +12,8 @@ use TachoStatus qw(metric);
 use TachoTest qw(tacho_cluster);
 use Test::More;
 
-# Where every process attaches by itself (EXEC_BACKEND), each one loads the file that
-# is there, so no process runs the old one.
+# With EXEC_BACKEND each process loads the file that is there, so no process runs the
+# old one.
 plan skip_all => 'every process loads the library by itself'
   if PostgreSQL::Test::Cluster->new('built')->config_data('--cppflags') =~ /EXEC_BACKEND/;
 
