@@ -29,7 +29,7 @@ SHELL_SCRIPTS = .ci/run $(wildcard debian/tests/server debian/tests/units fleet/
 
 .DEFAULT_GOAL := build
 .PHONY: all installcheck quick accept torture torture-record help build program lab extension install install-programs package-deb test-deb test-container demo test-demo demo-stop demo-dsn demo-record demo-sql screenshots \
-	test demo-fleet test-fleet test-page test-sql test-matrix test-exec-backend test-contrib lint deny fuzz \
+	test demo-fleet test-fleet test-page test-sql test-matrix test-exec-backend test-incidents test-contrib lint deny fuzz \
 	sanitize bench clean
 
 help: ## list the targets
@@ -165,6 +165,11 @@ test-exec-backend: ## run the server's tests where every process attaches anew
 	@tools/prereq.sh test
 	@$(MAKE) program
 	@config="$$(tools/pg-exec-backend.sh)" && PG_CONFIG="$$config" tools/test-pg.sh -s
+
+test-incidents: ## tacho.changes() names the causes of scripted incidents, on a quiet machine, in four minutes
+	@tools/prereq.sh test
+	@$(MAKE) program
+	@TACHO_JOBS=1 TACHO_INCIDENTS=1 tools/test-pg.sh 250_changes 251_more_changes
 
 test-contrib: ## contrib's suite of pg_stat_statements on tacho (PGSRC=tree, or all majors)
 	@tools/prereq.sh $(if $(PGSRC),extension,matrix)
