@@ -8,11 +8,11 @@ use crate::query::ask::context::Run;
 use crate::query::ask::request::{Emit, request};
 use crate::query::rows::blockers::{Edge, Graph, Head, Node};
 use crate::query::rows::keys::View;
-use crate::query::rows::parse::{NEAR, Samples, Window, limit};
+use crate::query::rows::parse::{NEAR, Samples, Window, check_moment, limit};
 use crate::query::rows::scan::Scan;
 use crate::query::rows::ticks::{NONE, Observed, Ticks};
 use crate::query::value::bucket::Buckets;
-use crate::query::value::error::{QueryError, QueryResult};
+use crate::query::value::error::QueryResult;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 request! {
@@ -32,17 +32,6 @@ fn answer(asked: &Blocking, run: Run, emit: Emit<BlockingRow>) -> QueryResult<()
     match asked.at {
         None => window(asked, run, left, emit),
         Some(at) => moment(asked, run, at, left, emit),
-    }
-}
-
-/// Refuses a point in time together with a window.
-pub fn check_moment(at: Option<i64>, since: Option<i64>, until: Option<i64>) -> QueryResult<()> {
-    match at.is_some() && (since.is_some() || until.is_some()) {
-        false => Ok(()),
-        true => Err(
-            QueryError::invalid("at cannot be combined with since or until")
-                .hint("Give a moment, or a window."),
-        ),
     }
 }
 

@@ -2,17 +2,15 @@
 //! this cost.
 
 use super::common_columns::numeric;
-use super::plans::{blocks, mean, ms, per_call};
-use super::statements_history::{statement_filters, texts};
+use super::plans::{blocks, histories, mean, ms, per_call};
+use super::statements_history::{statement_filters, text_of, texts};
 use crate::query::ask::context::Run;
 use crate::query::ask::request::{Emit, request};
 use crate::query::ask::row::row;
 use crate::query::rows::parse::{Window, limit};
-use crate::query::rows::text::TextKey;
-use crate::query::sums::plan_sums::{Which, counters_of_plans, read};
+use crate::query::sums::plan_sums::Which;
 use crate::query::sums::plan_turns::{Turn, turns};
-use crate::query::sums::plans_seen::name_plans;
-use crate::query::sums::statement_sums::{EntryKey, Stats};
+use crate::query::sums::statement_sums::EntryKey;
 use crate::query::value::error::QueryResult;
 use crate::query::value::number::Ratio;
 use std::cmp::Reverse;
@@ -61,16 +59,8 @@ fn answer(asked: &PlanChanges, run: Run, emit: Emit<PlanChangesRow>) -> QueryRes
     let window = Window::of(run.context, asked.since, asked.until)?;
     let n = limit(asked.n)?;
     let node = asked.node.as_deref();
-    let stats = Stats {
-        window,
-        counters: counters_of_plans(),
-        filters: statement_filters!(asked, run)?,
-        decode: run.decode,
-        damage: run.damage,
-        cancel: run.cancel,
-    };
-    let mut histories = read(run, node, &stats, Which::Several)?;
-    name_plans(run, node, window, &mut histories)?;
+    let filters = statement_filters!(asked, run)?;
+    let histories = histories(run, node, window, filters, Which::Several)?;
     let mut found: Vec<(Reverse<i64>, EntryKey, Turn)> = Vec::new();
     for ((_, key), intervals) in histories {
         run.check_cancel()?;
@@ -83,9 +73,7 @@ fn answer(asked: &PlanChanges, run: Run, emit: Emit<PlanChangesRow>) -> QueryRes
     let texts = texts(run, node, window, &keys)?;
     run.check_cancel()?;
     for (Reverse(lost), key, turn) in found {
-        let text = key.query_id.map(TextKey::Query);
-        let text = text.and_then(|id| texts.get(id, key.database.as_deref()));
-        emit(row(lost, &key, text, &turn))?;
+        emit(row(lost, &key, text_of(&texts, &key), &turn))?;
     }
     Ok(())
 }

@@ -1,17 +1,16 @@
 //! `plans`: calls, time, rows and blocks of each plan of a statement in a window.
 
 use super::common_columns::numeric;
-use super::statements_history::{statement_filters, texts};
+use super::statements_history::{statement_filters, text_of, texts};
 use crate::query::ask::context::Run;
 use crate::query::ask::request::{Emit, request};
 use crate::query::ask::row::{Numeric, row};
 use crate::query::rows::parse::{Window, limit};
-use crate::query::rows::text::TextKey;
 use crate::query::sums::plan_sums::{
     Cost, Histories, Interval, Plan, Use, Which, counters_of_plans, read,
 };
 use crate::query::sums::plans_seen::name_plans;
-use crate::query::sums::statement_sums::{EntryKey, Stats};
+use crate::query::sums::statement_sums::{EntryKey, Filters, Stats};
 use crate::query::value::error::QueryResult;
 use crate::query::value::number::Ratio;
 use std::cmp::Reverse;
@@ -149,24 +148,36 @@ fn lines(histories: Histories) -> BTreeMap<EntryKey, Lines> {
     statements
 }
 
-fn answer(asked: &Plans, run: Run, emit: Emit<PlansRow>) -> QueryResult<()> {
-    let window = Window::of(run.context, asked.since, asked.until)?;
-    let n = limit(asked.n)?;
-    let node = asked.node.as_deref();
+/// The intervals of the statements that filters accept, with the plans that samples show.
+pub(super) fn histories(
+    run: Run,
+    node: Option<&str>,
+    window: Window,
+    filters: Filters,
+    which: Which,
+) -> QueryResult<Histories> {
     let stats = Stats {
         window,
         counters: counters_of_plans(),
-        filters: statement_filters!(asked, run)?,
+        filters,
         decode: run.decode,
         damage: run.damage,
         cancel: run.cancel,
     };
+    let mut histories = read(run, node, &stats, which)?;
+    name_plans(run, node, window, &mut histories)?;
+    Ok(histories)
+}
+
+fn answer(asked: &Plans, run: Run, emit: Emit<PlansRow>) -> QueryResult<()> {
+    let window = Window::of(run.context, asked.since, asked.until)?;
+    let n = limit(asked.n)?;
+    let node = asked.node.as_deref();
     let which = match asked.query_id {
         Some(_) => Which::All,
         None => Which::Several,
     };
-    let mut histories = read(run, node, &stats, which)?;
-    name_plans(run, node, window, &mut histories)?;
+    let histories = histories(run, node, window, statement_filters!(asked, run)?, which)?;
     let is_shown = |lines: &Lines| which == Which::All || lines.len() > 1;
     let mut ranked: Vec<_> = lines(histories)
         .into_iter()
@@ -179,8 +190,7 @@ fn answer(asked: &Plans, run: Run, emit: Emit<PlansRow>) -> QueryResult<()> {
     let texts = texts(run, node, window, &keys)?;
     run.check_cancel()?;
     for (Reverse(whole), key, lines) in ranked {
-        let text = key.query_id.map(TextKey::Query);
-        let text = text.and_then(|id| texts.get(id, key.database.as_deref()));
+        let text = text_of(&texts, &key);
         let mut lines: Vec<_> = lines.into_iter().collect();
         lines.sort_by_key(|(key, line)| (key.id().is_none(), Reverse(line.cost.time), *key));
         for line in lines {

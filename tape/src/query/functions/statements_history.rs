@@ -408,6 +408,11 @@ pub(super) fn texts(
     Texts::find(wanted.map(TextKey::Query), near, far.into_iter().rev(), run)
 }
 
+/// The text of a statement, from [`texts`].
+pub(super) fn text_of(texts: &Texts, key: &EntryKey) -> Option<Arc<str>> {
+    texts.get(TextKey::Query(key.query_id?), key.database.as_deref())
+}
+
 struct Answer<'a> {
     counters: &'a [Counter],
     buckets: &'a Buckets,
@@ -460,14 +465,13 @@ impl Answer<'_> {
             };
         };
         let id = key.query_id.map(|id| id.to_string());
-        let text = key.query_id.map(TextKey::Query);
         StatementsHistoryRow {
             key: Some(id.as_deref().unwrap_or(EVICTED).into()),
             query_id: key.query_id,
             database: key.database.as_deref().map(Arc::from),
             username: key.username.as_deref().map(Arc::from),
             toplevel: Some(key.toplevel),
-            query_text: text.and_then(|id| self.texts.get(id, key.database.as_deref())),
+            query_text: text_of(self.texts, key),
             ..StatementsHistoryRow::default()
         }
     }

@@ -74,6 +74,20 @@ pub struct Window {
     pub until: i64,
 }
 
+/// Half the length of the window around a point in time, in µs.
+const AROUND: i64 = HOUR / 4;
+
+/// Refuses a point in time together with a window.
+pub fn check_moment(at: Option<i64>, since: Option<i64>, until: Option<i64>) -> QueryResult<()> {
+    match at.is_some() && (since.is_some() || until.is_some()) {
+        false => Ok(()),
+        true => Err(
+            QueryError::invalid("at cannot be combined with since or until")
+                .hint("Give a moment, or a window."),
+        ),
+    }
+}
+
 impl Window {
     /// The window of a question, cut at the current time. Without `since` it is one hour long.
     pub fn of(context: &Context, since: Option<i64>, until: Option<i64>) -> QueryResult<Window> {
@@ -96,6 +110,21 @@ impl Window {
             since: since.min(until),
             until,
         })
+    }
+
+    /// The window of a question that may have a point in time instead: half an hour around it.
+    pub fn at_or_of(
+        context: &Context,
+        at: Option<i64>,
+        since: Option<i64>,
+        until: Option<i64>,
+    ) -> QueryResult<Window> {
+        check_moment(at, since, until)?;
+        let around = |at: i64| (at.saturating_sub(AROUND), at.saturating_add(AROUND));
+        let (since, until) = at
+            .map(around)
+            .map_or((since, until), |(since, until)| (Some(since), Some(until)));
+        Window::of(context, since, until)
     }
 
     /// Length in µs.

@@ -71,6 +71,13 @@ impl Cost {
         *self = self.with(other, i64::saturating_add);
     }
 
+    /// The costs of some uses together.
+    pub fn of_uses<'u>(uses: impl IntoIterator<Item = &'u Use>) -> Cost {
+        let mut sum = Cost::default();
+        uses.into_iter().for_each(|one| sum.add(one.cost));
+        sum
+    }
+
     /// The rest beyond a part, not less than nothing.
     fn without(self, part: Cost) -> Cost {
         self.with(part, |all, part| all.saturating_sub(part).max(0))
@@ -124,6 +131,19 @@ pub struct Interval {
     pub end_us: i64,
     /// By plan.
     pub uses: Vec<Use>,
+}
+
+impl Interval {
+    /// It has executions whose plan is not known, although the statement had one plan.
+    pub fn lacks_plan(&self) -> bool {
+        self.uses.iter().any(|one| one.plan == Plan::NotSampled)
+    }
+
+    /// Its executions by a plan.
+    pub fn uses_of(&self, plan_id: i64) -> impl Iterator<Item = &Use> {
+        let uses = self.uses.iter();
+        uses.filter(move |one| one.plan.id() == Some(plan_id))
+    }
 }
 
 /// The statements to read.
@@ -376,11 +396,7 @@ impl<'a> Reading<'a> {
         }
         let end_us = time_ms.saturating_mul(1000);
         let begin_us = end_us.saturating_sub(row.elapsed_ms.saturating_mul(1000));
-        let counted = row.uses.iter().fold(Cost::default(), |mut sum, one| {
-            sum.add(one.cost);
-            sum
-        });
-        let left = row.cost.without(counted);
+        let left = row.cost.without(Cost::of_uses(&row.uses));
         if left.calls > 0 {
             row.uses.push(self.alone_in(key, begin_us, end_us, left));
         }
@@ -464,9 +480,8 @@ fn add_plans(part: &Part, rows: &mut BTreeMap<i64, BTreeMap<i64, Row>>) -> Query
 
 /// Statements that have executions whose plan is not known.
 pub fn lacking(histories: &Histories) -> HashSet<&EntryKey> {
-    let lacks = |interval: &Interval| interval.uses.iter().any(|u| u.plan == Plan::NotSampled);
     let all = histories.iter();
-    all.filter(|(_, intervals)| intervals.iter().any(lacks))
+    all.filter(|(_, intervals)| intervals.iter().any(Interval::lacks_plan))
         .map(|((_, key), _)| key)
         .collect()
 }

@@ -48,12 +48,7 @@ struct Stretch<'i> {
 impl Stretch<'_> {
     /// The executions by a plan.
     fn cost(&self, plan_id: i64) -> Cost {
-        let uses = self.intervals.iter().flat_map(|interval| &interval.uses);
-        let own = uses.filter(|one| one.plan.id() == Some(plan_id));
-        own.fold(Cost::default(), |mut sum, one| {
-            sum.add(one.cost);
-            sum
-        })
+        Cost::of_uses(self.intervals.iter().flat_map(|i| i.uses_of(plan_id)))
     }
 }
 
@@ -68,13 +63,7 @@ fn plan_of(interval: &Interval) -> Option<i64> {
     };
     let all = calls(&mut interval.uses.iter());
     let mut ids = interval.uses.iter().filter_map(|one| one.plan.id());
-    ids.find(|id| {
-        let mut own = interval
-            .uses
-            .iter()
-            .filter(|one| one.plan.id() == Some(*id));
-        calls(&mut own) * 100 >= all * SHARE
-    })
+    ids.find(|id| calls(&mut interval.uses_of(*id)) * 100 >= all * SHARE)
 }
 
 /// A time in which a statement had one plan, from the turn before on.
@@ -142,21 +131,18 @@ fn alternates(parts: &[Part]) -> bool {
 fn turn(old: &Part, new: &Part) -> Turn {
     let between = || old.between.iter().flat_map(|intervals| intervals.iter());
     let side = |part: &Part| {
-        let uses = between().flat_map(|interval| &interval.uses);
-        let own = uses.filter(|one| one.plan.id() == Some(part.plan_id));
-        let cost = own.fold(part.cost, |mut sum, one| {
-            sum.add(one.cost);
-            sum
-        });
+        let mut cost = part.cost;
+        cost.add(Cost::of_uses(
+            between().flat_map(|i| i.uses_of(part.plan_id)),
+        ));
         Side {
             plan_id: part.plan_id,
             cost,
         }
     };
-    let is_new = |one: &&Use| one.plan.id() == Some(new.plan_id);
     let mut found = between()
         .chain(new.first)
-        .filter_map(|interval| Some((interval, interval.uses.iter().find(is_new)?)));
+        .filter_map(|interval| Some((interval, interval.uses_of(new.plan_id).next()?)));
     let (at_us, grain_us) = found.next().map_or((0, None), |(interval, one)| {
         let within = |at: &i64| (interval.begin_us..interval.end_us).contains(at);
         match one.since_us.filter(within) {

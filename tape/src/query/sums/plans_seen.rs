@@ -45,17 +45,11 @@ pub fn name_plans(
     for ((_, key), intervals) in histories.iter_mut() {
         let own = who(key).and_then(|who| seen.get(&who));
         let own = own.map_or(&[][..], Vec::as_slice);
-        let lacks = |interval: &Interval| is_lacking(interval);
-        for spell in intervals.chunk_by_mut(|a, b| lacks(a) && lacks(b)) {
+        for spell in intervals.chunk_by_mut(|a, b| a.lacks_plan() && b.lacks_plan()) {
             name_spell(spell, own);
         }
     }
     Ok(())
-}
-
-fn is_lacking(interval: &Interval) -> bool {
-    let mut uses = interval.uses.iter();
-    uses.any(|one| one.plan == Plan::NotSampled)
 }
 
 /// Names the plan of intervals in a row. An interval without samples has the plan of the

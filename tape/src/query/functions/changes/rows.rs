@@ -206,6 +206,17 @@ impl Found<'_> {
         format!(" --since {since} --until {until}")
     }
 
+    /// From the begin of what was normal to the end of the window.
+    fn both_windows(&self) -> String {
+        Self::window(self.windows.before.since, self.windows.after.until)
+    }
+
+    /// The counters of a query, minute by minute.
+    fn history_of(&self, query: impl std::fmt::Display) -> String {
+        let window = self.both_windows();
+        format!("tacho statements-history --query-id={query}{window} --bucket 1m")
+    }
+
     fn next_of_cause(&self, cause: &Cause) -> String {
         let time = cause.time();
         let until = self.windows.after.until;
@@ -219,13 +230,7 @@ impl Found<'_> {
                 let at = row.last_seen.unwrap_or(time);
                 format!("tacho blocking --at {}", words::moment(at, true))
             }
-            What::Work(work) => {
-                let window = Self::window(self.windows.before.since, until);
-                format!(
-                    "tacho statements-history --query-id={}{window} --bucket 1m",
-                    work.query_id
-                )
-            }
+            What::Work(work) => self.history_of(work.query_id),
             What::Connections { .. } => {
                 let window = Self::window(time, until);
                 format!("tacho top application --scope all{window}")
@@ -238,17 +243,14 @@ impl Found<'_> {
     }
 
     fn next_of_line(&self, dimension: &str, line: &Line) -> String {
-        let window = Self::window(self.windows.before.since, self.windows.after.until);
+        let window = self.both_windows();
         match dimension {
             pg::QUERY_ID
                 if line
                     .key
                     .starts_with(|c: char| c == '-' || c.is_ascii_digit()) =>
             {
-                format!(
-                    "tacho statements-history --query-id={}{window} --bucket 1m",
-                    line.key
-                )
+                self.history_of(&line.key)
             }
             pg::ROOT_BLOCKER => format!("tacho blocking{window}"),
             _ => {

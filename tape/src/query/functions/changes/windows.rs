@@ -3,14 +3,11 @@
 use super::Changes;
 use super::series::{Level, Series};
 use crate::query::ask::context::Run;
-use crate::query::functions::{aas, blocking};
 use crate::query::rows::parse::{Samples, Window};
 use crate::query::rows::scan::Scan;
 use crate::query::value::bucket::SECOND;
 use crate::query::value::error::QueryResult;
 
-/// How far the window of a moment reaches to each side.
-const AROUND: i64 = 15 * aas::MINUTE;
 /// The load is beyond its usual range from a fifth more than its median on, and
 /// from a tenth of a session more.
 const BEYOND: Level = Level { num: 6, den: 5 };
@@ -38,7 +35,7 @@ pub struct Windows {
 impl Windows {
     /// The windows of a question.
     pub fn of(asked: &Changes, run: Run, samples: Samples) -> QueryResult<Windows> {
-        let after = asked_for(asked, run)?;
+        let after = Window::at_or_of(run.context, asked.at, asked.since, asked.until)?;
         let before = |before: Window, normal| Windows {
             before,
             after,
@@ -64,19 +61,6 @@ impl Windows {
         let earliest = self.after.since.saturating_sub(self.after.length());
         self.before.until.clamp(earliest, self.after.since)
     }
-}
-
-/// The window, or the one around its moment.
-fn asked_for(asked: &Changes, run: Run) -> QueryResult<Window> {
-    blocking::check_moment(asked.at, asked.since, asked.until)?;
-    let (since, until) = match asked.at {
-        None => (asked.since, asked.until),
-        Some(at) => (
-            Some(at.saturating_sub(AROUND)),
-            Some(at.saturating_add(AROUND)),
-        ),
-    };
-    Window::of(run.context, since, until)
 }
 
 /// The normal window where the caller says one; one bound is enough.

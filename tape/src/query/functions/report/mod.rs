@@ -12,7 +12,6 @@ pub mod value;
 #[cfg(test)]
 mod value_tests;
 
-use super::{aas, blocking};
 use crate::query::ask::context::Run;
 use crate::query::ask::request::{Emit, request};
 use crate::query::ask::row::row;
@@ -42,28 +41,12 @@ request! {
     }
 }
 
-/// Half the length of the window around a point in time, in µs.
-const AROUND: i64 = 15 * aas::MINUTE;
-
 fn answer(asked: &Report, run: Run, emit: Emit<ReportRow>) -> QueryResult<()> {
-    let window = window(asked, run)?;
+    let window = Window::at_or_of(run.context, asked.at, asked.since, asked.until)?;
     let document = build::document(asked, run, window)?;
     emit(ReportRow {
         period_start: Some(window.since),
         period_end: Some(window.until),
         report: Some(document.json()?.into()),
     })
-}
-
-/// The window of a report, or the window around its point in time.
-fn window(asked: &Report, run: Run) -> QueryResult<Window> {
-    blocking::check_moment(asked.at, asked.since, asked.until)?;
-    let (since, until) = match asked.at {
-        None => (asked.since, asked.until),
-        Some(at) => (
-            Some(at.saturating_sub(AROUND)),
-            Some(at.saturating_add(AROUND)),
-        ),
-    };
-    Window::of(run.context, since, until)
 }
