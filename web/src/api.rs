@@ -353,6 +353,24 @@ fn marked(body: &[u8]) -> QueryResult<(Option<String>, String)> {
     Ok((server, text))
 }
 
+/// Checks that an answer has all arguments with these names.
+///
+/// # Errors
+/// It lacks one.
+pub fn check_names<'a>(
+    answer: &str,
+    known: &[&str],
+    names: impl IntoIterator<Item = &'a str>,
+) -> QueryResult<()> {
+    match names.into_iter().find(|name| !known.contains(name)) {
+        None => Ok(()),
+        Some(name) => {
+            let error = QueryError::invalid(format!("{answer} has no argument \"{name}\""));
+            Err(error.hint(format!("Available are {}.", known.join(", "))))
+        }
+    }
+}
+
 /// Server and arguments of a function; each may be given once.
 ///
 /// # Errors

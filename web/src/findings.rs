@@ -1,7 +1,7 @@
 //! `GET /api/v1/findings`: the first things to know of a window, in the sentences of the report:
 //! crashes, and the queues in which others waited longest.
 
-use crate::api::{Api, answered, given, is_over};
+use crate::api::{Api, answered, check_names, given, is_over};
 use crate::problem::Problem;
 use axum::extract::{RawQuery, State};
 use axum::http::HeaderMap;
@@ -12,7 +12,7 @@ use tacho_source::report::{Facts, Finding, findings};
 use tacho_source::{Arguments, time};
 use tacho_tape::query::json::{Object, array, quote, value};
 use tacho_tape::query::report::{Blocker, Marker};
-use tacho_tape::query::{AasRow, BlockingRow, MarkersRow, QueryError, Row, Value};
+use tacho_tape::query::{AasRow, BlockingRow, MarkersRow, Row, Value};
 
 /// Arguments that all three functions take.
 pub const ARGUMENTS: [&str; 3] = ["since", "until", "tz"];
@@ -26,13 +26,8 @@ pub async fn of_window(
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let (server, arguments) = given(&query.unwrap_or_default()).map_err(Problem::of)?;
-    if let Some(name) = arguments
-        .keys()
-        .find(|name| !ARGUMENTS.contains(&name.as_str()))
-    {
-        let error = QueryError::invalid(format!("findings has no argument \"{name}\""));
-        return Err(Problem::of(error.hint("Available are since, until, tz.")));
-    }
+    let names = arguments.keys().map(String::as_str);
+    check_names("findings", &ARGUMENTS, names).map_err(Problem::of)?;
     let now = Timestamp::now().as_microsecond();
     let zone = time::zone(arguments.get("tz").map_or("UTC", String::as_str));
     let zone = zone.map_err(Problem::of)?;

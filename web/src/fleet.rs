@@ -3,7 +3,7 @@
 //! servers. All such requests together query only a few servers at once, when there is a
 //! place, so that they do not crowd out other questions.
 
-use crate::api::{Api, given, json};
+use crate::api::{Api, check_names, given, json};
 use crate::problem::Problem;
 use axum::extract::{RawQuery, State};
 use axum::http::StatusCode;
@@ -44,13 +44,8 @@ pub async fn fleet(
 ) -> Result<Response, Problem> {
     let (server, arguments) = given(&query.unwrap_or_default()).map_err(Problem::of)?;
     let server = server.map(|_| "server");
-    let unknown = arguments.keys().map(String::as_str).chain(server);
-    if let Some(name) = unknown.into_iter().find(|name| !ARGUMENTS.contains(name)) {
-        let error = QueryError::invalid(format!("fleet has no argument \"{name}\""));
-        return Err(Problem::of(
-            error.hint("Available are since, until, bucket, tz."),
-        ));
-    }
+    let names = arguments.keys().map(String::as_str).chain(server);
+    check_names("fleet", &ARGUMENTS, names).map_err(Problem::of)?;
     let source = Arc::clone(api.desk().source());
     let servers = tokio::task::spawn_blocking(move || source.servers()).await;
     let mut servers = servers.unwrap_or_default();
