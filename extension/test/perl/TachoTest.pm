@@ -13,7 +13,8 @@ use TachoPoll;
 use Test::More;
 
 our @EXPORT_OK = qw(at refusal tacho_cluster tacho_session server_ms
-  wait_for_marker wait_for_ticks);
+  wait_for_marker wait_for_ticks
+  wait_until_in_history wait_until_recorded);
 
 # A started cluster that records into its own directory. It keeps its interval even on a
 # machine so busy that a sample takes long. Its sampler has begun, so status() has its
@@ -103,6 +104,33 @@ sub wait_for_ticks
 	return $node->poll_query_until('postgres',
 		"SELECT ticks_observed >= $count FROM tacho.aas(since => $since, bucket => '1 day')"
 	);
+}
+
+# Waits until the sampler has recorded statistics of statements, twice: the first time
+# may have begun before.
+sub wait_until_recorded
+{
+	my ($node) = @_;
+
+	for (1 .. 2)
+	{
+		my $now = server_ms($node);
+
+		$node->poll_query_until('postgres', "SELECT value::timestamptz > @{[at($now)]}
+			FROM tacho.status() WHERE metric = 'statements_recorded'")
+		  or die 'nothing is recorded';
+	}
+	return;
+}
+
+# Waits until all earlier executions are in the history.
+sub wait_until_in_history
+{
+	my ($node) = @_;
+
+	wait_until_recorded($node);
+	wait_for_ticks($node, 12, server_ms($node));
+	return;
 }
 
 # SQL for a moment of server_ms().

@@ -7,7 +7,7 @@ use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use TachoStatements qw(pgbench_script);
 use TachoStatus qw(metric);
-use TachoTest qw(at server_ms tacho_cluster wait_for_ticks);
+use TachoTest qw(tacho_cluster wait_until_in_history wait_until_recorded);
 use Test::More;
 use Time::HiRes 'usleep';
 
@@ -32,21 +32,6 @@ my $only = "$ever, database => 'app'";
 
 $node->safe_psql('postgres', 'CREATE DATABASE app');
 $node->safe_psql('postgres', 'CREATE EXTENSION pg_stat_statements') if $contrib;
-
-# Waits until all earlier executions are in the history.
-sub recorded
-{
-	for (1 .. 2)
-	{
-		my $now = server_ms($node);
-
-		$node->poll_query_until('postgres', "SELECT value::timestamptz > @{[at($now)]}
-			FROM tacho.status() WHERE metric = 'statements_recorded'")
-		  or die 'nothing is recorded';
-	}
-	wait_for_ticks($node, 12, server_ms($node));
-	return;
-}
 
 sub record_every
 {
@@ -94,7 +79,7 @@ my $script = pgbench_script($node, 'known',
 	"SELECT count(*) FROM pg_class WHERE oid > 0;\n");
 my $executed = bench($script, 4, 75);
 
-recorded();
+wait_until_in_history($node);
 is(history('sum(calls)'), $executed, "history has the $executed calls that pgbench made");
 my $columns = 'calls, rows, shared_blks_hit + shared_blks_read';
 SKIP:
@@ -128,7 +113,7 @@ is( $node->safe_psql('postgres',
 # the cost of a statement, beside the waits of its sessions
 $node->safe_psql('app', 'SELECT pg_sleep(1.5)');
 $executed++;
-recorded();
+wait_until_in_history($node);
 is( $node->safe_psql('postgres', "SELECT t.avg_aas > 0, t.query_text, calls, rows, mean_exec_time >= 1500
 		FROM tacho.top('query_id', database => 'app') t
 		JOIN tacho.statements_history($only) h USING (key)
@@ -138,7 +123,7 @@ is( $node->safe_psql('postgres', "SELECT t.avg_aas > 0, t.query_text, calls, row
 # the load of an EXECUTE belongs to its statement
 $node->safe_psql('app', 'PREPARE later AS SELECT pg_sleep($1), 2; EXECUTE later(1.5)');
 $executed++;
-recorded();
+wait_until_in_history($node);
 is( $node->safe_psql('postgres', "SELECT t.avg_aas > 0, calls FROM tacho.top('query_id', database => 'app') t
 		JOIN tacho.statements_history($only) h USING (key) WHERE h.query_text ~ 'later'"),
 	't|1', 'an EXECUTE is seen executing its statement');
@@ -163,9 +148,9 @@ for my $round (1 .. 3)
 	$node->safe_psql('app', $statements);
 	$executed += 400;
 	record_every('500ms') if $round == 1;
-	recorded() if $round == 2;
+	wait_until_in_history($node) if $round == 2;
 }
-recorded();
+wait_until_in_history($node);
 is(history('sum(calls)'), $executed, 'evicted statements are in the sum, each once');
 is( history('sum(calls)'),
 	$node->safe_psql('postgres', "SELECT sum(calls) FROM tacho.statements s
@@ -178,10 +163,10 @@ cmp_ok(history("sum(calls) FILTER (WHERE key = '(evicted)')"),
 
 # a reset takes nothing away and repeats nothing
 $executed += bench($script, 2, 25);
-recorded();
+wait_until_in_history($node);
 $node->safe_psql('postgres', 'SELECT tacho.statements_reset()');
 $executed += bench($script, 2, 35);
-recorded();
+wait_until_in_history($node);
 is(history('sum(calls)'), $executed, 'a reset is no difference');
 
 # and it loses nothing that was counted just before
@@ -193,7 +178,7 @@ for (1 .. 8)
 	$node->safe_psql('postgres', 'SELECT tacho.statements_reset()');
 }
 $executed += $others;
-recorded();
+wait_until_in_history($node);
 is(history('sum(calls)'), $executed, 'what was counted before a reset is in the history');
 is(history("sum(calls) FILTER (WHERE query_text ~ 'FROM pg_proc')"), $others, '... with its statement');
 ok($node->poll_query_until('postgres', "SELECT count(*) > 0 FROM tacho.markers(since => '2000-01-01')
@@ -202,7 +187,7 @@ $executed += bench($other, 2, 10);
 $node->safe_psql('postgres', q{SELECT tacho.statements_reset(0, 0, queryid) FROM tacho.statements WHERE query ~ 'FROM pg_proc'});
 ok($node->poll_query_until('postgres', "SELECT count(*) > 0 FROM tacho.markers(since => '2000-01-01')
 	WHERE kind = 'statistics reset' AND detail = 'statistics of some statements were reset'"), '... one of a statement as such');
-recorded();
+wait_until_in_history($node);
 is(history('sum(calls)'), $executed, '... and loses nothing');
 
 # resets of a full table, with more unrecorded entries than free slots
@@ -214,12 +199,12 @@ for (1 .. 5)
 }
 $node->safe_psql('app', $statements);
 $executed += 400;
-recorded();
+wait_until_in_history($node);
 is(history('sum(calls)'), $executed, 'resets of a full table lose nothing');
 
 # the server is killed: counters loaded from the file were recorded before
 $executed += bench($script, 2, 20);
-recorded();
+wait_until_in_history($node);
 $node->poll_query_until('postgres',
 	"SELECT modification > now() - interval '5 seconds'
 	 FROM pg_stat_file('pg_stat_tmp/tacho_statements.stat')");
@@ -230,13 +215,13 @@ cmp_ok(
 		JOIN pg_database d ON d.oid = s.dbid WHERE datname = 'app'"),
 	'>', 0, 'statistics came back');
 $executed += bench($script, 2, 15);
-recorded();
+wait_until_in_history($node);
 is(history('sum(calls)'), $executed, 'statistics that came back are no difference');
 
 # a clean stop records the rest
 $executed += bench($script, 2, 12);
 $node->restart;
-recorded();
+wait_until_in_history($node);
 is(history('sum(calls)'), $executed, 'a restart loses nothing');
 is( $node->safe_psql('postgres', "SELECT min(calls) >= 0 AND min(total_exec_time) >= 0
 	 AND min(shared_blks_hit) >= 0 FROM tacho.statements_history($only)"),
@@ -246,37 +231,29 @@ is( $node->safe_psql('postgres', "SELECT min(calls) >= 0 AND min(total_exec_time
 # sampler or of the server
 sub recorded_by_nobody
 {
-	my $now = server_ms($node);
-
 	rename $program, "$program.away" or die "rename: $!";
 	kill 'KILL', metric($node, 'writer_pid');
 	$node->poll_query_until('postgres',
 		"SELECT value IS NULL OR value = '0' FROM tacho.status() WHERE metric = 'writer_pid'")
 	  or die 'there is a writer';
 	$executed += bench($script, 2, 10);
-	for (1 .. 2)
-	{
-		$now = server_ms($node);
-		$node->poll_query_until('postgres', "SELECT value::timestamptz > @{[at($now)]}
-			FROM tacho.status() WHERE metric = 'statements_recorded'")
-		  or die 'nothing is recorded';
-	}
+	wait_until_recorded($node);
 	return;
 }
-recorded();
+wait_until_in_history($node);
 recorded_by_nobody();
 my $sampler = metric($node, 'sampler_pid');
 $node->safe_psql('postgres', "SELECT pg_terminate_backend($sampler)");
 $node->poll_query_until('postgres', "SELECT value IS NOT NULL AND value <> '$sampler'
 	FROM tacho.status() WHERE metric = 'sampler_pid'") or die 'no sampler';
 rename "$program.away", $program or die "rename: $!";
-recorded();
+wait_until_in_history($node);
 is(history('sum(calls)'), $executed, 'a sampler that ends gives back what was not written');
 recorded_by_nobody();
 $node->stop;
 rename "$program.away", $program or die "rename: $!";
 $node->start;
-recorded();
+wait_until_in_history($node);
 is(history('sum(calls)'), $executed, '... and so does the server, over a restart');
 
 # rights
@@ -285,7 +262,7 @@ CREATE ROLE guest LOGIN;
 GRANT EXECUTE ON FUNCTION tacho.statements_history TO guest;
 });
 $node->safe_psql('app', 'SELECT 1, 2, 3, 4', extra_params => [ '-U', 'guest' ]);
-recorded();
+wait_until_in_history($node);
 $executed++;
 is( $node->safe_psql('postgres',
 		"SELECT username, calls FROM tacho.statements_history($only)",

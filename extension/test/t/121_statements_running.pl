@@ -5,7 +5,7 @@ use warnings;
 use FindBin;
 use lib "$FindBin::RealBin/../perl";
 use PostgreSQL::Test::Utils;
-use TachoTest qw(at server_ms tacho_cluster tacho_session wait_for_ticks);
+use TachoTest qw(at server_ms tacho_cluster tacho_session wait_until_in_history);
 use Test::More;
 
 my $node = tacho_cluster('running', conf => "tacho.statements_interval = 1s\n");
@@ -22,18 +22,6 @@ sub rows
 	return sql("SELECT $columns FROM tacho.statements_history(since => @{[at($begin)]}, n => null,
 		bucket => " . ($bucket ? "'1 second'" : 'null') . ", database => 'app')
 		WHERE query_text ~ 'pg_advisory_lock'");
-}
-
-# Waits until all executions before are in the history.
-sub recorded
-{
-	for (1 .. 2)
-	{
-		$node->poll_query_until('postgres', "SELECT value::timestamptz > @{[at(server_ms($node))]}
-			FROM tacho.status() WHERE metric = 'statements_recorded'") or die 'nothing is recorded';
-	}
-	wait_for_ticks($node, 12, server_ms($node));
-	return;
 }
 
 # Starts an execution that waits for a lock of another session, so that this test
@@ -67,7 +55,7 @@ is(sql(qq{SELECT query_text ~ 'pg_advisory_lock' FROM tacho.statements_history(s
 
 $locker->finish;
 $waiter->finish;
-recorded();
+wait_until_in_history($node);
 is(rows('running, running_time = 0, calls, total_exec_time > 2000, count(*) OVER ()'), '0|t|1|t|1',
 	'at its end the row has a call and its time, and nothing runs');
 is(rows('sum(calls), count(*) FILTER (WHERE calls = 1), count(*) FILTER (WHERE running = 1) >= 3', 1),
@@ -87,7 +75,7 @@ $begin = server_ms($node);
 (undef, $locker, $waiter) = waiting('PREPARE later AS SELECT pg_advisory_lock($1), 2; EXECUTE later(1)', 'an EXECUTE');
 $locker->finish;
 $waiter->finish;
-recorded();
+wait_until_in_history($node);
 is(rows('sum(running), sum(calls), count(*)'), '0|1|1', '... and is one call of the same row');
 $node->stop;
 done_testing();

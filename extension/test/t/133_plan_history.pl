@@ -3,7 +3,7 @@
 use strict;
 use warnings;
 use TachoStatements qw(pgbench_script run_pgbench);
-use TachoTest qw(at server_ms tacho_cluster wait_for_ticks);
+use TachoTest qw(tacho_cluster wait_until_in_history);
 use PostgreSQL::Test::Utils;
 use Test::More;
 
@@ -15,21 +15,6 @@ tacho.statements_save_interval = 1s
 jit = off
 });
 my @counters = qw(calls total_exec_time_ms rows shared_blks_hit shared_blks_read temp_blks_written);
-
-# Waits until all that was executed before is in the history.
-sub recorded
-{
-	for (1 .. 2)
-	{
-		my $now = server_ms($node);
-
-		$node->poll_query_until('postgres', "SELECT value::timestamptz > @{[at($now)]}
-			FROM tacho.status() WHERE metric = 'statements_recorded'")
-		  or die 'nothing is recorded';
-	}
-	wait_for_ticks($node, 12, server_ms($node));
-	return;
-}
 
 # Waits until statistics have just been recorded.
 sub just_recorded
@@ -115,17 +100,17 @@ my $lookup = pgbench_script($node, 'lookup', "\\set a random(1, 1000)\n$query :a
 
 # one plan: the statement has it all
 run_pgbench($node, $lookup, '-c', 4, '-t', 50);
-recorded();
+wait_until_in_history($node);
 is(plans_of($query), '', 'a statement of one plan has no rows of plans');
 
 # its index goes
 $node->safe_psql('postgres', 'DROP INDEX t_a');
 run_pgbench($node, $lookup, '-c', 4, '-t', 25);
-recorded();
+wait_until_in_history($node);
 is(plans_of($query), '100 100 max', 'the plan that came has its executions');
 $node->safe_psql('postgres', 'CREATE INDEX t_a ON t (a)');
 run_pgbench($node, $lookup, '-c', 2, '-t', 30);
-recorded();
+wait_until_in_history($node);
 is(plans_of($query), '60 60 max, 100 100 max', 'and so has the one that came back');
 my %alone = map { $_->{plan_id} => $_->{was_alone} } exported('plan_stats');
 is(join(' ', map { $_ || 0 } sort values %alone), '0 1', 'one of them was alone before');
@@ -158,7 +143,7 @@ is( $node->safe_psql('postgres', "SELECT changed_at BETWEEN d.marker_time AND d.
 my ($printed) = run_command([ $ENV{TACHO_PROGRAM}, 'plan-changes', '--tape', $node->data_dir . '/tacho', '--since', '1d', '--query-id', $id, '--json' ]);
 is(() = $printed =~ /"new_plan_id":/g, 2, 'the command line has them');
 $node->safe_psql('postgres', "SELECT pg_sleep(1.2) /* alone */");
-recorded();
+wait_until_in_history($node);
 is( $node->safe_psql('postgres', "SELECT calls, mean_exec_time >= 1200, plan_id = (SELECT plan_id FROM tacho.statement_plans JOIN tacho.statements USING (userid, dbid, toplevel, queryid)
 		WHERE query LIKE '%/* alone */'), source FROM tacho.plans('2000-01-01', query_id => (SELECT queryid::text FROM tacho.statements WHERE query LIKE '%/* alone */'))"),
 	'1|t|t|samples', 'a statement with one plan has the one that samples show');
@@ -166,7 +151,7 @@ is( $node->safe_psql('postgres', "SELECT calls, mean_exec_time >= 1200, plan_id 
 # both within an interval
 run_pgbench($node, pgbench_script($node, 'index', "$by_index\nSELECT count(d) /* c */ FROM t WHERE a < 10;\n" =~ s/; /;\n/gr),
 	'-f', pgbench_script($node, 'table', "$by_table\nSELECT count(d) /* c */ FROM t WHERE a < 10;\n" =~ s/; /;\n/gr), '-c', 8, '-j', 2, '-t', 300);
-recorded();
+wait_until_in_history($node);
 is($node->safe_psql('postgres', q{SELECT sum(calls) FROM tacho.statements WHERE query LIKE '%/* c */%'}), 2400, 'eight sessions have executed two plans');
 is(differences(), '', 'plans add up to their statements in every interval');
 
@@ -177,14 +162,14 @@ my @ways = map { my $scan = $_; map { "$scan " . $joins->($_) } qw(hashjoin merg
 for my $way (@ways)
 {
 	$node->safe_psql('postgres', "$way $many 1; $many 2;");
-	recorded();
+	wait_until_in_history($node);
 }
 my @plans = split /, /, plans_of('SELECT count(*) FROM t x JOIN');
 is(scalar @plans, 5, 'each plan after the first has rows');
 is("@plans", join(' ', ('2 2 max') x 5), 'of its own executions');
 is(differences(), '', 'plans add up to their statements in every interval');
 $node->safe_psql('postgres', join ' ', map { "$_ $many 3;" } @ways, $ways[0]);
-recorded();
+wait_until_in_history($node);
 is(differences(), '', 'plans add up to their statements in every interval');
 like(plans_of('SELECT count(*) FROM t x JOIN'), qr/\d+ \d+ none/, 'of more than four plans in one interval some have no id');
 
@@ -195,11 +180,11 @@ for (1 .. 3)
 	run_pgbench($node, $lookup, '-c', 4, '-t', 25);
 	$node->safe_psql('postgres', 'SELECT tacho.statements_reset()') if $_ == 2;
 }
-recorded();
+wait_until_in_history($node);
 is(differences(), '', 'plans add up to their statements in every interval');
 just_recorded();
 $node->safe_psql('postgres', "SELECT tacho.statements_reset(); $by_index $query 1; $by_table $query 2; $query 3; SELECT tacho.statements_reset();");
-recorded();
+wait_until_in_history($node);
 my $after_reset = sub { my $last = (sort map { $_->{time} } @_)[-1]; return grep { $_->{time} eq $last } @_ };
 is(differences(), '', 'plans add up to their statements in every interval');
 is( join(' ', sort map { ($_->{plan_id} ? 'known ' : '') . $_->{calls} } $after_reset->(grep { $_->{query_id} eq $id } exported('plan_stats'))),
@@ -210,23 +195,23 @@ my $count = 'SELECT count(c) FROM t WHERE a =';
 my $known = sub { return $node->safe_psql('postgres', "SELECT string_agg(calls::text, ' ' ORDER BY calls) FROM tacho.plans('2000-01-01', query_id => '$_[0]') WHERE plan_id IS NOT NULL") };
 $node->safe_psql('postgres', "$by_index $count 1;" . "$by_table $count 2;" x 2);
 my $other = $node->safe_psql('postgres', "SELECT queryid FROM tacho.statements WHERE query LIKE '$count%'");
-recorded();
+wait_until_in_history($node);
 is($known->($other), '1 2', 'a statement with two plans');
 my $pid = $node->safe_psql('postgres', q{SELECT value FROM tacho.status() WHERE metric = 'sampler_pid'});
 kill 'TERM', $pid;
 $node->poll_query_until('postgres', "SELECT value <> '$pid' FROM tacho.status() WHERE metric = 'sampler_pid'");
 $node->safe_psql('postgres', "$by_index $count 1;" . "$by_table $count 2;" x 2);
-recorded();
+wait_until_in_history($node);
 is(differences(), '', 'plans add up to their statements when the sampler starts again');
 $node->safe_psql('postgres', "$by_table $count 2;" x 37);
-recorded();
+wait_until_in_history($node);
 is(differences(), '', 'plans add up to their statements in every interval');
 like($known->($other), qr/^1 (39|4[01])$/, 'the plans go on; what was between has none');
 $node->safe_psql('postgres', "$by_table $count 2;" x 3);
 $node->restart;
 $node->safe_psql('postgres', "$by_table $count 2;" x 61);
 $node->safe_psql('postgres', "$by_index $count 1;");
-recorded();
+wait_until_in_history($node);
 is(differences(), '', 'plans add up to their statements when the server starts again');
 like($known->($other), qr/^2 10[0-5]$/, 'and what comes has its plan');
 
