@@ -32,7 +32,7 @@ create() {
 	[ -z "$pgbouncer" ] || pool
 }
 
-# Its socket is in the directory that the server's user alone may enter.
+# Starts a pooler. Its socket is in the directory that only the server's user may enter.
 pool() {
 	conninfo="host=$demo/run port=6432 dbname=shop user=watcher"
 	[ -e "$demo/run/pgbouncer.ini" ] || {

@@ -107,7 +107,7 @@ impl Writer {
     }
 }
 
-/// The mark of paused recording, which the next writer finds.
+/// True for the mark of paused recording, which the next writer finds.
 fn is_mark(name: &std::ffi::OsStr) -> bool {
     name.to_string_lossy().starts_with("paused-")
 }

@@ -25,7 +25,7 @@ use tacho_source::memory::Counting;
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// Looks at a server and its history, and names the step that helps.
+/// Checks a server and its history, and shows how to fix what is missing.
 #[derive(Parser)]
 #[command(name = "tacho doctor", version, disable_help_flag = true)]
 struct Options {
@@ -33,8 +33,9 @@ struct Options {
     #[arg(long = "help", short = '?', action = ArgAction::Help)]
     help: Option<bool>,
 
-    /// A data directory, a directory of history files, a lake of tacho ship, Debian's
-    /// name of a cluster, or a connection string as psql takes it, without a password [default: PGDATA, else all clusters of this host]
+    /// A data directory, a directory of history files, a directory shipped to by tacho
+    /// ship, a cluster by Debian's name, or a connection string as psql takes it, without
+    /// a password [default: PGDATA, else all clusters of this host]
     #[arg(value_name = "DIR|CLUSTER|CONNINFO", conflicts_with = "cluster")]
     subject: Option<String>,
 

@@ -1,4 +1,5 @@
-//! What is printed: the findings of each subject, as text or as JSON.
+//! The output of the program: the findings about each cluster, directory or
+//! server, as text or as JSON.
 
 use serde::Serialize;
 use tacho_record::finding::{self, Finding, State};

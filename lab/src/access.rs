@@ -188,7 +188,8 @@ fn plain_rows(mut psql: Command, dsn: &str) -> Command {
     psql
 }
 
-/// The same connection string for another database. The last `dbname` counts.
+/// Changes a connection string to another database. If it has several `dbname`,
+/// the last one counts.
 fn on_database(dsn: &str, database: &str) -> String {
     match (dsn.contains("://"), dsn.contains('?')) {
         (false, _) => format!("{dsn} dbname={database}"),

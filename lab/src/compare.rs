@@ -70,8 +70,8 @@ fn rows(a: &Cell, b: &Cell, quiet: bool) -> Vec<Vec<String>> {
         .collect()
 }
 
-/// Runs of two days are not interleaved, so only disjoint intervals mean a
-/// difference.
+/// Compares two results that were measured on different days. Their runs are not
+/// interleaved, so only disjoint confidence intervals mean a difference.
 fn difference(a: &Estimate, b: &Estimate) -> &'static str {
     match () {
         () if a.confidence < 0.7 || b.confidence < 0.7 => "too few rounds to tell",

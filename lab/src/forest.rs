@@ -15,7 +15,7 @@ const NUMBERS: f64 = 150.0;
 /// A row: its name, the number of its variant, and the ratio.
 #[derive(Debug, Clone)]
 pub struct Row {
-    /// Its name.
+    /// Name of the row.
     pub name: String,
     /// Number of the variant, for colour and shape.
     pub variant: usize,

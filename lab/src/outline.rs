@@ -58,7 +58,7 @@ fn run_s(scenario: &Scenario, job: &Job) -> f64 {
     }
 }
 
-/// `45 s`, `12 min` or `3.5 h`.
+/// Writes a duration in words: `45 s`, `12 min` or `3.5 h`.
 pub fn spoken(duration: Duration) -> String {
     match duration.as_secs() {
         s if s < 90 => format!("{s} s"),
@@ -100,6 +100,7 @@ pub fn needs(scenario: &Scenario) -> Vec<String> {
     needs
 }
 
+/// The numbers whose product is the number of runs:
 /// `7 variants × 3 points × 6 rounds`.
 pub fn shape(scenario: &Scenario) -> String {
     let plural = |n: usize, what: &str| format!("{n} {what}{}", if n == 1 { "" } else { "s" });

@@ -141,8 +141,9 @@ pub fn mark(number: usize, x: f64, y: f64, title: &str) -> String {
     }
 }
 
-/// Load by wait event, with a bar for each name: the largest waits and the
-/// rest.
+/// Draws an SVG with a bar for each name: the load (average active sessions) of
+/// each wait event. The largest `COLORS` - 1 events have a color each; the rest
+/// are shown as "(other)".
 pub fn waits(title: &str, bars: &[(String, Profile)]) -> String {
     let mut total = Profile::new();
     for (wait, load) in bars.iter().flat_map(|(_, profile)| profile) {

@@ -57,7 +57,7 @@ impl Baseline {
         }
     }
 
-    /// Its name in the report.
+    /// Name of the variant or point in the report.
     pub fn name(&self) -> &str {
         match self {
             Self::Variant(name) | Self::Point(name) => name,

@@ -114,9 +114,10 @@ fn declared(primary: &Primary, results: &Results) -> String {
 
 /// Ratios of one server.
 struct Figure {
-    /// Variant to peer, by round.
+    /// Cost of the variant divided by the cost of its peer, by round.
     ratios: Vec<f64>,
-    /// The peer once more to the peer.
+    /// Cost of the second arm of the peer divided by the cost of the peer, by
+    /// round. The true ratio is 1, so these ratios show the noise.
     null: Vec<f64>,
 }
 
@@ -218,7 +219,8 @@ impl Figure {
         arms.into_iter().enumerate().filter_map(bar).collect()
     }
 
-    /// Distribution of the null.
+    /// One line with the distribution of the ratios between the two arms of the
+    /// peer (the null).
     fn null_line(&self, version: &str) -> Option<String> {
         let [least, lower, median, upper, greatest] = five_numbers(&self.null)?;
         Some(format!(

@@ -1,4 +1,5 @@
-//! Figures of the picture: the classes in each column of time.
+//! The load picture as numbers: the average active sessions of each class in
+//! each column of time.
 
 use crate::paint::rank;
 use std::collections::BTreeMap;
@@ -9,7 +10,7 @@ use tacho_tape::query::{Numeric, TimelineRow};
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Column {
     pub classes: Vec<(String, f64)>,
-    /// Something was recorded.
+    /// True if at least one tick was recorded in the column's time.
     pub observed: bool,
 }
 
@@ -19,17 +20,17 @@ impl Column {
     }
 }
 
-/// Columns by begin, and their width; both in µs.
+/// Columns by their begin in µs since 1970, and their width in µs.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Load {
     pub width: i64,
     pub columns: BTreeMap<i64, Column>,
-    /// The last known number.
+    /// Number of CPUs of the server, as last recorded.
     pub vcpus: Option<f64>,
 }
 
 impl Load {
-    /// From the rows of `timeline` by wait class.
+    /// Makes the columns from the rows of `timeline` by wait class.
     pub fn of(rows: Vec<TimelineRow>, width: i64) -> Load {
         let mut load = Load {
             width,

@@ -1,4 +1,5 @@
-// Heads of queues: their own work, deadlocks, and holders without a name.
+// The page's table of root blockers (heads of lock queues): the work and wait of each head, heads
+// in a deadlock, and blockers without a process id.
 
 import { test } from './own'
 import { cells } from './shown'
@@ -14,8 +15,9 @@ const waits = (time: string, waiter: number, blocker: number | '') => ({
   ...{ locktype: 'transactionid', field1: 900 + Number(blocker), modes_held: 128, mode_requested: 5, wait_start: at(0) },
 })
 
-/** Ten seconds: 7 and 8 wait for each other, 9 waits for 7; 11 waits for 10, which reads, and 12
- *  for a holder that was gone. */
+/** Ten seconds. Processes 7 and 8 wait for each other (a deadlock), 9 waits for 7. Process 11
+ *  waits for 10, which reads from disk. Process 12 waits for a blocker that was gone, so samples
+ *  have no process id of it. */
 function story() {
   const sessions: Record<string, string | number>[] = []
   const locks: Record<string, string | number>[] = []

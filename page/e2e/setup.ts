@@ -1,4 +1,4 @@
-// Before all tests: histories, and one `tacho web` that answers for them.
+// Runs before all tests: makes histories, and starts one `tacho web` that answers for them.
 
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'

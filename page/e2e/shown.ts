@@ -1,4 +1,5 @@
-// Figures as the page shows them, and the answers of `tacho` about the same history.
+// For tests that compare numbers on the page with the answers of `tacho` about the same history:
+// reads both.
 
 import { type Locator } from '@playwright/test'
 import { execFileSync } from 'node:child_process'

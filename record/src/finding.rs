@@ -1,4 +1,5 @@
-//! The result of a check: a line per thing, with the step that helps.
+//! The findings of `tacho-record --check`: one line per capability of the
+//! server, with the step that makes it work if it does not.
 
 use serde::Serialize;
 use tacho_tape::query::plain_lines;

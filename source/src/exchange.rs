@@ -74,7 +74,7 @@ pub struct Field {
     pub name: String,
     /// Suffix of the name that shows the unit.
     unit: &'static str,
-    /// The number is written as stored, whatever its unit.
+    /// True if the number is written as stored, whatever its unit.
     is_raw: bool,
     /// The row that holds the value.
     pub place: Place,
@@ -109,12 +109,12 @@ impl Field {
         self
     }
 
-    /// The value is stored plus one; empty means unknown.
+    /// True if the value is stored plus one, where empty means unknown.
     pub fn is_measured(&self) -> bool {
         matches!(self.column.role, Role::Counter | Role::Gauge)
     }
 
-    /// The value is stored in hundredths.
+    /// True if the value is stored in hundredths.
     pub fn is_fraction(&self) -> bool {
         let in_hundredths = ["_ms", "_ms2"].contains(&self.unit) && !self.is_measured();
         !self.is_raw && (in_hundredths || self.column.name.ends_with(HUNDREDTHS))

@@ -23,7 +23,7 @@ impl Failure {
         }
     }
 
-    /// The system refused something.
+    /// A failure of the operating system to do `what`, such as "read a file".
     pub fn io(what: &str, error: &io::Error) -> Failure {
         let message = format!("could not {what}: {error}");
         Failure {
@@ -32,7 +32,7 @@ impl Failure {
         }
     }
 
-    /// The engine refused something.
+    /// An error that the query engine has answered to a question.
     pub fn query(error: QueryError) -> Failure {
         Failure {
             message: error.message,
@@ -61,7 +61,7 @@ impl Failure {
         self.lines_of("error")
     }
 
-    /// The message for a program that goes on.
+    /// The message as a warning of a program that does not end.
     pub fn warning(&self) -> String {
         self.lines_of("warning")
     }

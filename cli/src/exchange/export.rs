@@ -126,7 +126,7 @@ fn all_fields(kind: &str, known: &Schema, parts: &[&Part]) -> Vec<Field> {
 /// A field of a part's rows.
 struct Source<'a> {
     stored: Stored<'a>,
-    /// 0 is a value and not null: an empty PID would mean a tick without
+    /// True if 0 is a value and not null: an empty PID would mean a tick without
     /// sessions, and an empty time no tick.
     is_never_null: bool,
 }

@@ -12,8 +12,9 @@ use std::thread;
 use std::time::Duration;
 use tacho_tape::query::QueryError;
 
-/// Time for a question to end by itself. It checks the flag between pieces of
-/// work, but not while it sorts many keys or waits for the reader of its answer.
+/// Time in which a question should end after a signal. It checks the flag between
+/// pieces of work, but not while it sorts many keys or waits for the reader of
+/// its answer.
 const PATIENCE: Duration = Duration::from_millis(50);
 
 const SIGNALS: [i32; 2] = [SIGINT, SIGTERM];
@@ -22,7 +23,7 @@ const SIGNALS: [i32; 2] = [SIGINT, SIGTERM];
 /// thread ends the process, unless the system could not start one.
 pub fn on_signal(progress: &Arc<Progress>) -> Arc<AtomicBool> {
     let cancel = Arc::new(AtomicBool::new(false));
-    // Without the handler the signal ends the process, which is as good.
+    // If there is no handler, the signal ends the process, which serves as well.
     if let Ok(mut signals) = Signals::new(SIGNALS) {
         let (seen, progress) = (Arc::clone(&cancel), Arc::clone(progress));
         let started = thread::Builder::new().spawn(move || {

@@ -180,7 +180,10 @@ post_notes(SchemaOutcome outcome)
 	}
 }
 
-/* Posts a failed statement that has held its locks for a while. */
+/*
+ * Posts a statement that has failed, if it has run for LONG_US or longer:
+ * others may have waited for its locks.
+ */
 static void
 post_running(void)
 {
@@ -217,8 +220,8 @@ on_transaction(XactEvent event, void *arg)
 }
 
 /*
- * A rolled back subtransaction takes its notes with it. The notes of another
- * go to the transaction around it.
+ * A subtransaction that rolls back loses its notes. The notes of one that
+ * commits belong to the transaction around it.
  */
 static void
 on_subtransaction(SubXactEvent event, SubTransactionId mine, SubTransactionId parent, void *arg)

@@ -46,7 +46,7 @@ put_relation(Words *words, const RangeVar *relation)
 	put(words, relation->relname);
 }
 
-/* A name of several parts, such as schema and function. */
+/* Puts a name of several parts, such as schema and function. */
 static void
 put_name(Words *words, const List *name)
 {
@@ -63,7 +63,10 @@ put_name(Words *words, const List *name)
 	}
 }
 
-/* One object of a list, whose form depends on its kind. */
+/*
+ * Puts the name of one object of a list. The kind of node that has the name
+ * depends on the kind of object.
+ */
 static void
 put_object(Words *words, const Node *object)
 {
@@ -94,7 +97,7 @@ put_object(Words *words, const Node *object)
 	}
 }
 
-/* "a, b, c and 4 more" */
+/* Puts the names of a list's objects, as "a, b, c and 4 more". */
 static void
 put_objects(Words *words, const List *objects)
 {
@@ -112,7 +115,7 @@ put_objects(Words *words, const List *objects)
 	put(words, more);
 }
 
-/* "name", "on public.orders" */
+/* Puts "name" as the object, and "on public.orders" as the rest. */
 static void
 put_on(Words *object, Words *rest, const char *name, const RangeVar *relation)
 {
@@ -121,7 +124,10 @@ put_on(Words *object, Words *rest, const char *name, const RangeVar *relation)
 	put_relation(rest, relation);
 }
 
-/* An object of a statement that has relations in a separate field. */
+/*
+ * Puts the object of an ALTER statement. The parser stores a table or view in
+ * the field `relation`, any other object in `object`.
+ */
 static void
 put_either(Words *words, const RangeVar *relation, const Node *object)
 {
@@ -131,7 +137,7 @@ put_either(Words *words, const RangeVar *relation, const Node *object)
 		put_object(words, object);
 }
 
-/* "to old_orders" */
+/* Puts the new name behind the rest, as "to old_orders". */
 static void
 put_to(Words *rest, const char *name)
 {
@@ -148,8 +154,8 @@ renames_part(ObjectType type)
 }
 
 /*
- * "orders", "note to notes"; for a trigger: "checked", "on orders to
- * verified"
+ * Puts the object and the rest of a RENAME: "orders" and "note to notes"; for
+ * a trigger "checked" and "on orders to verified".
  */
 static void
 put_rename(Words *object, Words *rest, const RenameStmt *rename)
@@ -184,7 +190,10 @@ put_setting(Words *words, const VariableSetStmt *set)
 	put(words, set->kind == VAR_RESET_ALL ? "ALL" : set->name);
 }
 
-/* "SET work_mem"; without the value, which may be a secret */
+/*
+ * Puts "SET work_mem" behind the rest, without the value, which may be a
+ * secret.
+ */
 static void
 put_set(Words *rest, const VariableSetStmt *set)
 {

@@ -18,10 +18,13 @@ clock_read_us(clockid_t clock)
 	return (int64) now.tv_sec * 1000000 + now.tv_nsec / 1000;
 }
 
-/* Since 1970 UTC; can be set. */
+/* Time since 1970 UTC in us. The clock can be set, so it may jump. */
 #define clock_wall_us()		clock_read_us(CLOCK_REALTIME)
 
-/* Since the machine was started, also while it sleeps; never goes back. */
+/*
+ * Time in us since the machine was started, also while it sleeps. This clock
+ * never goes back.
+ */
 #define clock_boot_us()		clock_read_us(CLOCK_BOOTTIME)
 
 /* CPU time of this process. */

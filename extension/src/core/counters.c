@@ -96,7 +96,10 @@ deviation(int64 n, double sum, double squares)
 	return variance > 0 ? sqrt(variance) : 0;
 }
 
-/* Offsets of the count and the sum of the values that a SQUARE adds up. */
+/*
+ * Offsets of two counters in Counters: the number and the sum of the values
+ * whose squares a SQUARE adds up.
+ */
 static void
 values_of_squares(const CounterDescriptor *descriptor, uint16 *calls,
 				  uint16 *total)
@@ -109,8 +112,9 @@ values_of_squares(const CounterDescriptor *descriptor, uint16 *calls,
 }
 
 /*
- * Executions by class of durations. The classes are the buckets of the
- * histogram; the buckets of LONG replace its last one.
+ * Fills `classes` with the number of executions in each class of durations.
+ * The classes are the buckets of the histogram; the buckets of LONG replace
+ * its last one.
  */
 static void
 duration_classes(const Counters *counters, int64 *classes)
@@ -128,13 +132,18 @@ class_begin(int c)
 	return c == 0 ? 0 : ldexp(1, c);
 }
 
-/* The first class whose bounds the time of all executions moves: from 1024 us. */
+/*
+ * From this class on (1024 us), the total time can narrow the bounds of a
+ * class.
+ */
 #define EXACT_CLASS			10
 
 /*
- * Bounds of the executions of the last class, in us, which is open. They took the
- * total time less the time of the other classes, whose executions count with the
- * middle of their class. One has all of it, several end at twice its mean.
+ * Bounds in us of the durations in the last class, which has no upper limit.
+ * All other executions are assumed in the middle of their classes; the
+ * executions of this class take the rest of the total time. One execution
+ * takes all of it. The bounds for several are the begin of the class, and an
+ * end at which their mean is the middle.
  */
 static void
 open_class_bounds(const int64 *classes, double total_us, double *begin, double *end)
@@ -148,12 +157,18 @@ open_class_bounds(const int64 *classes, double total_us, double *begin, double *
 }
 
 /*
- * Bounds of the executions of a class. If all others are as short as
- * their classes allow, the rest of the time is above the begin of this class. One
- * execution may have all of it, the mean of several their share: an even spread
- * ends at twice that. The begin is found from the ends in the same way. A time
- * that does not fit bounds nothing, nor does any below EXACT_CLASS: the history
- * has times in 10 us.
+ * Bounds in us of the durations in a class. The total time of all executions
+ * often gives closer bounds than the class; example: a single execution of
+ * 294 ms has both bounds at 294 ms, not 262 and 524 ms.
+ *
+ * Upper bound: suppose that all executions are as short as their classes
+ * allow. The rest of the total time then belongs to executions above the
+ * begin of this class. One execution may have all of the rest. Several have
+ * it in equal shares on average, and an even spread ends at twice that share.
+ * The lower bound follows in the same way from the ends of the classes. A
+ * total time that contradicts the classes gives no bound. Classes below
+ * EXACT_CLASS keep their own bounds, because the history has times in units
+ * of 10 us only.
  */
 static void
 class_bounds(const int64 *classes, int c, double total_us, double *begin, double *end)
@@ -186,9 +201,9 @@ class_bounds(const int64 *classes, int c, double total_us, double *begin, double
 
 /*
  * Duration, in ms, that `share` of all `n` executions did not exceed.
- * Interpolates linearly between the bounds of a class, so the result is off by
- * less than a factor of two. tape/src/query/sums/statement_sums.rs has the same
- * rule.
+ * Interpolates linearly between the bounds of a class, so the result is off
+ * by less than a factor of two. tape/src/query/sums/executions.rs has the
+ * same rule.
  */
 static double
 percentile(const int64 *classes, int64 n, double share, double total_ms)

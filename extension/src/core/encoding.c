@@ -47,8 +47,8 @@ append_converted(StringInfo result, Oid conversion, int from, int to,
 }
 
 /*
- * The same for two encodings without a conversion in the server: keeps ASCII,
- * appends `?` for every other character.
+ * Converts and appends bytes for which the server has no conversion: keeps
+ * ASCII, and appends `?` for every other character.
  */
 static void
 append_ascii(StringInfo result, int from, const char *bytes, int length)

@@ -61,7 +61,8 @@ number_of(const char *text, const char *word)
 }
 
 /*
- * "0.50 0.40 0.30 2/345 6789": the number before the slash is runnable tasks
+ * Reads the load averages and the number of runnable tasks, the one before
+ * the slash: "0.50 0.40 0.30 2/345 6789".
  */
 static void
 read_load(const char *root, Host *host)
@@ -124,7 +125,11 @@ read_memory(const char *root, Host *host)
 		host->swap_used = (swap - swap_free) * 1024;
 }
 
-/* "some avg10=0.00 avg60=0.00 avg300=0.00 total=12345", then "full …" */
+/*
+ * The "total" in the line that begins with `word`, in us. Example of a line:
+ * "some avg10=0.00 avg60=0.00 avg300=0.00 total=12345"; another one begins
+ * with "full".
+ */
 static int64
 stall_of(const char *text, const char *word)
 {
@@ -192,7 +197,7 @@ quota_of(const char *root, const char *mount, const char *group, bool version_2)
 	if (!read_file(root, path, text))
 		return HOST_NOT_KNOWN;
 	if (version_2 && sscanf(text, "%lld %lld", &quota, &period) != 2)
-		return HOST_NOT_KNOWN;	/* "max 100000" */
+		return HOST_NOT_KNOWN;	/* "max 100000": no quota */
 	if (!version_2)
 	{
 		quota = strtoll(text, NULL, 10);

@@ -30,7 +30,8 @@ typedef struct Host
 	int64		memory_total;	/* bytes */
 	int64		memory_available;
 	int64		swap_used;
-	int64		pressure_cpu_some;	/* us */
+	/* us in which some or all tasks waited */
+	int64		pressure_cpu_some;
 	int64		pressure_memory_some;
 	int64		pressure_memory_full;
 	int64		pressure_io_some;

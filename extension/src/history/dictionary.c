@@ -15,15 +15,17 @@
 #include "history/names.h"
 
 #define REPEAT_MS		60000
-#define MAX_ENTRIES		50000	/* of one dictionary */
+/* if a dictionary has more, all are emptied */
+#define MAX_ENTRIES		50000
 #define MAX_STATS_ENTRIES	200000
 
-/* Each entry has one. */
+/* The id of an entry, and its last definition in a frame. */
 typedef struct Definition
 {
 	uint64		id;
-	uint64		generation;		/* in which it was defined, 0 = never */
-	int64		boot_ms;		/* when */
+	/* `generation` at the last definition, 0 = never */
+	uint64		generation;
+	int64		boot_ms;		/* time of the last definition */
 } Definition;
 
 typedef struct NameKey
@@ -322,7 +324,10 @@ dictionary_use_session(SessionEntry *entry)
 	return entry->definition.id;
 }
 
-/* An event whose name becomes known later gets a new entry. */
+/*
+ * The entries of class and name of a wait event. If the name becomes known
+ * later, the event gets another entry.
+ */
 static NameEntry *
 wait_names(uint32 number, NameEntry **event_entry)
 {

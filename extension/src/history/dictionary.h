@@ -59,8 +59,9 @@ extern void dictionary_init(void);
 extern void dictionary_begin_frame(Frame *frame, int64 boot_ms);
 
 /*
- * Defines every entry again when it is next used: frames or the writer were
- * lost.
+ * Makes every entry of the dictionaries undefined, so that its next use
+ * defines it again in the frame. Called when frames or the writer were lost,
+ * and with them definitions.
  */
 extern void dictionary_redefine(void);
 

@@ -295,7 +295,10 @@ look_up_roles(void)
 	}
 }
 
-/* Raises an error if an extension has not registered its event yet. */
+/*
+ * Looks up the wanted wait events. The server raises an error if an extension
+ * has not registered its event yet.
+ */
 static void
 look_up_waits(void)
 {

@@ -180,7 +180,10 @@ is_among(const uint64 *shapes, int count, uint64 wanted)
 	return false;
 }
 
-/* Inputs without a meaningful order: counts each different shape once. */
+/*
+ * Mixes in inputs whose order has no meaning, for example the inputs of an
+ * Append. Each shape counts once.
+ */
 static uint64
 shape_of_set(Shape *shape, uint64 sum, const List *plans)
 {
@@ -206,7 +209,7 @@ shape_of_set(Shape *shape, uint64 sum, const List *plans)
 	return sum;
 }
 
-/* Inputs whose order is part of the plan. */
+/* Mixes in inputs whose order is part of the plan. */
 static uint64
 mix_plans(Shape *shape, uint64 sum, const List *plans)
 {
@@ -294,7 +297,9 @@ shape_of_index(uint64 sum, Oid index, ScanDirection direction,
 #define KIND(kind) shape_mix(0, SHAPE_##kind)
 #define SCANNED(kind, node) mix_relation(shape, KIND(kind), ((const Scan *) (node))->scanrelid)
 
-/* A node that reads rows from a table, an index or another source. */
+/*
+ * Shape of a node that reads rows from a table, an index or another source.
+ */
 static uint64
 shape_of_scan(Shape *shape, const Plan *plan)
 {
@@ -353,7 +358,7 @@ shape_of_scan(Shape *shape, const Plan *plan)
 	}
 }
 
-/* A node with one or two inputs, without these inputs. */
+/* Shape of a node with one or two inputs, without these inputs. */
 static uint64
 shape_of_step(Shape *shape, const Plan *plan)
 {

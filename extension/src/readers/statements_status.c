@@ -3,8 +3,8 @@
  *	  Tells whether tacho or contrib answers for pg_stat_statements.
  *
  * If the extension was created before tacho replaced it, its functions call
- * their own library. That library then counts nothing, so tools fail, and the
- * warning must say why.
+ * their own library. That library then counts nothing, so tools that call the
+ * functions fail. A warning says so and names the function that repairs it.
  *
  * Reads catalogs of the current database and takes their locks. Memory:
  * current context.

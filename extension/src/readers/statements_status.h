@@ -10,9 +10,10 @@
 #include "readers/reader_status.h"
 
 /*
- * Calls `put` for the metric "pg_stat_statements". Raises a warning if tacho
- * should replace that extension but the extension's functions call their own
- * library.
+ * Puts the row "pg_stat_statements" of tacho.status(): whether tacho has
+ * replaced that extension, and if not, why. Raises a warning if tacho should
+ * have replaced it, but the extension's functions still call the library
+ * pg_stat_statements, which counts nothing then.
  */
 extern void statements_status_row(PutMetric put, void *arg);
 

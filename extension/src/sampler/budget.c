@@ -39,8 +39,8 @@ start_over(Budget *budget, int64 boot_us, int64 cpu_us)
 }
 
 /*
- * Computes the share of one CPU since the oldest reading in the ring, in
- * percent.
+ * Computes the sampler's share of one CPU since the oldest reading in the
+ * ring, in percent.
  */
 static void
 measure(Budget *budget, int newest)

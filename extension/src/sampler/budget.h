@@ -16,7 +16,8 @@
 
 typedef struct Budget
 {
-	int			factor;			/* of the interval: 1, 2, 4 … */
+	/* the interval is this many times the setting: 1, 2, 4 … */
+	int			factor;
 	int			windows;		/* readings since the last change */
 	int64		wall_us[BUDGET_WINDOWS + 1];	/* ring of readings */
 	int64		cpu_us[BUDGET_WINDOWS + 1];

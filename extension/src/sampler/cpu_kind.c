@@ -42,10 +42,12 @@
 #include "core/status.h"
 #include "sampler/cpu_kind.h"
 
-#define REREAD_US		95000	/* a reading is valid for so long */
-#define BUDGET_US		1000	/* per tick, but at most ... */
-#define BUDGET_PART		20		/* ... this part of the interval */
-#define KEEP_US			60000000	/* for sessions that are gone */
+/* a session is not read again before this time */
+#define REREAD_US		95000
+#define BUDGET_US		1000	/* time for reading files in one tick, ... */
+#define BUDGET_PART		20		/* ... but at most 1/20 of the interval */
+/* files of a session that was not seen for this long are closed */
+#define KEEP_US			60000000
 #define BUSY_SLACK_NS	10000000	/* counters lag by a timer tick */
 #define STATE_READINGS	4		/* readings a busy state is kept */
 #define MAX_OPEN		400		/* sessions with open files */

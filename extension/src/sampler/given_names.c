@@ -19,10 +19,13 @@
 #include "sampler/recorder.h"
 
 #define OTHER			"(other)"
-#define NAME_BYTES		16		/* cost of a name beside its bytes */
-#define SESSION_BYTES	32		/* cost of a session that is recorded again */
-#define PART			4		/* a burst gets 1/4 of the bytes left */
-#define RETURNS_PART	512		/* 1/512 of the limit is free for returns */
+#define NAME_BYTES		16		/* bytes that a name costs beside its own */
+/* bytes of a session that is recorded again */
+#define SESSION_BYTES	32
+/* a role gets 1/4 of its remaining bytes in BURST_MS */
+#define PART			4
+/* 1/512 of the limit is free for returns, each minute */
+#define RETURNS_PART	512
 #define BURST_MS		(10 * 60 * 1000)
 #define MINUTE_MS		(60 * 1000)
 #define DAY_MS			(24 * 60 * 60 * 1000)
@@ -30,17 +33,19 @@
 
 typedef struct Account
 {
-	int64		used;			/* bytes of this day */
-	int64		in_burst;		/* bytes since burst_began */
+	int64		used;			/* bytes used today */
+	int64		in_burst;		/* bytes used since burst_began */
 	UnixMs		burst_began;	/* at most BURST_MS ago */
-	int64		returned;		/* bytes of returns to a name in this minute */
+	/* free bytes of returns used in this minute */
+	int64		returned;
 } Account;
 
 static DaySet recorded;			/* names and sessions of today */
-static DaySet returned;			/* sessions, in this minute */
-static DaySet told;				/* roles that a marker has named */
+/* sessions that returned to a name in this minute */
+static DaySet returned;
+static DaySet told;				/* roles that a marker has named today */
 static Account accounts[ACCOUNTS];
-static int64 used = 0;			/* by all roles */
+static int64 used = 0;			/* bytes used by all roles today */
 static int64 all_returned = 0;
 static int64 day = -1;
 static int64 minute = -1;
@@ -85,7 +90,10 @@ given_names_now(UnixMs now)
 	minute = now / MINUTE_MS;
 }
 
-/* Takes bytes of the day and of the burst; false if there are not enough. */
+/*
+ * Takes bytes from the role's share of the day and of the last BURST_MS;
+ * false if too few are left.
+ */
 static bool
 take_bytes(Account *account, int64 bytes)
 {
@@ -106,7 +114,10 @@ take_bytes(Account *account, int64 bytes)
 	return true;
 }
 
-/* Takes room for a return from the free ones of this minute. */
+/*
+ * Takes the bytes of a return from the free bytes of this minute; false if
+ * the account has none left.
+ */
 static bool
 is_free_return(Account *account)
 {
@@ -119,7 +130,11 @@ is_free_return(Account *account)
 	return true;
 }
 
-/* Takes room for a return: the session's entry may be defined again. */
+/*
+ * Takes room for a session that returns to a name it had today: its entry may
+ * be defined in the log again. Costs nothing the second time in a minute;
+ * false if there is no room.
+ */
 static bool
 take_return(Account *account, uint64 session)
 {
@@ -131,7 +146,10 @@ take_return(Account *account, uint64 session)
 	return true;
 }
 
-/* Takes room for a name and for the session that changes to it. */
+/*
+ * Takes room for a name that is new today, and for a session that changes to
+ * it; false if there is none.
+ */
 static bool
 take_room(Account *account, uint64 name, uint64 session, int length)
 {

@@ -45,7 +45,7 @@ typedef struct Waiter
 {
 	const void *lock;
 	TimestampTz since;
-	int			row;			/* of the scan */
+	int			row;			/* index in the scan's rows */
 	int			pid;
 } Waiter;
 
@@ -83,11 +83,14 @@ typedef struct Answer
 	LockInstanceData **holders;
 	int			holder_count;
 	Queued	   *by_pid;
-	Queued	   *by_position;	/* in another order */
+	Queued	   *by_position;	/* the same processes, sorted by position */
 	int			queued_count;
 } Answer;
 
-/* Lookups that this tick may still make. */
+/*
+ * The lookups that this tick may still make: their number, and the time at
+ * which they end.
+ */
 typedef struct Lookups
 {
 	int			left;

@@ -25,18 +25,25 @@ typedef int64 Values[MEASURE_COLUMNS];
 extern void measures_init(void);
 
 /*
- * Sets the previous reading of all counters: 0 if they began at 0 after it,
- * else unknown.
+ * Sets the previous reading of all counters of a row. With `at_zero` it is 0:
+ * the counters began after the last reading, so they have their whole value
+ * as increase. Otherwise it is unknown.
  */
 extern void begin_counting(Values before, bool at_zero);
 
 /* Sets all values of a row to "not known". */
 extern void forget(Values values);
 
-/* True if a counter has changed since a reading that knew it. */
+/*
+ * True if a counter in `now` differs from the reading `before`, if that had
+ * it.
+ */
 extern bool has_counted(ModelTable table, const Values now, const Values before);
 
-/* Adds a row of the time `now` to a table; *row is its index. */
+/*
+ * Adds a row with the time `now` to a table of the open frame; *row is the
+ * row's index.
+ */
 extern Section *add_row(ModelTable table, UnixMs now, int *row);
 
 /* Id of the name of a measured object, such as a database. */
@@ -49,7 +56,10 @@ extern uint64 object_name(const char *name);
 extern void set_measures(Section *section, int row, const Values now,
 						 Values before);
 
-/* Puts a marker that the statistics of `what` were reset at `reset`. */
+/*
+ * Puts a marker: the statistics of `what` (such as "I/O") were reset at the
+ * time `reset`.
+ */
 extern void mark_reset(const char *what, TimestampTz reset);
 
 #endif							/* TACHO_MEASURES_H */

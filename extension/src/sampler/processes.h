@@ -1,6 +1,7 @@
 /*
  * processes.h
- *	  Session entries and categories of the processes of a scan.
+ *	  The session entry (dictionary.h) and the category of each process that a
+ *	  scan has seen.
  *
  * Copyright (c) 2026, tacho contributors
  */

@@ -63,7 +63,8 @@ typedef struct MarkerRow
 } MarkerRow;
 
 /*
- * Adds it to the open frame, which must define its ids: see recorder_frame().
+ * Adds the marker to the open frame, which must define its ids: see
+ * recorder_frame().
  */
 extern void recorder_marker_row(const MarkerRow *marker);
 

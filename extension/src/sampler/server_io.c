@@ -37,8 +37,9 @@ static const struct
 	{IOOP_FSYNC, COL_server_io_io_fsyncs, 0, COL_server_io_io_fsync_time},
 };
 
-static PgStat_IO *counted;		/* of the last reading */
-static PgStat_IO *recorded;		/* of the last recorded reading */
+static PgStat_IO *counted;		/* counters at the last reading */
+/* counters at the last reading that was recorded */
+static PgStat_IO *recorded;
 static bool is_read = false;	/* `counted` is to be recorded */
 static bool is_known = false;	/* `recorded` was read */
 
@@ -50,7 +51,8 @@ server_io_init(void)
 }
 
 /*
- * After a reset, the counters have counted everything since the last reading.
+ * A reset sets the server's counters to 0. Then the recorded ones become 0,
+ * too: the new counters have counted everything since the reset.
  */
 void
 server_io_read(void)
@@ -66,8 +68,8 @@ server_io_read(void)
 }
 
 /*
- * The values of one row. An operation that this kind of process never does
- * stays unknown.
+ * Sets the values of one row. An operation that this kind of process never
+ * does stays unknown.
  */
 static void
 set_values(Values values, const PgStat_IO *io, BackendType process,

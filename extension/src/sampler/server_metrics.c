@@ -3,7 +3,9 @@
  *	  Measurements of the server as a whole.
  *
  * Cumulative statistics and the list of databases are read in a transaction
- * of its own (guarded.c). Its locks are conditional, or held for one copy.
+ * of its own (guarded.c). Its locks are conditional, or held for one copy. A
+ * reading that may raise an error belongs to read_statistics(): all others run
+ * outside of that transaction.
  *
  * Locking: replicas and slots are read without their spinlocks, in single
  * reads of at most 64 bits. A replica or slot that goes away at the same time
@@ -194,8 +196,10 @@ read_transactions(void)
 }
 
 /*
- * After a reset the counters of a source begin at 0 again: they have counted
- * everything since the last reading.
+ * If the server has reset the counters of a source, sets the previous reading
+ * of these columns to 0 and puts a marker: the new counters have counted
+ * everything since the reset. A counter that is added to the source later has
+ * an id after `last`: set its server_before to 0 here, too.
  */
 static void
 watch_reset(Source *source, TimestampTz reset, int first, int last)

@@ -9,9 +9,9 @@
 #include "sampler/slot_clock.h"
 
 /*
- * Ticks are planned only in the first part of a slot, so that a tick that
- * wakes up a little late is still in its slot. The rest is a fifth of the
- * slot, at most two milliseconds.
+ * Length of the first part of a slot, in us. Ticks are planned only there, so
+ * that a tick that wakes up a little late is still in its slot. The rest of
+ * the slot is a fifth of it, at most two milliseconds.
  */
 static int64
 usable_us(int64 interval_us)

@@ -35,7 +35,7 @@ extern void executed_clear(void);
  */
 extern uint64 executed_in(int slot, uint64 reported);
 
-/* The same for the leader of this parallel worker. */
+/* Same as executed_in(), for the leader of this parallel worker. */
 extern uint64 executed_in_leader(uint64 reported);
 
 /*

@@ -16,8 +16,9 @@
 
 /*
  * The client's statement that the server is planning or starting now. No code
- * between the statement and the client can catch an error. So the server
- * reports any error, and the report counts it: no PG_TRY is needed.
+ * between the statement and the client can catch an error, so the server
+ * reports each error. failures.c counts it when it is reported, without
+ * PG_TRY.
  */
 typedef struct Attempt
 {

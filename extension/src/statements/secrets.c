@@ -36,9 +36,11 @@ static const char *const words[] = {
 #define LEAST 5					/* letters of the shortest word */
 
 /*
- * By the last letter of a window of LEAST letters: how far the window can
- * move to the right without missing a word. 0 = a word may begin at the
- * window.
+ * Returns the steps of the search for words, after Horspool. The search
+ * compares a window of LEAST bytes. The table has, for each value of the
+ * window's last byte, the number of bytes that the window can move to the
+ * right without missing a word. 0 = the window may be the beginning of a
+ * word.
  */
 static const uint8 *
 word_steps(void)

@@ -175,7 +175,7 @@ like($all, qr/$_/, "the rest of it is: $_") foreach (
 	qr/WHERE a = \$1 AND n = -?\$2/);
 is($recorder->end('TERM'), 0, 'it ends');
 
-# They are kept where that is wanted.
+# With --raw-texts the constants are kept.
 $tape .= '_raw';
 $recorder = record($node->connstr('postgres') . ' user=watcher', $tape, args => [ '--statements-interval', 1000, '--raw-texts' ]);
 wait_until('a constant', sub {

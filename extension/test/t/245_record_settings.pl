@@ -34,7 +34,7 @@ sub changes
 	return [ sort @new ];
 }
 
-# It has seen the settings once.
+# Waits until the recorder has looked at the settings once.
 sub wait_for_look
 {
 	wait_until('a look', sub { return -s "$tape/recorder-settings.toml" });

@@ -65,7 +65,7 @@ impl Values {
 pub struct Bucket {
     /// Number of the database.
     pub database: i64,
-    /// First and last time, µs.
+    /// Time of the first and the last row, in µs.
     pub bounds: (i64, i64),
     /// Values, in the order of [`COLUMNS`].
     pub columns: Vec<Values>,

@@ -1,6 +1,6 @@
-//! The same rows as Parquet with zstd, for comparison: a file per day, with a
-//! row group for each bucket; each group has the rows of one database after the
-//! other.
+//! Writes the rows of the experiment as Parquet with zstd, for comparison: a file
+//! per day, with a row group for each bucket; each group has the rows of one
+//! database after the other.
 
 use super::data::{Bucket, COLUMNS, Day, Values};
 use crate::scenario::Layout;

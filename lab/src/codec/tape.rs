@@ -1,5 +1,5 @@
-//! The same rows in tacho's own files: a day file with a group per hour, as the
-//! writer merges them. Times are in units of 10 µs.
+//! Writes the rows of the experiment to tacho's own files: a day file with a
+//! group per hour, as the writer merges them. Times are in units of 10 µs.
 
 use super::data::{COLUMNS, Day, Values};
 use crate::scenario::Layout;
@@ -15,8 +15,9 @@ use tacho_tape::write::seal::SealedFile;
 use tacho_tape::{Identity, PartBuilder, Snapshot};
 
 const STATS: &str = "statement_stats";
-/// Column of the tape, index in [`COLUMNS`], and number of units here per unit
-/// there. 0: seconds here, which are 1,000 units there.
+/// For each stored column: its name in the tape, the index of its source in
+/// [`COLUMNS`], and the number of units of the source in a unit of the tape. The
+/// last one is 0 for seconds, because the tape has ms: 1,000 units in a second.
 const KEPT: [(&str, usize, i64); 8] = [
     ("time", 0, 1_000),
     ("calls", 4, 1),

@@ -82,7 +82,7 @@ export function valuesBefore(times: number[], before: Series, shift: number): (n
   })
 }
 
-/** +1.20, −0.35 or 0.00: the difference to the earlier load. */
+/** Writes the difference to the earlier load: +1.20, −0.35 or 0.00. */
 export function difference(now: number, before: number): string {
   const text = Math.abs(now - before).toLocaleString('en-US', { minimumFractionDigits: 2, maximumFractionDigits: 2 })
   if (Number(text.replaceAll(',', '')) === 0) return text

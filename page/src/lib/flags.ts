@@ -1,21 +1,22 @@
-// Places of the flags of events: none stands on another.
+// Places for the flags of events above a chart, so that no flag covers another.
 
 import type { Row } from './api'
 import type { Span } from './time'
 
 export interface Flag {
-  /** Pixels from the begin of the picture. */
+  /** Distance from the left edge of the picture, in pixels. */
   left: number
-  /** Pixels that it may take: it ends before the next one. */
+  /** Width that the flag may take, in pixels: it ends before the next flag. */
   room: number
   text: { is: string; fits: boolean }
-  /** Its events, the earliest first. */
+  /** The events of this flag, the earliest first. */
   all: Row[]
 }
 
-/** A flag alone is as wide as a finger needs. */
+/** Events closer than this many pixels share a flag, so that every flag is wide enough for a
+ *  finger. */
 const NEAR = 26
-/** A text in less room tells nothing. */
+/** The text of a flag is left out if the flag has less room than this, in pixels. */
 const LEAST = 64
 const MOST = 180
 

@@ -16,7 +16,7 @@ export const nameOf = (row: Row) => String(row.prepared_gid ?? row.tree ?? '').t
 export const isCycle = (row: Row) => row.kind === 'cycle'
 
 export interface Own {
-  /** Its wait, or the kind of CPU. */
+  /** Wait event of the head, or its kind of CPU activity. */
   wait: string
   client: string
   blockedBy: string | null
@@ -24,7 +24,8 @@ export interface Own {
 
 const idOf = (row: Row) => `${row.pid} ${row.backend_start}`
 
-/** The own work of each head at the tick that saw it last. Samples come with the newest first. */
+/** The own work of each head, at the tick at which it was last seen as a head. `samples` come
+ *  newest first. */
 export function ownOf(heads: Row[], samples: Row[]): Map<Row, Own> {
   const found = new Map<Row, Own>()
   for (const head of heads) {
@@ -37,7 +38,8 @@ export function ownOf(heads: Row[], samples: Row[]): Map<Row, Own> {
   return found
 }
 
-/** Rows of a tree after which the cycle of its head closes: the head waits for that one. */
+/** For each cycle of a tree: the row of the session that the cycle's head waits for, and the head.
+ *  The cycle closes after that row. */
 export function closings(nodes: Row[], own: Map<Row, Own>): Map<Row, Row> {
   const found = new Map<Row, Row>()
   let head: Row | null = null

@@ -5,13 +5,13 @@ import type { Row } from './api'
 import { ms } from './units'
 
 export interface Heat {
-  /** Begins of steps, and the end of the last. */
+  /** Begins of steps in ms since 1970, and the end of the last. */
   times: number[]
   /** Classes with executions and all classes between them, shortest first, in ms. */
   classes: { from: number; to: number | null }[]
   /** Number of executions by class and step; null where nothing was recorded. */
   calls: (number | null)[][]
-  /** The largest number. */
+  /** The largest number of executions in a class and step. */
   most: number
   /** Number of executions whose time was not counted. */
   untimed: number

@@ -6,9 +6,9 @@ import type { Span } from './time'
 export interface Piece extends Span {
   /** Wait class, CPU, or idle in transaction. */
   kind: string
-  /** Share of the piece at work or waiting. */
+  /** Share of the piece at work or waiting: 0 to 1. */
   share: number
-  /** The session's main activity in it. */
+  /** The session's main activity in the piece. */
   doing: Row
 }
 export interface Lane {

@@ -5,9 +5,9 @@ import { withValue } from './filter'
 import { type Span, SECOND, MINUTE, HOUR, NARROWEST, endingBy } from './time'
 import { type Dimension, type View, parseView, viewSearch } from './view'
 
-/** A live window moves by this share of its length, or by a second. */
+/** A live window moves in steps of 1/900 of its length, and of a second at least. */
 const STEPS = 900
-/** A history with an older last tick is not live. */
+/** A history whose last tick is older than this many ms is not live. */
 const STALE = 2 * MINUTE
 /** Default length of a live window. */
 export const LIVE = 15 * MINUTE
@@ -76,7 +76,7 @@ class Place {
     this.go({ live: length, since: null, until: null, at: null })
   }
 
-  /** Moves a live window to this time. */
+  /** Moves a live window to this time, in ms since 1970. */
   beat(now: number) {
     if (this.view.live !== null) this.#now = now
   }

@@ -2,7 +2,7 @@
 
 class Pointer {
   time: number | null = $state(null)
-  /** The moment if the picture is not a chart: charts tell each other. */
+  /** The moment in ms since 1970 if the picture is not a chart; charts tell each other. */
   outside: number | null = $state(null)
 
   /** Sets the moment in a picture that is not a chart; null if the pointer has left. */

@@ -6,13 +6,13 @@ import { type Answer, type Asked, Problem, address, api } from './api'
 import { place } from './place.svelte'
 import { SECOND } from './time'
 
-/** An answer to an outdated question is dimmed after this time. */
+/** An answer to an outdated question is dimmed after this many ms. */
 const PATIENCE = SECOND
 /** An answer of a live window is only some ticks old and not wrong, so it is dimmed later. */
 const LIVE_PATIENCE = 5 * SECOND
 
-/** Questions of one picture. The next ones begin when all of them are finished: their answers are
- *  about one window, although each takes its own time. */
+/** Questions of one picture whose answers must be about the same window. The next questions
+ *  begin when all of them are finished, although each takes its own time. */
 export class Together {
   #running = 0
   #waiting: (() => void)[] = []
@@ -21,7 +21,7 @@ export class Together {
     this.#running += 1
   }
 
-  /** One question is answered; resolves when all are. */
+  /** Called when one of the questions is answered; resolves when all are. */
   async end(): Promise<void> {
     this.#running -= 1
     if (this.#running > 0) return new Promise((resolve) => this.#waiting.push(resolve))
@@ -30,9 +30,10 @@ export class Together {
 }
 
 interface Options {
-  /** Whether an answer fits the rest of the screen. Otherwise it is hidden until the next one. */
+  /** True if an answer belongs to what the rest of the screen shows, for example the same window.
+   *  Otherwise the answer is hidden until the question is answered again. */
   fits?: (answered: Asked) => boolean
-  /** Whether the panel is visible. If not, the question waits until no other one runs. */
+  /** True if the panel is visible. Otherwise its question waits until no other one runs. */
   seen?: () => boolean
   together?: Together
 }
@@ -42,7 +43,7 @@ export class Question {
   #answered: Asked | null = $state.raw(null)
   problem: Problem | null = $state.raw(null)
   loading = $state(false)
-  /** The answer on the screen is outdated, and the next one takes long. */
+  /** True if the answer on the screen is outdated and the next one takes long. */
   stale = $state(false)
   #again = $state(0)
   #fits: (answered: Asked) => boolean
@@ -52,7 +53,8 @@ export class Question {
   #runs: string | null = null
   #next: Asked | null = null
   #stop: AbortController | null = null
-  /** The subject of the page when the running question began, and when the answered one did. */
+  /** `about` of the page (its subject) when the running question began, and when the answered one
+   *  began. */
   #about = ''
   #answeredAbout = ''
   #dims: ReturnType<typeof setTimeout> | undefined

@@ -13,7 +13,7 @@ export interface Running {
   runs: number | null
   /** Age of the transaction in ms. */
   transaction: number | null
-  /** The wait, and the state if it is not active. */
+  /** The wait event, and the session's state if it is not active. */
   wait: string
   blockedBy: string | null
 }

@@ -8,7 +8,7 @@ export interface Series {
   /** Begin of each bucket, in ms, followed by the end of the last one. */
   times: number[]
   keys: string[]
-  /** Load by key and bucket; null where nothing was observed. */
+  /** Load (average active sessions) by key and bucket; null where nothing was observed. */
   loads: (number | null)[][]
   /** Observed share of each bucket, 0 to 1. */
   coverage: number[]
@@ -51,7 +51,7 @@ export function series(rows: Row[], dimension: string | null, span: Span, width:
   }
 }
 
-/** Number of consecutive steps that may be low, or without a tick, while something goes on. */
+/** Load counts as going on if at most this many consecutive steps are low or without a tick. */
 const LULL = 2
 
 /** Begin of the present load: since then it has been at least half as high, except for lulls. It
@@ -80,8 +80,9 @@ export function stacked(loads: (number | null)[][]): (number | null)[][] {
 /** This number of CPUs is always shown, however low the load is. */
 const FEW_CPUS = 8
 
-/** The top of a picture. It includes the areas; peaks if they are not far above; and the CPUs if
- *  they do not press the load to the ground. */
+/** The upper end of a chart's axis, in sessions. It includes the stacked areas. It includes
+ *  peaks up to 2.5 times the areas, and the line of CPUs up to 4 times (or up to FEW_CPUS): a
+ *  line further up would make the areas too flat to read. */
 export function ceiling(ground: number, peaks: number, cpus: number | null): number {
   const high = Math.max(ground, Math.min(peaks, ground * 2.5))
   const near = cpus !== null && (high === 0 || cpus <= Math.max(4 * high, FEW_CPUS))

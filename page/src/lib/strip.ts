@@ -5,7 +5,7 @@ export interface Strip {
   area: string
   /** Parts without observation. */
   gaps: { left: number; width: number }[]
-  /** Height of the CPUs, if they are in the picture. */
+  /** Height of the line of CPUs; null if it is not in the picture. */
   level: number | null
 }
 

@@ -4,7 +4,7 @@
 export interface Typed {
   since: string
   until: string
-  /** One moment, without a length of the window around it. */
+  /** True for one moment, without a length of the window around it. */
   isMoment: boolean
 }
 

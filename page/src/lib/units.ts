@@ -18,7 +18,7 @@ export function percent(value: number | null | undefined): string {
   return `${value.toFixed(value < 99.95 && value !== 0 ? 1 : 0)} %`
 }
 
-/** Three significant digits, with the unit that fits. */
+/** Writes a value with three significant digits and the unit that fits. */
 export function scaled(value: number | null | undefined, units: [number, string][]): string {
   if (value === null || value === undefined) return DASH
   if (value === 0) return `0 ${units[0]![1]}`

@@ -41,7 +41,7 @@ pub struct Ingest {
 /// Row index + 1 of the entries of one table, by id and by contents.
 #[derive(Default)]
 struct Dictionary {
-    /// By id, if rows refer to entries by id.
+    /// Index for the entry of an id; `None` if no row refers to entries by id.
     by_id: Option<FastMap<u64, i64>>,
     by_content: FastMap<(Vec<i64>, Vec<u8>), i64>,
     /// Ids without a definition, each with the number of rows that refer to it.

@@ -15,7 +15,7 @@ pub struct RunBuilder {
     first_tick: usize,
     ticks: usize,
     session: usize,
-    /// By session reference: row index + 1 of the newest run; 0 = none.
+    /// Row index + 1 of each session's newest run, by session reference; 0 = none.
     newest: Vec<u32>,
 }
 

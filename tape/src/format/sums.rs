@@ -37,7 +37,7 @@ impl<'a> Sums<'a> {
         whole ^ combine(self.before(from), 0, to - from)
     }
 
-    /// The checksum of all bytes before a place.
+    /// The checksum of all bytes before the byte with index `place`.
     fn before(&mut self, place: usize) -> u32 {
         while self.marks.len() <= place / STEP {
             let at = (self.marks.len() - 1) * STEP;
@@ -47,7 +47,8 @@ impl<'a> Sums<'a> {
         self.extended(place / STEP, place)
     }
 
-    /// The checksum of all bytes before a place, from the mark before it.
+    /// The checksum of all bytes before the byte with index `place`, computed from the checksum at
+    /// `mark`, the last mark before it.
     fn extended(&mut self, mark: usize, place: usize) -> u32 {
         let rest = &self.bytes[mark * STEP..place];
         self.work += rest.len() as u64;

@@ -30,7 +30,7 @@ pub(crate) struct Live {
     until_sequence: u64,
     /// The contents so far; `None` after an error.
     contents: Option<LogContents>,
-    /// Length of the log at the last read; `None` if it must be read again.
+    /// Length of the log in bytes at the last read; `None` if it must be read again.
     length: Option<u64>,
     error: Option<Error>,
     /// True if the log was gone at the last read. A sealed file may have its rows.

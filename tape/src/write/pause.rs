@@ -96,7 +96,7 @@ impl Pause {
     }
 }
 
-/// The times in the names of all notes.
+/// The times in the names of all notes, in ms since 1970.
 fn noted(storage: &dyn Storage) -> Vec<i64> {
     let names = storage.names().unwrap_or_default();
     names

@@ -16,13 +16,13 @@ use crate::write::seal::read_log_file;
 /// A file that retention may remove.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stored {
-    /// Its numbers.
+    /// Numbers of the logs whose rows the file has.
     pub numbers: Numbers,
     /// Kind of the file.
     pub kind: Kind,
-    /// Its length in bytes.
+    /// Length of the file in bytes.
     pub bytes: u64,
-    /// First and last slot time; `None` without ticks.
+    /// First and last slot time in ms since 1970; `None` without ticks.
     pub times: Option<(i64, i64)>,
     /// The node and server that wrote it; `None` if it cannot be merged with others.
     pub identity: Option<Identity>,
@@ -34,9 +34,9 @@ pub struct Stored {
 /// A log to seal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SealJob {
-    /// Its number.
+    /// Number of the log.
     pub number: u64,
-    /// Data frames from this sequence on do not count.
+    /// Data frames from this sequence on do not become part of the sealed file.
     pub until_sequence: u64,
 }
 

@@ -14,7 +14,8 @@ struct RemovedFiles {
     unshipped: bool,
     files: u64,
     bytes: u64,
-    /// First and last slot time.
+    /// First and last slot time of the removed files, in ms since 1970; `None` if they have no
+    /// ticks.
     times: Option<(i64, i64)>,
 }
 

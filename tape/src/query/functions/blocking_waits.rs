@@ -13,7 +13,7 @@ use crate::query::value::error::QueryResult;
 use crate::query::value::vocabulary as pg;
 use std::collections::HashMap;
 
-/// Process id and start of a session.
+/// Process id of a session, and the start of its process in µs.
 type Process = (i64, i64);
 
 /// Waits at the first ticks of later parts that began before those parts. Parts are read from the
@@ -112,7 +112,7 @@ fn of_group(edges: &[Edge], wait: &Edge) -> Option<Node> {
 /// Sessions that wait for a lock, each with its tick, ordered by tick.
 fn lock_waits(view: &View, ticks: &Ticks) -> QueryResult<Vec<(u32, i64)>> {
     let class = view.part.ints(pg::WAIT, pg::WAIT_TYPE)?;
-    // By reference; 0 means no wait.
+    // True for each reference to a wait event that is a lock; reference 0 means no wait.
     let mut is_lock = vec![false];
     for class in class.iter() {
         let name = view.key(pg::WAIT, pg::WAIT_TYPE, *class)?;

@@ -92,7 +92,8 @@ fn ratio(turn: &Turn) -> Option<Ratio> {
     let (old, new) = (&turn.before.cost, &turn.after.cost);
     let num = i128::from(new.time) * i128::from(old.calls);
     let den = i128::from(old.time) * i128::from(new.calls);
-    // Rounding multiplies by less than 2^16.
+    // Rounding multiplies both numbers by less than 2^16; without the shift the
+    // products could overflow.
     let shift = 24_u32.saturating_sub(num.max(den).leading_zeros());
     Ratio::new(num >> shift, den >> shift)
 }

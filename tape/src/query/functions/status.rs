@@ -23,7 +23,7 @@ row! {
 }
 
 request! {
-    /// What the history holds
+    /// Contents of the history
     Status of status: StatusRow {
         node,
     }

@@ -3,7 +3,7 @@
 use super::bucket::{DAY, SECOND};
 use std::fmt::Write;
 
-/// `2026-11-21 03:12:00+00`; fractions of a second are left out.
+/// Writes a time in µs since 1970 as `2026-11-21 03:12:00+00`. Fractions of a second are left out.
 pub fn time_text(us: i64) -> String {
     let mut text = String::with_capacity(22);
     write_civil(&mut text, us, ' ');

@@ -35,7 +35,7 @@ impl Ratio {
         if self.num < 0 { -rounded } else { rounded }
     }
 
-    /// `self - other`.
+    /// The difference `self - other`.
     pub fn minus(self, other: Ratio) -> Ratio {
         let num = self.num * other.den - other.num * self.den;
         let den = self.den * other.den;
@@ -48,7 +48,7 @@ impl Ratio {
         Ratio { num, ..self }
     }
 
-    /// `self + (other - self) * per_mille / 1000`.
+    /// Interpolates between both: `self + (other - self) * per_mille / 1000`.
     fn between(self, other: Ratio, per_mille: i128) -> Ratio {
         if per_mille == 0 {
             return self;

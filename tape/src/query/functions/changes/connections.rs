@@ -1,4 +1,4 @@
-//! The number of connected clients, from the ticks.
+//! The number of client connections, which every tick has.
 
 use super::series::{Level, Series};
 use super::windows::Windows;
@@ -9,16 +9,19 @@ use crate::query::value::bucket::SECOND;
 use crate::query::value::error::QueryResult;
 use crate::query::value::number::Ratio;
 
-/// A storm has twice as many connections, and ten more. Ten-thousandths.
+/// A storm of connections: at least `TIMES` as many as in the normal window,
+/// and at least `MORE` (ten, in ten-thousandths) more.
 const TIMES: i128 = 2;
 const MORE: i128 = 100_000;
 
-/// Means of both windows in ten-thousandths of a connection; 0 is not known.
+/// Mean number of client connections in the normal window and in the compared
+/// one, in ten-thousandths. 0 = not recorded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Connections {
     pub before: i128,
     pub after: i128,
-    /// When they exceeded the middle between both, µs.
+    /// Time in µs since 1970 from which the number exceeded the middle between
+    /// both means.
     pub began: Option<i64>,
 }
 
@@ -44,13 +47,13 @@ impl Connections {
         })
     }
 
-    /// When a storm began, if there is one.
+    /// Begin of the storm in µs since 1970, if there is one.
     pub fn storm(&self) -> Option<i64> {
         let is_storm = self.after >= self.before * TIMES && self.after - self.before >= MORE;
         self.began.filter(|_| is_storm)
     }
 
-    /// The connections of observed ticks.
+    /// Number of client connections at each tick that did not fail.
     fn series(run: Run, samples: Samples, window: Window) -> QueryResult<Series> {
         let scan = Scan::new(run, samples, window)?;
         let failed = run.catalog.value("tick_status", "failed");

@@ -1,4 +1,5 @@
-//! Names the parts of the history that were not recorded: the cause may be there.
+//! Names what the history does not have for these windows, because the cause may be
+//! there.
 
 use super::loads::Loads;
 use super::windows::Windows;
@@ -9,7 +10,8 @@ use crate::query::rows::parse::nodes;
 use crate::query::value::error::QueryResult;
 use crate::query::value::number::Ratio;
 
-/// A window lacks something if less than 99 % of it was observed.
+/// A window with less than 99 % observed time is mentioned; the limit is in
+/// ten-thousandths of a percent.
 const WHOLE: i128 = 990_000;
 
 /// Sentences, without a full stop.
@@ -44,7 +46,8 @@ pub fn missing(
     Ok(missing)
 }
 
-/// Some marker of the history is a change of the schema. Bounds tell of most parts.
+/// True if the history has a marker of a schema change. For most parts the bounds
+/// of the column are enough to know.
 fn has_schema_changes(run: Run, node: Option<&str>) -> QueryResult<bool> {
     let Some(kind) = run.catalog.value("marker", "schema changed") else {
         return Ok(false);

@@ -3,7 +3,7 @@
 
 use std::collections::HashSet;
 
-/// The identifiers of a query, words of SQL among them.
+/// All identifiers in the text of a query. Keywords of SQL are among them.
 ///
 /// Example: `select O.id from shop."Orders" o where note = 'from x' -- y` mentions
 /// `select`, `o`, `id`, `from`, `shop`, `Orders`, `where` and `note`.
@@ -11,7 +11,7 @@ use std::collections::HashSet;
 pub struct Names(HashSet<String>);
 
 impl Names {
-    /// Reads a text. Literals and comments mention nothing.
+    /// Reads the text of a query. Words in literals and comments do not count.
     pub fn of(text: &str) -> Names {
         let mut names = HashSet::new();
         let mut rest = text;
@@ -36,14 +36,16 @@ impl Names {
         Names(names)
     }
 
-    /// The query mentions an object: `app.orders` is mentioned where `orders` is.
+    /// True if the query mentions an object. The schema is ignored: `orders`
+    /// mentions `app.orders`.
     pub fn mentions(&self, object: &str) -> bool {
         let name = object.rsplit('.').next().unwrap_or(object);
         !name.is_empty() && self.0.contains(name)
     }
 
-    /// It mentions a table after which an index is named, as PostgreSQL names them:
-    /// `orders_customer_idx` is one of `orders`.
+    /// True if the query mentions the table of an index, judged by the name that
+    /// PostgreSQL gives to indexes: `orders_customer_idx` is on `orders`. Names of
+    /// tables shorter than three letters do not count.
     pub fn mentions_table_of(&self, index: &str) -> bool {
         let name = index.rsplit('.').next().unwrap_or(index);
         let ends = name.match_indices('_').map(|(at, _)| at);
@@ -56,12 +58,13 @@ fn is_of_name(c: char) -> bool {
     c.is_alphanumeric() || c == '_' || c == '$'
 }
 
-/// The text behind the end of a literal or comment.
+/// The text after the end of a literal or comment.
 fn behind<'a>(text: &'a str, end: &str) -> &'a str {
     text.find(end).map_or("", |at| &text[at + end.len()..])
 }
 
-/// A quoted name, with what follows it. A doubled quote is one of the name.
+/// Returns a quoted name and the text after its closing quote. A doubled quote is
+/// one quote of the name.
 fn quoted(text: &str) -> (String, &str) {
     let mut name = String::new();
     let mut rest = text;
@@ -101,7 +104,7 @@ mod tests {
         let names = Names::of("update order_lines set n = 1 where id = $1");
         assert!(names.mentions_table_of("app.order_lines_item_idx"));
         assert!(!names.mentions_table_of("orders_customer"));
-        // "id" is too short to say anything.
+        // "id" is too short to tell a table.
         assert!(!names.mentions_table_of("id_name_key"));
     }
 

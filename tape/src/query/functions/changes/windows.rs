@@ -1,4 +1,5 @@
-//! The two windows: the one asked for, and the one that was normal.
+//! The two windows of a comparison: `after` is the requested one, `before` the
+//! normal one.
 
 use super::Changes;
 use super::series::{Level, Series};
@@ -8,8 +9,8 @@ use crate::query::rows::scan::Scan;
 use crate::query::value::bucket::SECOND;
 use crate::query::value::error::QueryResult;
 
-/// The load is beyond its usual range from a fifth more than its median on, and
-/// from a tenth of a session more.
+/// The load has left its usual range if it is more than 6/5 of the usual load
+/// (`BEYOND`), and more than 0.1 sessions above it (`LEAST`).
 const BEYOND: Level = Level { num: 6, den: 5 };
 const LEAST: Level = Level { num: 1, den: 10 };
 
@@ -18,9 +19,10 @@ const LEAST: Level = Level { num: 1, den: 10 };
 pub enum Normal {
     /// The caller gave it.
     Given,
-    /// As long, up to where the load left its usual range before the window.
+    /// A window of the same length that ends where the load left its usual range,
+    /// which was before the requested window.
     BeforeItLeft,
-    /// As long, directly before the window.
+    /// A window of the same length directly before the requested one.
     DirectlyBefore,
 }
 
@@ -33,7 +35,7 @@ pub struct Windows {
 }
 
 impl Windows {
-    /// The windows of a question.
+    /// The requested window, and the normal window for it.
     pub fn of(asked: &Changes, run: Run, samples: Samples) -> QueryResult<Windows> {
         let after = Window::at_or_of(run.context, asked.at, asked.since, asked.until)?;
         let before = |before: Window, normal| Windows {
@@ -55,15 +57,16 @@ impl Windows {
         Ok(before(Window { since, until }, normal))
     }
 
-    /// From when on an effect may have begun: the end of what was normal, and no
-    /// earlier than a length before the window.
+    /// Earliest time at which an effect may have begun, in µs: the end of the
+    /// normal window, but at most one length of the window before its start.
     pub fn may_begin(&self) -> i64 {
         let earliest = self.after.since.saturating_sub(self.after.length());
         self.before.until.clamp(earliest, self.after.since)
     }
 }
 
-/// The normal window where the caller says one; one bound is enough.
+/// The normal window if the caller gave one. If it has only one bound, it is as
+/// long as the requested window.
 fn given(asked: &Changes, run: Run, after: Window) -> QueryResult<Option<Window>> {
     let length = after.length();
     let (since, until) = match (asked.before_since, asked.before_until) {
@@ -75,7 +78,8 @@ fn given(asked: &Changes, run: Run, after: Window) -> QueryResult<Option<Window>
     Window::of(run.context, Some(since), Some(until)).map(Some)
 }
 
-/// The width of a bucket that shows when a load of a window changed.
+/// Width in µs of the buckets in which changes are dated: the largest of 1 s to 1
+/// h that gives the window at least 60 buckets.
 pub fn width(window: Window) -> i64 {
     const WIDTHS: [i64; 8] = [1, 5, 10, 30, 60, 300, 900, 3600];
     let most = window.length() / 60;
@@ -85,8 +89,9 @@ pub fn width(window: Window) -> i64 {
         .unwrap_or(SECOND)
 }
 
-/// When the whole load left its usual range: the median of the two lengths before
-/// the window is usual.
+/// Time in µs at which the load of the whole server left its usual range; `None`
+/// if it did not. The usual load is the median over twice the window's length
+/// before the window.
 fn left_usual_range(run: Run, samples: Samples, after: Window) -> QueryResult<Option<i64>> {
     if after.length() == 0 {
         return Ok(None);
@@ -105,7 +110,8 @@ fn left_usual_range(run: Run, samples: Samples, after: Window) -> QueryResult<Op
     if !is_beyond {
         return Ok(None);
     }
-    // An earlier incident that was much worse is not the begin of this one.
+    // Without this, a much worse incident before would count as the begin of this
+    // one.
     let excess = series.clipped(now);
     let excess = excess.excess_beyond(usual.middle(now), after.since);
     Ok(excess.map(|(since, _)| since))
