@@ -1,4 +1,4 @@
-//! Reads `samples.h` and `counters.h` for the build of `tape/`, which generates code from them. No
+//! Reads `samples.h`, `counters.h` and `derived.h` for the build of `tape/`, which generates code from them. No
 //! program reads them when it runs.
 
 /// A table.
@@ -12,14 +12,14 @@ pub struct Column<'a> {
     pub table: &'a str,
     pub id: u8,
     pub name: String,
-    /// Words of the list. `ty` is `UINT`, `REF` …; `target` an enumeration, table or unit; `role`
-    /// is `DIM`, `COUNTER` …
+    /// The next three are words as `samples.h` writes them. `ty` is `UINT`, `REF` …; `target` an
+    /// enumeration, table or unit; `role` is `DIM`, `COUNTER` …
     pub ty: &'a str,
     pub target: &'a str,
     pub role: &'a str,
     /// One line of documentation.
     pub about: &'a str,
-    /// Made from a counter of `counters.h`.
+    /// True if the column is made from a counter of `counters.h`.
     pub is_counter: bool,
 }
 
@@ -36,6 +36,8 @@ pub struct Lists<'a> {
     pub tables: Vec<Table<'a>>,
     pub columns: Vec<Column<'a>>,
     pub labels: Vec<Label<'a>>,
+    /// Name and documentation of each derived dimension.
+    pub derived: Vec<(&'a str, &'a str)>,
 }
 
 /// The table that has the counters as columns.
@@ -46,7 +48,7 @@ const HISTOGRAM_BUCKETS: u8 = 24;
 const LONG_BUCKETS: u8 = 12;
 
 impl<'a> Lists<'a> {
-    /// Reads the text of `samples.h`, followed by the text of `counters.h`.
+    /// Reads the text of `samples.h`, followed by the texts of `counters.h` and `derived.h`.
     ///
     /// # Errors
     /// A line that cannot be parsed, or whose id is not greater than the id before it
@@ -63,6 +65,7 @@ impl<'a> Lists<'a> {
                 "COLUMN" => lists.column(rest),
                 "COUNTER" => lists.counter(rest),
                 "LABEL" => lists.label(rest),
+                "DERIVED" => lists.derived(rest),
                 _ => continue,
             };
             done.ok_or_else(|| format!("invalid catalog line: {line}"))?;
@@ -133,6 +136,12 @@ impl<'a> Lists<'a> {
             value,
             label,
         });
+        Some(())
+    }
+
+    fn derived(&mut self, rest: &'a str) -> Option<()> {
+        let ([name], about) = fields(rest)?;
+        self.derived.push((name, about));
         Some(())
     }
 

@@ -1,12 +1,12 @@
 # expand.awk - makes tacho--VERSION.sql from its parts
 #
-# usage: awk -f expand.awk ../catalog/samples.h ../catalog/counters.h
+# usage: awk -f expand.awk ../catalog/samples.h ../catalog/counters.h ../catalog/derived.h
 #            sql/tacho.sql sql/readers/*.sql sql/grants.sql sql/statements.sql
 #            >tacho--0.1.sql
 #
 # Every dimension is a filter of every reader function. Dimensions are the
-# columns marked DIM in catalog/samples.h, in their order there, and
-# root_blocker, which readers derive. Three markers stand for them:
+# columns marked DIM in catalog/samples.h, in their order there, then those
+# of catalog/derived.h. Three markers stand for them:
 #
 #   /* FILTERS */   a line of its own: one argument a line, indented like it
 #   /* FILTERS OF function */  the same: hands on the filters of that function
@@ -17,6 +17,11 @@
 #
 #   /* COUNTERS */  a line of its own: one column a line, indented like it
 #   /* SUMS */      the same for tacho.statements_history: sums only, exact
+#
+# A function of SQL around one of C has the columns of that one:
+#
+#   /* COLUMNS OF function */  a line of its own: the columns that this function, which
+#                   stands before it, returns
 #
 # So a new dimension or counter needs no edit in the scripts. Text outside ASCII is refused:
 # the script must load in a database of any encoding.
@@ -45,11 +50,14 @@ function counter_columns(name, type, kind) {
 }
 
 # catalog: COLUMN(table, id, name, type, target, DIM, "doc")
+#          DERIVED(name, "doc")
 #          COUNTER(id, name, ctype, unit, kind, group, since, "doc")
 FILENAME ~ /\.h$/ {
 	split($0, field, /[(,][ ]*/)
 	if ($0 ~ /^COLUMN\(/ && field[7] == "DIM")
 		dimension[++n] = field[4]
+	if ($0 ~ /^DERIVED\(/)
+		dimension[++n] = field[2]
 	if ($0 ~ /^COUNTER\(/)
 		counter_columns(field[3], field[4], field[6])
 	next
@@ -59,7 +67,6 @@ FILENAME ~ /\.h$/ {
 	scripts = 1
 	if (n == 0 || counters == 0)
 		fail("found no dimension or no counter in the catalog")
-	dimension[++n] = "root_blocker"
 	for (i = 1; i <= n; i++)
 		list = list (i > 1 ? ", " : "") dimension[i]
 }
@@ -102,6 +109,30 @@ FNR == 1 && parts++ {
 	for (i = 1; i <= sums; i++)
 		print indent sum[i] (i < sums ? "," : "")
 	next
+}
+
+/^create function tacho\./ {
+	name = $3
+	gsub(/^tacho\.|\(.*/, "", name)
+}
+
+/^\)/ {
+	is_column = 0
+}
+
+/^[ \t]*\/\* COLUMNS OF [a-z_]+ \*\/[ \t]*$/ {
+	if (!($4 in columns))
+		fail("no function " $4 " stands before line " FNR)
+	printf "%s", columns[$4]
+	next
+}
+
+is_column {
+	columns[name] = columns[name] $0 "\n"
+}
+
+/^returns table \($/ {
+	is_column = 1
 }
 
 {

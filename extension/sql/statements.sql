@@ -7,7 +7,8 @@
 
 create function tacho.statements(
 	showtext boolean default true,
-	texts_since timestamptz default null
+	texts_since timestamptz default null,
+	called_since timestamptz default null
 )
 returns table (
 	userid oid,
@@ -18,6 +19,7 @@ returns table (
 	/* COUNTERS */
 	last_sqlstate text,
 	last_error_at timestamptz,
+	last_call timestamptz,
 	stats_since timestamptz,
 	minmax_stats_since timestamptz,
 	text_since timestamptz,
@@ -28,14 +30,14 @@ cost 100 rows 1000
 as 'MODULE_PATHNAME', 'tacho_statements_rows';
 
 comment on function tacho.statements is
-'What every statement has cost: a row for each user, database, query and nesting (top level or not). Without showtext no texts; with texts_since only texts kept since then. Rows without query hold what belongs to none: with a user the errors outside of statements (syntax, missing objects, at commit), without one what was evicted of a database. restored: loaded when the server started, so that counting began with what had been counted before; a collector of differences takes its first sight of such a row as the baseline. Example: select query, calls from tacho.statements(true) order by calls desc limit 10;';
+'Cost of every statement: a row for each user, database, query and nesting (top level or not). A row without a query but with a user counts errors outside of statements (syntax, missing objects, at commit). A row without query and user has the sum of the statements of a database that made room for others. Column last_call is the time of the last planning, execution or failure, to a tick of the sampler. A collector of differences takes the first reading of a restored row as the baseline, and asks with called_since, the time of its last reading, only for rows that may have changed since then. Example: select query, calls from tacho.statements(true) order by calls desc limit 10;';
 
 create view tacho.statements as
 	select *
 		from tacho.statements(true);
 
 comment on view tacho.statements is
-'What every statement has cost: a row for each user, database, query and nesting (top level or not). Example: select query, calls, mean_exec_time, p95_exec_time from tacho.statements order by total_exec_time desc limit 10;';
+'Cost of every statement: a row for each user, database, query and nesting (top level or not). Example: select query, calls, mean_exec_time, p95_exec_time from tacho.statements order by total_exec_time desc limit 10;';
 
 grant select on tacho.statements to public;
 
@@ -61,14 +63,14 @@ cost 100 rows 1000
 as 'MODULE_PATHNAME', 'tacho_statement_plans';
 
 comment on function tacho.statement_plans is
-'What the executions of each plan of a statement have cost: a row for each plan of each row of tacho.statements that has one. The rows of a statement add up to its calls, times (in ms), rows and blocks in tacho.statements. since: when the first execution began that is counted for the plan. Up to four plans of a statement are told apart at a time; a row without plan_id holds the executions of plans that made room for others, and those before the server started. max_exec_time is null where it is not known. Blocks of planning count for the first plan. Example: select plan_id, since, calls, mean_exec_time from tacho.statement_plans() where queryid = 42 order by since;';
+'Cost of each plan of a statement: a row for each plan of each row of tacho.statements that has one. The rows of a statement add up to its calls, times (in ms), rows and blocks in tacho.statements. Up to four plans of a statement are distinguished at a time. Blocks of planning count for the first plan. Example: select plan_id, since, calls, mean_exec_time from tacho.statement_plans() where queryid = 42 order by since;';
 
 create view tacho.statement_plans as
 	select *
 		from tacho.statement_plans();
 
 comment on view tacho.statement_plans is
-'What the executions of each plan of a statement have cost, see function tacho.statement_plans. Example: select queryid, plan_id, since, calls, mean_exec_time from tacho.statement_plans order by total_exec_time desc limit 10;';
+'Cost of each plan of a statement, see function tacho.statement_plans. Example: select queryid, plan_id, since, calls, mean_exec_time from tacho.statement_plans order by total_exec_time desc limit 10;';
 
 grant select on tacho.statement_plans to public;
 
@@ -165,7 +167,7 @@ declare
 	v_replaced bigint;
 begin
 	if current_setting('tacho.pg_stat_statements', true) is distinct from 'on' then
-		raise exception 'tacho does not take the place of pg_stat_statements in this server'
+		raise exception 'tacho does not replace pg_stat_statements in this server'
 			using errcode = 'object_not_in_prerequisite_state',
 				hint = 'Set tacho.pg_stat_statements = on and restart the server.';
 	end if;

@@ -85,3 +85,32 @@ end;
 
 comment on function tacho._relation is
 'The name of a locked relation, null when it is not one of this database. Example: select tacho._relation(0, 1262);';
+
+
+-- A moment without a zone is one of tz, by default of the session's zone. A
+-- time of day is the last one.
+create function tacho._moment(at text, tz text)
+returns timestamptz
+language sql stable parallel safe
+set search_path = pg_catalog, pg_temp
+begin atomic
+	select case
+		when at ~ '^ *[0-9]{1,2}:[0-9]{2}(:[0-9]{2})? *$' then (
+			select case when (t.today + at::time) at time zone t.zone <= now()
+					then (t.today + at::time) at time zone t.zone
+					else (t.today - 1 + at::time) at time zone t.zone
+				end
+				from (
+					select z.zone, (now() at time zone z.zone)::date as today
+						from (select coalesce(tz, current_setting('timezone')) as zone) z
+				) t
+		)
+		when tz is null or at !~ '[0-9]'
+			or at ~* ':[0-9.]+ *([+-][0-9:]+|[a-z][a-z_/]*)$' and at !~* '[ap]m$'
+			then at::timestamptz
+		else at::timestamp at time zone tz
+	end;
+end;
+
+comment on function tacho._moment is
+'The moment that tacho.report() or tacho.changes() is about. Example: select tacho._moment(''03:12'', ''Europe/Berlin'');';

@@ -30,4 +30,4 @@ set search_path = pg_catalog, pg_temp
 as 'MODULE_PATHNAME', 'tacho_reader';
 
 comment on function tacho.aas is
-'Load (average active sessions) of one window, the last hour by default: average, peak and 99th percentile of its buckets. NULL means nothing was observed, 0 means nobody was active. Buckets begin at multiples of their width on the clock of tz, by default of the time zone of the session. Filters: {DIMENSIONS}. Example: select avg_aas, peak_aas from tacho.aas(since => now() - interval ''1 day'', database => ''shop'');';
+'Load (average active sessions) of one window, the last hour by default: average, peak and 99th percentile of its buckets. NULL means nothing was observed, 0 means no session was active. Buckets begin at multiples of their width on the clock of tz, by default of the time zone of the session. Filters: {DIMENSIONS}. Example: select avg_aas, peak_aas from tacho.aas(since => now() - interval ''1 day'', database => ''shop'');';

@@ -41,7 +41,7 @@ set search_path = pg_catalog, pg_temp
 as 'MODULE_PATHNAME', 'tacho_reader';
 
 comment on function tacho._blocking is
-'What tacho.blocking() shows, without names of relations. Example: select * from tacho._blocking();';
+'The rows of tacho.blocking() without names of relations. Example: select * from tacho._blocking();';
 
 
 create function tacho.blocking(
@@ -105,4 +105,4 @@ begin atomic
 end;
 
 comment on function tacho.blocking is
-'Who blocked others. For a window (the last hour by default) the n sessions at the heads of lock queues, by the seconds others waited behind them; a waiter behind several heads counts at each. With "at" the tree of that moment: heads, and everybody behind them. kind is session, prepared transaction, cycle (a deadlock not yet noticed), lost (the holder was gone) or unknown (waits younger than a tick, of which nothing later told): the seconds of all rows are those that top() counts as waits of class Lock in scope all, but for who waits behind several heads; via says whether a lock is held or only asked for ahead in the queue. Example: select tree, state, xact_age, blocked_seconds, waiters, object, relation, mode, query_text from tacho.blocking(since => now() - interval ''15 minutes''); or: select tree, waited, via, relation, mode, query_text from tacho.blocking(at => now());';
+'Sessions that blocked others. For a window (the last hour by default): the n sessions at the heads of lock queues, by the seconds that others waited behind them; a waiter behind several heads counts at each. With "at": the tree of that moment, heads and all sessions behind them. The seconds of all rows add up to the waits of class Lock that top() has in scope all, except that a waiter behind several heads counts several times. Example: select tree, state, xact_age, blocked_seconds, waiters, object, relation, mode, query_text from tacho.blocking(since => now() - interval ''15 minutes''); or: select tree, waited, via, relation, mode, query_text from tacho.blocking(at => now());';

@@ -1,4 +1,4 @@
-create function tacho.changes(
+create function tacho._changes(
 	since timestamptz default null,
 	until timestamptz default null,
 	at timestamptz default null,
@@ -41,5 +41,39 @@ cost 10000 rows 40
 set search_path = pg_catalog, pg_temp
 as 'MODULE_PATHNAME', 'tacho_reader';
 
+comment on function tacho._changes is
+'What tacho.changes() shows, at a full timestamp. Example: select rank, rule, explanation from tacho._changes();';
+
+
+create function tacho.changes(
+	since timestamptz default null,
+	until timestamptz default null,
+	at text default null,
+	before_since timestamptz default null,
+	before_until timestamptz default null,
+	n integer default 5,
+	tz text default null,
+	node text default null
+)
+returns table (
+	/* COLUMNS OF _changes */
+)
+language sql volatile parallel restricted
+cost 10000 rows 40
+set search_path = pg_catalog, pg_temp
+begin atomic
+	select c.*
+	from tacho._changes(
+		since => changes.since,
+		until => changes.until,
+		at => tacho._moment(changes.at, changes.tz),
+		before_since => changes.before_since,
+		before_until => changes.before_until,
+		n => changes.n,
+		tz => changes.tz,
+		node => changes.node
+	) c;
+end;
+
 comment on function tacho.changes is
-'What is different from when it was well, and what did that: first causes, each with the queries (explains) that can follow from it by the rules of docs/changes.md, then the difference in load by queries, waits, blockers, applications, users, clients and databases. Without before_since and before_until the window is compared with the same length before the load left its usual range. In each dimension before, after, difference and pct (of the whole difference) add up exactly, with (other) for all but the n largest keys. kind is cause, effect or note; a note says that nothing recorded explains an effect, and what was not recorded. next is a command that shows more. Example: select rank, kind, rule, started, explanation from tacho.changes(at => now() - interval ''10 minutes'');';
+'The difference from a normal time, and its causes: first the causes, each with the queries (explains) that can follow from it by the rules of docs/changes.md, then the difference in load by queries, waits, blockers, applications, users, clients and databases. With "at" the window is half an hour around a moment ("03:12" is the last one in tz, by default in the time zone of the session). Without before_since and before_until the window is compared with the same length before the load left its usual range. In each dimension before, after, difference and pct (of the whole difference) add up exactly, with (other) for all but the n largest keys. A note says that nothing recorded explains an effect, and names the data that was not recorded. Example: select rank, kind, rule, started, explanation from tacho.changes(at => ''03:12'');';

@@ -15,7 +15,14 @@ create function tacho.explain(
 	scope text default null,
 	tz text default null,
 	node text default null,
-	by_leader boolean default null
+	by_leader boolean default null,
+	at timestamptz default null,
+	before_since timestamptz default null,
+	before_until timestamptz default null,
+	metric text default null,
+	object text default null,
+	toplevel text default null,
+	width integer default null
 )
 returns table (
 	scan bigint,
@@ -35,4 +42,4 @@ set search_path = pg_catalog, pg_temp
 as 'MODULE_PATHNAME', 'tacho_reader';
 
 comment on function tacho.explain is
-'How top, timeline, aas, compare or chart would read the history for an answer, and why: a row for consecutive parts that are read alike, of each window (scan). It takes the arguments of that function by name, with the same defaults; an argument that is null is left out. Nothing of the window is read but indexes of files. Dimensions and filters: {DIMENSIONS}. Example: select plan, period_start, period_end, files, bytes, why from tacho.explain(''top'', ''query_id'', since => now() - interval ''1 day'');';
+'How a function would read the history for an answer, and why: for each window (scan) a row for consecutive parts that are read in the same way. A row with the plan "columns" has the columns that are read without adding up samples; why names their tables. Reads that depend on the data found are not in the plan. explain takes the arguments of that function by name, with the same defaults; an argument that is null is left out. It reads only the indexes of files. Dimensions and filters: {DIMENSIONS}. Example: select plan, period_start, period_end, files, bytes, why from tacho.explain(''top'', ''query_id'', since => now() - interval ''1 day'');';

@@ -10,7 +10,7 @@ set search_path = pg_catalog, pg_temp
 as 'MODULE_PATHNAME', 'tacho_overhead';
 
 comment on function tacho._overhead is
-'What overhead() shows, without shared memory.';
+'The rows of overhead() without shared memory.';
 
 
 create function tacho.overhead()
@@ -32,4 +32,4 @@ begin atomic
 end;
 
 comment on function tacho.overhead is
-'What tacho itself costs at the moment: CPU of the sampler and the writer since the sampler started and at that pace in an hour, CPU of a tick (quantiles to a fifth), memory, bytes sent to the writer, bytes it wrote to disk, bytes kept. NULL is not known. Example: select * from tacho.overhead();';
+'The current cost of tacho itself: CPU time of the sampler and the writer since the sampler started, and at that pace in an hour; CPU time of a tick (quantiles are exact to a fifth); memory; bytes sent to the writer, written to disk and kept. NULL means not known. Example: select * from tacho.overhead();';

@@ -20,7 +20,7 @@ set search_path = pg_catalog, pg_temp
 as 'MODULE_PATHNAME', 'tacho_reader';
 
 comment on function tacho._report is
-'What tacho.report() shows, at a full timestamp. Example: select * from tacho._report();';
+'The report of tacho.report() at a full timestamp. Example: select * from tacho._report();';
 
 
 -- The locked relations of a part of the report get their names.
@@ -52,35 +52,6 @@ end;
 
 comment on function tacho._with_relations is
 'A part of a report, blockers or tree, with the names of locked relations. Example: select tacho._with_relations(report, ''blockers'') from tacho._report();';
-
-
--- A moment without a zone is one of tz, by default of the session's zone. A
--- time of day is the last one.
-create function tacho._moment(at text, tz text)
-returns timestamptz
-language sql stable parallel safe
-set search_path = pg_catalog, pg_temp
-begin atomic
-	select case
-		when at ~ '^ *[0-9]{1,2}:[0-9]{2}(:[0-9]{2})? *$' then (
-			select case when (t.today + at::time) at time zone t.zone <= now()
-					then (t.today + at::time) at time zone t.zone
-					else (t.today - 1 + at::time) at time zone t.zone
-				end
-				from (
-					select z.zone, (now() at time zone z.zone)::date as today
-						from (select coalesce(tz, current_setting('timezone')) as zone) z
-				) t
-		)
-		when tz is null or at !~ '[0-9]'
-			or at ~* ':[0-9.]+ *([+-][0-9:]+|[a-z][a-z_/]*)$' and at !~* '[ap]m$'
-			then at::timestamptz
-		else at::timestamp at time zone tz
-	end;
-end;
-
-comment on function tacho._moment is
-'The moment that tacho.report() is about. Example: select tacho._moment(''03:12'', ''Europe/Berlin'');';
 
 
 create function tacho.report(
@@ -119,4 +90,4 @@ begin atomic
 end;
 
 comment on function tacho.report is
-'What was the database doing? One document about a window, or with "at" about half an hour around a moment ("03:12" is the last one in tz, by default in the time zone of the session): load against vCPUs, timeline by wait class, the n largest waits, queries (with texts and what they waited for), databases, users and applications, blockers (with names of locked relations of this database), what changed against the same time the day before (or just before), markers, coverage and gaps; "compat" has the keys of pg_ash''s report. Filters: {DIMENSIONS}; blockers and markers are those of the whole server. The command tacho report makes a page of it. Example: select jsonb_pretty(report -> ''queries'') from tacho.report(at => ''03:12'');';
+'What was the database doing? One document about a window, or with "at" about half an hour around a moment ("03:12" is the last one in tz, by default in the time zone of the session): load against vCPUs, timeline by wait class, the n largest waits, queries (with texts and what they waited for), databases, users and applications, blockers (with names of locked relations of this database), what changed against the same time the day before (or just before), markers, coverage and gaps; "compat" has the keys of pg_ash''s report. Filters: {DIMENSIONS}; blockers and markers are shown for the whole server. The command tacho report makes a page of it. Example: select jsonb_pretty(report -> ''queries'') from tacho.report(at => ''03:12'');';

@@ -43,4 +43,4 @@ set search_path = pg_catalog, pg_temp
 as 'MODULE_PATHNAME', 'tacho_reader';
 
 comment on function tacho.samples is
-'What each session was doing at each tick, newest first; n => null gives all rows of the window. Filters: {DIMENSIONS}. Example: select sample_time, pid, wait_event, query_text from tacho.samples(username => ''app'', n => 20);';
+'The samples: one row for each session and tick, newest first; n => null gives all rows of the window. Filters: {DIMENSIONS}. Example: select sample_time, pid, wait_event, query_text from tacho.samples(username => ''app'', n => 20);';

@@ -38,4 +38,4 @@ set search_path = pg_catalog, pg_temp
 as 'MODULE_PATHNAME', 'tacho_reader';
 
 comment on function tacho.sessions is
-'The lives of the n sessions seen for the longest time: spans in which state, wait, query and blocker stayed the same, in order of time. cpu lists the kinds of CPU activity within a span, the most frequent first. kind tells what a row is: sampled; idle (observed, not seen); no match (not seen among what scope and filters let through); gap (nothing was observed). query_start and xact_start are those at the begin of the span. Filters: {DIMENSIONS}. Example: select span_start, seconds, kind, state, wait_event, query_text from tacho.sessions(pid => ''4711'', since => now() - interval ''10 minutes'');';
+'The lives of the n sessions seen for the longest time: spans in which state, wait, query and blocker stayed the same, in order of time. Filters: {DIMENSIONS}. Example: select span_start, seconds, kind, state, wait_event, query_text from tacho.sessions(pid => ''4711'', since => now() - interval ''10 minutes'');';

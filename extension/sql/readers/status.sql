@@ -11,4 +11,4 @@ set search_path = pg_catalog, pg_temp
 as 'MODULE_PATHNAME', 'tacho_status';
 
 comment on function tacho.status is
-'What is being recorded, since when, how much space it takes, and why not if not. Example: select * from tacho.status();';
+'State of the recording: since when, how much space the history takes, and if nothing is recorded, why. Example: select * from tacho.status();';

@@ -28,6 +28,7 @@
 #include "utils/backend_status.h"
 #include "utils/guc.h"
 #include "utils/guc_tables.h"
+#include "utils/pgstat_internal.h"
 #include "utils/wait_event.h"
 #if PG_VERSION_NUM >= 180000
 #include "commands/explain.h"
@@ -143,8 +144,9 @@ compat_planned_id(const PlannedStmt *stmt)
 }
 
 /*
- * Writes the plan's id into its place. False if there is no place or another
- * id is there.
+ * Sets the plan id of a statement, if no module has set one before. True if
+ * the statement then has this id. False if it has another one, or if this
+ * version of PostgreSQL has no plan ids.
  */
 static inline bool
 compat_take_plan_id(PlannedStmt *stmt, int64 id)
@@ -442,6 +444,84 @@ compat_checkpoints(void)
 	((io)->counts[object][context][op] * BLCKSZ)
 #endif
 
+/*
+ * The key of a relation in the server's table of statistics, and its OID. All
+ * majors have one kind of entry for tables and indexes.
+ */
+static inline PgStat_HashKey
+compat_relation_key(Oid database, Oid relation)
+{
+	PgStat_HashKey key;
+
+	memset(&key, 0, sizeof(key));	/* the server compares padding, too */
+	key.kind = PGSTAT_KIND_RELATION;
+	key.dboid = database;
+#if PG_VERSION_NUM >= 180000
+	key.objid = relation;
+#else
+	key.objoid = relation;
+#endif
+	return key;
+}
+
+static inline Oid
+compat_relation_oid(const PgStat_HashKey *key)
+{
+#if PG_VERSION_NUM >= 180000
+	return (Oid) key->objid;
+#else
+	return key->objoid;
+#endif
+}
+
+/* Names that 16 gave to statistics of relations. */
+#if PG_VERSION_NUM >= 160000
+#define COMPAT_LIVE_TUPLES			live_tuples
+#define COMPAT_DEAD_TUPLES			dead_tuples
+#define COMPAT_MOD_SINCE_ANALYZE	mod_since_analyze
+#define COMPAT_INS_SINCE_VACUUM		ins_since_vacuum
+#define COMPAT_LAST_VACUUM			last_vacuum_time
+#define COMPAT_LAST_AUTOVACUUM		last_autovacuum_time
+#define COMPAT_LAST_ANALYZE			last_analyze_time
+#define COMPAT_LAST_AUTOANALYZE		last_autoanalyze_time
+#define COMPAT_AUTOVACUUM_COUNT		autovacuum_count
+#define COMPAT_AUTOANALYZE_COUNT	autoanalyze_count
+#else
+#define COMPAT_LIVE_TUPLES			n_live_tuples
+#define COMPAT_DEAD_TUPLES			n_dead_tuples
+#define COMPAT_MOD_SINCE_ANALYZE	changes_since_analyze
+#define COMPAT_INS_SINCE_VACUUM		inserts_since_vacuum
+#define COMPAT_LAST_VACUUM			vacuum_timestamp
+#define COMPAT_LAST_AUTOVACUUM		autovac_vacuum_timestamp
+#define COMPAT_LAST_ANALYZE			analyze_timestamp
+#define COMPAT_LAST_AUTOANALYZE		autovac_analyze_timestamp
+#define COMPAT_AUTOVACUUM_COUNT		autovac_vacuum_count
+#define COMPAT_AUTOANALYZE_COUNT	autovac_analyze_count
+#endif
+
+/* Statistics of relations that came with 16; false and 0 on 15. */
+#define COMPAT_COUNTS_NEW_PAGES (PG_VERSION_NUM >= 160000)
+
+static inline int64
+compat_newpage_updated(const PgStat_StatTabEntry *stats)
+{
+#if COMPAT_COUNTS_NEW_PAGES
+	return stats->tuples_newpage_updated;
+#else
+	return 0;
+#endif
+}
+
+static inline TimestampTz
+compat_last_scan(const PgStat_StatTabEntry *stats)
+{
+#if PG_VERSION_NUM >= 160000
+	return stats->lastscan;
+#else
+	return 0;
+#endif
+}
+
 /* ---- statistics of statements ---- */
 
 #define COMPAT_MAJOR (PG_VERSION_NUM / 10000)
@@ -576,6 +656,44 @@ compat_plan_is_custom(const PlannedStmt *plan)
 #else
 	return false;
 #endif
+}
+
+/* The join types that came after 15; -1 where the server has none. */
+#if PG_VERSION_NUM >= 160000
+#define COMPAT_JOIN_RIGHT_ANTI	((int) JOIN_RIGHT_ANTI)
+#else
+#define COMPAT_JOIN_RIGHT_ANTI	(-1)
+#endif
+#if PG_VERSION_NUM >= 180000
+#define COMPAT_JOIN_RIGHT_SEMI	((int) JOIN_RIGHT_SEMI)
+#else
+#define COMPAT_JOIN_RIGHT_SEMI	(-1)
+#endif
+
+/* The word that EXPLAIN of 19 prints before the name of a subplan. */
+static inline const char *
+compat_subplan_word(const SubPlan *use)
+{
+#if PG_VERSION_NUM >= 190000
+	return use->subLinkType == CTE_SUBLINK ? "CTE " : use->isInitPlan ? "InitPlan " : "SubPlan ";
+#else
+	return "";
+#endif
+}
+
+/* Number of relations of a range table, without the keys of GROUP BY (18). */
+static inline int
+compat_relations(const List *table)
+{
+	int			count = list_length(table);
+#if PG_VERSION_NUM >= 180000
+	ListCell   *cell;
+
+	foreach(cell, table)
+		if (((const RangeTblEntry *) lfirst(cell))->rtekind == RTE_GROUP)
+			return count - 1;
+#endif
+	return count;
 }
 
 /* Block times; 17 split them into shared and local blocks. */

@@ -29,7 +29,10 @@
 #define COUNTER_IDS_HISTOGRAM	HISTOGRAM_BUCKETS
 #define COUNTER_IDS_LONG		LONG_BUCKETS
 
-/* Groups of counters. One execution changes all counters of a group. */
+/*
+ * Groups of counters. One execution changes all counters of a group. A new
+ * group has a line here, its bit in GROUP_ALL, and a line among the parts.
+ */
 #define GROUP_plan		0x0001
 #define GROUP_exec		0x0002
 #define GROUP_buffers	0x0004
@@ -45,7 +48,8 @@
 #define GROUP_long		0x1000
 #define GROUP_wal_full	0x2000
 #define GROUP_failed	0x4000
-#define GROUP_ALL		0x7fff
+#define GROUP_faults	0x8000	/* only together with GROUP_cpu */
+#define GROUP_ALL		0xffff
 
 /*
  * The part of an entry in shared memory that keeps a group. Groups that most
@@ -67,6 +71,7 @@
 #define PART_long		rare
 #define PART_wal_full	rare
 #define PART_failed		rare
+#define PART_faults		rare
 #define GROUPS_HOT \
 	(GROUP_exec | GROUP_buffers | GROUP_wal | GROUP_cpu | GROUP_histogram)
 #define GROUPS_RARE (GROUP_ALL & ~GROUPS_HOT)
@@ -134,6 +139,21 @@ enum
 #undef COUNTER
 };
 
+/*
+ * All groups of the catalog's counters. GROUP_ALL must have the same bits: a
+ * group without its bit would lose its values.
+ */
+enum
+{
+	GROUPS_DECLARED = 0
+#define COUNTER(id, name, ctype, unit, kind, group, since, doc) \
+	| GROUP_##group
+#include "../../../catalog/counters.h"
+#undef COUNTER
+};
+
+StaticAssertDecl(GROUPS_DECLARED == GROUP_ALL,
+				 "GROUP_ALL has the groups of the catalog");
 StaticAssertDecl(HOT_BYTES == sizeof(HotCounters),
 				 "GROUPS_HOT says what the parts say");
 
@@ -195,7 +215,7 @@ counters_reset_extremes(Counters *counters)
 #undef COUNTER
 }
 
-/* The same for counters in parts. */
+/* Same as counters_reset_extremes(), for counters in parts. */
 static inline void
 parts_reset_extremes(HotCounters *hot, RareCounters *rare, uint32 groups)
 {

@@ -58,7 +58,7 @@ static const struct
 #undef OPTION
 };
 
-/* names of files in the directory are shorter */
+/* names of files in the history directory are shorter than this, in bytes */
 #define LONGEST_NAME	64
 
 #define UNIT_NONE	0
@@ -120,7 +120,10 @@ real_path(const char *path, char *result)
 	}
 }
 
-/* Is a path, real and absolute, in the directory of a tablespace? */
+/*
+ * True if a path is in the directory of a tablespace. The path must be real
+ * and absolute.
+ */
 static bool
 is_in_tablespace(const char *absolute)
 {
@@ -170,7 +173,9 @@ refused_directory(const char *path)
 	return strcmp(absolute, refused) == 0 ? "the data directory itself" : NULL;
 }
 
-/* A path that would be cut is refused. */
+/*
+ * Refuses the value of a setting if the path is so long that it would be cut.
+ */
 static bool
 check_length(const char *value, const char *setting)
 {
@@ -186,7 +191,7 @@ check_length(const char *value, const char *setting)
 				 TACHO_PREFIX, setting);
 	GUC_check_errmsg("the path in \"%s.%s\" is too long", TACHO_PREFIX,
 					 setting);
-	GUC_check_errdetail("It has %d bytes, at most %d are possible.", length,
+	GUC_check_errdetail("It has %d bytes; at most %d are allowed.", length,
 						room);
 	return false;
 }
@@ -213,7 +218,7 @@ check_directory(char **value, void **extra, GucSource source)
 	GUC_check_errmsg("directory \"%s\" cannot be used for \"%s.directory\"",
 					 *value, TACHO_PREFIX);
 	GUC_check_errdetail("It belongs to the server (%s).", refused);
-	GUC_check_errhint("Use a directory of its own, inside or outside the data directory.");
+	GUC_check_errhint("Use a separate directory, inside or outside the data directory.");
 	return false;
 }
 

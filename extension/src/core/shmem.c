@@ -67,7 +67,7 @@ shmem_make(TachoShared *shared)
 	shared->ring_lock = &GetNamedLWLockTranche(TACHO_PREFIX)->lock;
 	strlcpy(shared->status[0].reason,
 			settings_refusal() ? settings_refusal() :
-			"the sampler has not started (does \"max_worker_processes\" leave room for it?)", STATUS_TEXT_SIZE);
+			"the sampler has not started (check \"max_worker_processes\")", STATUS_TEXT_SIZE);
 	shared->after_crash = was_not_shut_down();
 	shared->library = loaded;
 	pg_atomic_init_u64(&shared->worker_starts, 0);
@@ -80,8 +80,12 @@ shmem_make(TachoShared *shared)
 	for (int i = 0; i < TEXT_ACCOUNTS; i++)
 	{
 		pg_atomic_init_u32(&shared->ring_used[i], 0);
-		pg_atomic_init_u32(&shared->share_used[i], 0);
+		for (int kind = 0; kind < TEXT_KINDS; kind++)
+			pg_atomic_init_u32(&shared->share_used[kind][i], 0);
 	}
+	pg_atomic_init_u64(&shared->trees_taken, 0);
+	for (int i = 0; i < TREE_DATABASES; i++)
+		pg_atomic_init_u64(&shared->trees_taken_in[i], 0);
 	for (int i = 0; i < KNOWN_TEXTS; i++)
 		pg_atomic_init_u64(&shared->known[i], 0);
 }

@@ -26,6 +26,13 @@
 #define KNOWN_TEXTS		131072	/* power of two */
 #define RING_BYTES		(1024 * 1024)	/* power of two */
 #define TEXT_ACCOUNTS	1024	/* roles in databases, see query_text.c */
+#define TREE_DATABASES	64		/* power of two, see plan_trees.c */
+
+/* Texts of different kinds do not share the limit of the day. */
+typedef enum TextKind
+{
+	TEXT_OF_QUERY, TEXT_OF_PLAN, TEXT_KINDS
+} TextKind;
 
 typedef struct TachoShared
 {
@@ -39,7 +46,11 @@ typedef struct TachoShared
 	 */
 	LWLock	   *ring_lock;
 
-	/* the server was not shut down before this shared memory was made */
+	/*
+	 * The server crashed before this start: pg_control did not say "shut
+	 * down" when shared memory was made. The first sampler then writes the
+	 * marker "crash recovery".
+	 */
 	bool		after_crash;
 
 	/* the file that the postmaster loaded */
@@ -68,13 +79,21 @@ typedef struct TachoShared
 	pg_atomic_uint64 texts_dropped;
 
 	/*
-	 * Per account: the approximate number of bytes in the ring, and the role
-	 * that has used up its share of the day and makes no more texts. The role is
-	 * NO_ROLE, the hash of a role in a database, or SEVERAL, which means all
-	 * roles of the account.
+	 * Per account: the approximate number of bytes in the ring, and for each
+	 * kind of text the role that has used up its share of the day and makes no
+	 * more. The role is NO_ROLE, the hash of a role in a database, or SEVERAL,
+	 * which means all roles of the account.
 	 */
 	pg_atomic_uint32 ring_used[TEXT_ACCOUNTS];
-	pg_atomic_uint32 share_used[TEXT_ACCOUNTS];
+	pg_atomic_uint32 share_used[TEXT_KINDS][TEXT_ACCOUNTS];
+
+	/*
+	 * Rate limit for trees of plans (take_turn() in plan_trees.c): the time
+	 * in us up to which all turns are taken, in the whole server and in each
+	 * database. Databases whose hashes are equal share a limit.
+	 */
+	pg_atomic_uint64 trees_taken;
+	pg_atomic_uint64 trees_taken_in[TREE_DATABASES];
 
 	pg_atomic_uint64 known[KNOWN_TEXTS] pg_attribute_aligned(PG_CACHE_LINE_SIZE);
 	char		ring[RING_BYTES];

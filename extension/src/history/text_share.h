@@ -10,6 +10,9 @@
  * database is a repeat. All repeats together take at most a quarter of the
  * limit.
  *
+ * Trees of plans have a limit of their own. It is as high as the limit of texts.
+ * A tree is recorded whole or left out.
+ *
  * The shares begin again when the sampler starts, which only a superuser can
  * cause. A new sampler collects all texts again, because the frames of the
  * old one may be lost.
@@ -20,6 +23,8 @@
  */
 #ifndef TACHO_TEXT_SHARE_H
 #define TACHO_TEXT_SHARE_H
+
+#include "core/shmem.h"
 
 /* Must be called first. Allocates in the current memory context. */
 extern void text_share_init(void);
@@ -43,7 +48,7 @@ extern bool text_share_in_frame(void);
  * recorded before for another role is a repeat. Sets *first if this role in
  * this database gets less than it asked for the first time today.
  */
-extern int	text_share_take(Oid database, Oid user, uint64 query, int length,
-							bool *first);
+extern int	text_share_take(TextKind kind, Oid database, Oid user, uint64 query,
+							int length, bool *first);
 
 #endif							/* TACHO_TEXT_SHARE_H */

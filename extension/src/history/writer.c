@@ -69,7 +69,8 @@ static bool running = false;	/* started and not reaped */
 static Spawned child;			/* valid if `running` */
 static int	to_child = -1;
 static int	from_child = -1;
-static bool replacing = false;	/* its pipe is closed, for new settings */
+/* its pipe was closed so that the next writer gets new settings */
+static bool replacing = false;
 static TimestampTz child_started = 0;
 static int64 starts = 0;
 static int64 start_at_ms = 0;	/* earliest time of the next start */
@@ -80,13 +81,14 @@ static int64 past_cpu_us = 0;	/* children that have ended */
 static dlist_head frames = DLIST_STATIC_INIT(frames);
 static int64 frame_bytes = 0;
 static uint64 next_sequence = 1;
-static uint64 last_sequence = 0;	/* the last one acknowledged */
+static uint64 last_sequence = 0;	/* the last acknowledged frame */
 static uint64 settings_sequence = 0;	/* the newest frame with settings */
 static uint64 greeted_first = 0;	/* the first frame sent to this writer */
-static uint64 greeted_next = 0; /* next_sequence at its hello */
+static uint64 greeted_next = 0; /* `next_sequence` when its hello was made */
 static int64 acknowledged = 0;
 static int64 bytes_made = 0;
-static uint64 left_with_child = 0;	/* frames below may still be written */
+/* a writer that was left may still write earlier frames */
+static uint64 left_with_child = 0;
 
 /*
  * the data being sent: hello, then frames; `sending` is NULL when all are
@@ -102,7 +104,8 @@ static char ack[ACK_BYTES];
 static int	ack_filled = 0;
 static int	ack_code = ACK_WRITTEN;
 static int64 tape_bytes = 0;
-static int64 heard_ms = 0;		/* last ack, or empty queue */
+/* time of the last acknowledgement, or of an empty queue */
+static int64 heard_ms = 0;
 
 /* trouble */
 static char trouble[STATUS_TEXT_SIZE] = "";	/* now; "" = none */
@@ -177,7 +180,7 @@ end_trouble(void)
 		HOLD_INTERRUPTS();
 		ereport(LOG,
 				(errmsg("history is being written again"),
-				 errdetail("For %ld seconds it was not: %s.", seconds,
+				 errdetail("It was not written for %ld seconds: %s.", seconds,
 						   trouble)));
 		RESUME_INTERRUPTS();
 	}
@@ -252,7 +255,7 @@ static void
 cannot_start(int64 now_ms, const char *what, const char *program, int error)
 {
 	char		text[STATUS_TEXT_SIZE];
-	const char *hint = "The sampler tries again.";
+	const char *hint = "The sampler will try again.";
 
 	if (strcmp(program, tacho_program_path()) != 0)
 		hint = SPAWN_PARENT_HINT;
@@ -341,13 +344,13 @@ report_end(int64 now_ms, int status)
 	const char *hint = "See the messages of the tape writer in the server log.";
 
 	if (WIFSIGNALED(status))
-		snprintf(text, sizeof(text), "the tape writer was ended by signal %d",
+		snprintf(text, sizeof(text), "the tape writer was terminated by signal %d",
 				 WTERMSIG(status));
 	else if (WEXITSTATUS(status) == EXIT_LOCKED)
 	{
-		snprintf(text, sizeof(text), "another tape writer uses directory \"%s\"",
+		snprintf(text, sizeof(text), "directory \"%s\" is in use by another tape writer",
 				 tacho_directory_path());
-		hint = "Give each server a directory of its own in \"tacho.directory\".";
+		hint = "Use a separate \"tacho.directory\" for each server.";
 	}
 	else if (WEXITSTATUS(status) == EXIT_MOVED)
 	{
@@ -358,14 +361,14 @@ report_end(int64 now_ms, int status)
 	else if (WEXITSTATUS(status) == EXIT_USAGE)
 	{
 		snprintf(text, sizeof(text),
-				 "program \"%s\" does not know how to write history",
+				 "program \"%s\" does not support writing history",
 				 tacho_program_path());
 		hint = "Install a tacho program of the same version as the extension.";
 	}
 	else if (reason[0] != '\0')
 	{
 		strlcpy(text, reason, sizeof(text));
-		hint = "The sampler tries again.";
+		hint = "The sampler will try again.";
 	}
 	else
 		snprintf(text, sizeof(text),
@@ -463,12 +466,12 @@ report_code(int64 now_ms)
 		snprintf(text, sizeof(text), "recording is paused for lack of space%s%s",
 				 reason[0] != '\0' ? ": " : "", reason);
 		complain(now_ms, text,
-				 "Make room, or see \"tacho.min_free_space\" and \"tacho.retention_size\".");
+				 "Free space, or adjust \"tacho.min_free_space\" or \"tacho.retention_size\".");
 	}
 	else
 		complain(now_ms, reason[0] != '\0' ? reason :
-				 "the tape writer reports an error",
-				 "The frames are kept in memory and tried again.");
+				 "the tape writer reported an error",
+				 "The frames are kept in memory and will be written again.");
 }
 
 static void

@@ -19,6 +19,7 @@
 #include "utils/syscache.h"
 
 #include "core/compat.h"
+#include "plans/plan_names.h"
 #include "plans/relation_shape.h"
 
 #define KEPT 1024				/* power of two; 16 kB once used */
@@ -46,6 +47,16 @@ forget_shape(Datum argument, Oid relation)
 		place_of(relation)->relation = InvalidOid;
 }
 
+/*
+ * A schema may have a new name. Making the numbers again also looks up the
+ * names of schemas again.
+ */
+static void
+forget_shapes(Datum argument, int cache, uint32 hash)
+{
+	memset(kept, 0, sizeof(kept));
+}
+
 /* The number of a relation: from `kept`, or made by make(). */
 static uint64
 shape_of(Oid id, uint64 (*make) (Relation))
@@ -60,6 +71,7 @@ shape_of(Oid id, uint64 (*make) (Relation))
 	if (!registered)
 	{
 		CacheRegisterRelcacheCallback(forget_shape, (Datum) 0);
+		CacheRegisterSyscacheCallback(NAMESPACEOID, forget_shapes, (Datum) 0);
 		registered = true;
 	}
 	relation = RelationIdGetRelation(id);
@@ -76,6 +88,7 @@ make_relation_shape(Relation relation)
 {
 	if (relation->rd_rel->relpersistence == RELPERSISTENCE_TEMP)
 		return shape_mix_name('T', RelationGetRelationName(relation));
+	schema_name_keep(RelationGetNamespace(relation));
 	return RelationGetRelid(relation);
 }
 

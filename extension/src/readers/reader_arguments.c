@@ -115,7 +115,7 @@ timestamptz_argument(const char *name, TimestampTz value)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				 errmsg("argument \"%s\" must not be infinite", name),
-				 errhint("Leave it out to use its default.")));
+				 errhint("Omit it to use its default.")));
 	if (timestamp2tm(value, NULL, &tm, &fsec, NULL, NULL) != 0 ||
 		tm.tm_year < 1 || tm.tm_year > 9999)
 		ereport(ERROR,

@@ -200,7 +200,7 @@ take_message(const char *line, int length, StringInfo other,
 	}
 }
 
-#define MEMORY_HINT "Ask for a shorter window or fewer rows."
+#define MEMORY_HINT "Use a shorter window or fewer rows."
 
 /*
  * The program's allocator aborts when memory is refused, by our limit or by
@@ -221,9 +221,9 @@ static char *
 signal_hint(int signal)
 {
 	if (signal == SIGKILL)
-		return pstrdup("Someone killed it, or the system ran out of memory; the kernel log tells.");
+		return pstrdup("It was killed, or the system ran out of memory. See the kernel log.");
 	if (signal == SIGSEGV || signal == SIGBUS || signal == SIGABRT)
-		return psprintf("It may have been refused memory, of which it may use %d MB: " MEMORY_HINT,
+		return psprintf("It may have been refused memory (limit: %d MB). " MEMORY_HINT,
 						reader_memory_mb());
 	return NULL;
 }
@@ -238,7 +238,7 @@ unexplained_end(const char *program, int status, StringInfo other,
 	if (ran_out_of_memory(status, other))
 		reader_fail(failure, ERRCODE_OUT_OF_MEMORY,
 					pstrdup("tacho program ran out of memory"),
-					psprintf("It may use %d MB.", reader_memory_mb()),
+					psprintf("The limit is %d MB.", reader_memory_mb()),
 					pstrdup(MEMORY_HINT));
 	else if (WIFSIGNALED(status))
 		reader_fail(failure, ERRCODE_EXTERNAL_ROUTINE_EXCEPTION,
@@ -252,7 +252,7 @@ unexplained_end(const char *program, int status, StringInfo other,
 							 program, WEXITSTATUS(status)),
 					detail,
 					WEXITSTATUS(status) == EXIT_USAGE ?
-					pstrdup("The tacho program and the extension are of different versions: install both from the same release.") :
+					pstrdup("The tacho program and the extension have different versions. Install both from the same release.") :
 					NULL);
 }
 

@@ -24,7 +24,7 @@
 #include "readers/reader.h"
 
 #define VERSION_HINT \
-	"The tacho program and the extension are of different versions: install both from the same release."
+	"The tacho program and the extension have different versions. Install both from the same release."
 
 typedef enum OutputStage
 {
@@ -253,7 +253,7 @@ take_line(ReaderOutput *output, char *line, int length,
 		return take_header(output, line, length, failure);
 	if (output->stage == EXPECT_NOTHING)
 		return reader_fail(failure, ERRCODE_PROTOCOL_VIOLATION,
-						   pstrdup("output of the tacho program goes on after its end"),
+						   pstrdup("output of the tacho program continues after its end marker"),
 						   NULL, pstrdup(VERSION_HINT));
 	if (length == 2 && line[0] == '\\' && line[1] == '.')
 	{

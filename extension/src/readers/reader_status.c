@@ -88,7 +88,7 @@ put_recording(const StatusRows *rows, const TachoStatus *status)
 
 	put_text(rows, "version", TACHO_VERSION);
 	put_text(rows, "restart_pending", library_was_replaced() ?
-			 "the library on disk differs from the one that runs" : NULL);
+			 "the library on disk differs from the loaded one" : NULL);
 	put_text(rows, "recording", reason == NULL ? "on" : "off");
 	put_text(rows, "reason", reason);
 	put_text(rows, "directory", tacho_directory_path());

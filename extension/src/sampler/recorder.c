@@ -2,8 +2,8 @@
  * recorder.c
  *	  Turns scans, markers and texts into frames for the writer.
  *
- * Memory: state lives in the context of recorder_init(); everything else is
- * allocated in the caller's context.
+ * Memory: state lives in the context that is current when recorder_init() is
+ * called; everything else is allocated in the caller's context.
  *
  * Copyright (c) 2026, tacho contributors
  */
@@ -30,6 +30,8 @@
 #include "sampler/locks.h"
 #include "sampler/processes.h"
 #include "sampler/recorder.h"
+#include "sampler/recorder_relations.h"
+#include "sampler/recorder_trees.h"
 #include "statements/query_text.h"
 
 #define TICKS_PER_FRAME		1000
@@ -241,7 +243,7 @@ tell_left_out(Oid database, Oid user)
 	char		detail[STATUS_TEXT_SIZE];
 
 	snprintf(detail, sizeof(detail),
-			 "texts of role \"%.*s\" in database \"%.*s\" are cut or left out: its share of tacho.text_limit",
+			 "texts of role \"%.*s\" in database \"%.*s\" are truncated or omitted: its share of tacho.text_limit",
 			 role_length, role, name_length, name);
 	recorder_marker(MARKER_TEXTS_LEFT_OUT, text_now, text_now, 0, detail);
 }
@@ -255,7 +257,7 @@ fit_text(Oid database, Oid user, int64 query, int encoding,
 		 const char *bytes, int length, int *whole_length)
 {
 	bool		first;
-	int			fit = text_share_take(database, user,
+	int			fit = text_share_take(TEXT_OF_QUERY, database, user,
 									  (uint64) query ^ ((uint64) database << 32),
 									  length, &first);
 
@@ -264,7 +266,7 @@ fit_text(Oid database, Oid user, int64 query, int encoding,
 	if (fit == 0)
 	{
 		text_status->texts_over_limit++;
-		query_text_share_used(database, user);
+		query_text_share_used(TEXT_OF_QUERY, database, user);
 	}
 	if (fit == length || fit == 0)
 		return fit;
@@ -309,6 +311,11 @@ take_text(const QueryText *text)
 	names_want_database(text->database);
 	names_want_role(text->user);
 	names_resolve();
+	if (text->plan_id != 0)
+	{
+		recorder_put_tree(frame, text, text_now);
+		return;
+	}
 	put_text(query_text_key(text->bytes, text->length), text->query_id,
 			 text->database, text->user, text->encoding, text->bytes,
 			 text->length, text->whole_length);
@@ -325,6 +332,7 @@ recorder_texts(UnixMs now, TachoStatus *status)
 	{
 		text_day = day;
 		text_share_day();
+		recorder_relations_forget();
 		memset(sent_texts, 0, sizeof(sent_texts));
 		query_text_want(true, true);
 	}
@@ -333,7 +341,11 @@ recorder_texts(UnixMs now, TachoStatus *status)
 	status->texts_dropped = query_text_dropped();
 }
 
-/* Records an activity as a text and returns its key, 0 = no text. */
+/*
+ * Records the activity of a session without a query id, such as "autovacuum:
+ * VACUUM t", as a text. Returns the key of the text; 0 = nothing of it could
+ * be recorded, which counts as a dropped text.
+ */
 static uint64
 put_activity(const SessionRow *row, BackendType type)
 {
@@ -668,6 +680,7 @@ note_lost_frame(TachoStatus *status)
 	 */
 	texts_lost |= text_share_in_frame();
 	text_share_lost();
+	recorder_relations_forget();
 	dictionary_redefine();
 }
 

@@ -45,7 +45,10 @@ typedef struct Pass
 static Pass pass;
 static int64 last_interval = -1;	/* number of the interval, by wall clock */
 
-/* A sum over a longer time would be useless. */
+/*
+ * Longest time since the last record, in ms. A sum over a longer time would
+ * be useless, so it is not recorded.
+ */
 static int64
 longest_ms(void)
 {
@@ -261,6 +264,7 @@ statements_turn(int64 wall_us, int64 boot_us, TachoStatus *status)
 {
 	if (!statements_active())
 		return;
+	statements_clock_advance();
 	if (tacho_statements_interval == 0)
 	{
 		pass.running = false;

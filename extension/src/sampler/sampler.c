@@ -49,6 +49,7 @@
 #include "sampler/locks.h"
 #include "sampler/recorder.h"
 #include "sampler/recorder_statements.h"
+#include "sampler/recorder_tables.h"
 #include "sampler/sampler.h"
 #include "sampler/schema_markers.h"
 #include "sampler/server_metrics.h"
@@ -122,7 +123,10 @@ install_signals(void)
 	BackgroundWorkerUnblockSignals();
 }
 
-/* A random position in the slot, or its begin. */
+/*
+ * Position of the next tick in its slot, from 0 to 1: random, or 0 without
+ * tacho.sample_jitter.
+ */
 static double
 random_phase(void)
 {
@@ -159,7 +163,7 @@ mark_start(bool first_life)
 	mark_now(MARKER_START, detail);
 	if (first_life && tacho_shared->after_crash)
 		mark_now(MARKER_CRASH_RECOVERY,
-				 "the server had not been shut down: its log was replayed");
+				 "the server crashed and recovered");
 }
 
 static void
@@ -280,7 +284,7 @@ watch_recovery(void)
 		return;
 	in_recovery = false;
 	meta_describe(server, sizeof(server));
-	snprintf(detail, sizeof(detail), "the standby has become a primary: %s",
+	snprintf(detail, sizeof(detail), "the standby was promoted: %s",
 			 server);
 	mark_now(MARKER_PROMOTION, detail);
 	recorder_settings();
@@ -384,7 +388,7 @@ sleep_us(void)
 	/* an acknowledgement can wait for the next tick */
 	if (writer_is_behind() || status.writer_pid == 0)
 		writer = writer_turn_us + writer_pause_us - clock_boot_us();
-	if (statements_turn_again())
+	if (statements_turn_again() || tables_turn_again())
 		writer = Min(writer, STATEMENTS_TURN_US);
 	return Max(0, Min(Min(tick, writer), LONGEST_SLEEP_US));
 }
@@ -410,6 +414,7 @@ take_turn(void)
 		watch_budget(boot_us);
 	}
 	statements_turn(wall_us, boot_us, &status);
+	tables_turn(wall_us, boot_us);
 	if (boot_us - writer_turn_us >= writer_pause_us)
 	{
 		take_writer_turn(boot_us);
@@ -424,6 +429,7 @@ stop_worker(void)
 	bool		server = stop_sender == PostmasterPid;
 
 	statements_finish(clock_wall_us(), clock_boot_us(), &status);
+	tables_finish(clock_wall_us(), clock_boot_us());
 	mark_now(MARKER_STOP, server ? "server stopped" : "sampler terminated");
 	recorder_close(&status);
 	writer_turn(clock_boot_us() / 1000, &status);

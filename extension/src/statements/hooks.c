@@ -39,6 +39,7 @@
 #include "statements/executed.h"
 #include "statements/failures.h"
 #include "statements/hooks.h"
+#include "statements/plan_trees.h"
 #include "statements/secrets.h"
 #include "statements/statements.h"
 #include "statements/statements_alias.h"
@@ -49,7 +50,9 @@ typedef struct Execution
 {
 	struct Execution *next;		/* started before, or next unused one */
 	const QueryDesc *query;
-	Oid			user;
+	Oid			user;			/* at its start */
+	int			level;			/* at its start */
+	int64		plan_id;
 	double		ms;
 	UsageDraw	draw;
 	MemoryContextCallback callback;
@@ -196,7 +199,7 @@ execution_release(void *arg)
 
 /* Makes a record that follows the execution, if there is memory for it. */
 static pg_attribute_hot void
-execution_follow(const QueryDesc *query)
+execution_follow(const QueryDesc *query, int64 plan_id)
 {
 	Execution  *execution = unused;
 
@@ -213,6 +216,8 @@ execution_follow(const QueryDesc *query)
 		return;
 	execution->query = query;
 	execution->user = GetUserId();
+	execution->level = level;
+	execution->plan_id = plan_id;
 	execution->ms = 0;
 	execution->draw = usage_draw(query->plannedstmt->queryId, level == 0);
 	usage_clear(&execution->delta);
@@ -396,7 +401,10 @@ on_planner(COMPAT_PLANNER_PARAMS)
 						   parse->stmt_location, parse->stmt_len);
 	if (COMPAT_ONE_NESTING_LEVEL)
 	{
-		/* an error takes this back when it is reported */
+		/*
+		 * if planning fails, failures.c sets the level to 0 when it reports
+		 * the error
+		 */
 		failures_attempt.level = &level;
 		level = 1;
 	}
@@ -454,6 +462,7 @@ on_executor_start(QueryDesc *queryDesc, int eflags)
 {
 	const PlannedStmt *plan = queryDesc->plannedstmt;
 	bool		counted;
+	int64		plan_id;
 
 	take_back_level();
 	counted = plan->queryId != 0 && tracked(level);
@@ -468,9 +477,14 @@ on_executor_start(QueryDesc *queryDesc, int eflags)
 	}
 	else
 		start_guarded(counted, queryDesc, eflags);
+	/* samples show the outermost plan, counted or not: FETCH of a cursor */
+	if (plan->queryId == 0 || (!counted && running_plan_depth > 0))
+		return;
+	plan_id = plan_id_of(plan);
+	plan_trees_see(queryDesc, plan_id, eflags);
 	if (!counted)
 		return;
-	execution_follow(queryDesc);
+	execution_follow(queryDesc, plan_id);
 	if (plan->parallelModeNeeded && level == 0)
 		expect_workers(queryDesc);
 }
@@ -526,7 +540,7 @@ run_in_worker(COMPAT_RUN_PARAMS)
 	}
 	PG_END_TRY();
 	usage_end(&start, &delta);
-	delta.groups &= GROUP_cpu;
+	delta.groups &= GROUP_cpu | GROUP_faults;
 	delta.weight = (UsageDraw) {1, 1};
 	delta.counters.sampled_exec_time = 0;	/* it is in the leader's time */
 	if (counted)
@@ -594,6 +608,11 @@ on_executor_finish(QueryDesc *queryDesc)
 	piece_end(execution, &start);
 }
 
+/*
+ * Counts for the level and the user at the execution's start, whose entry has
+ * a text without constants. A cursor that a function has opened may end at
+ * COMMIT, at level 0 and as another user.
+ */
 static pg_attribute_hot void
 on_executor_end(QueryDesc *queryDesc)
 {
@@ -601,15 +620,21 @@ on_executor_end(QueryDesc *queryDesc)
 	PlannedStmt *plan = queryDesc->plannedstmt;
 
 	failures_forget();
-	if (execution && plan->queryId != 0 && tracked(level))
+	if (execution && plan->queryId != 0 && wanted(execution->level))
 	{
 		const StatementSource source = source_of(queryDesc);
+		const StatementKey key = {
+			.query_id = plan->queryId,
+			.user_id = execution->user,
+			.database_id = MyDatabaseId,
+			.toplevel = execution->level == 0,
+		};
 
-		execution->delta.plan_id = plan_id_of(plan);
+		execution->delta.plan_id = execution->plan_id;
 		usage_executor(&execution->delta, queryDesc);
 		usage_executed(&execution->delta, execution->ms,
 					   compat_rows(queryDesc->estate), execution->draw);
-		store(plan->queryId, &execution->delta, &source);
+		statements_add(&key, &execution->delta, source.string ? &source : NULL);
 	}
 	if (previous_end)
 		previous_end(queryDesc);
@@ -677,7 +702,10 @@ run_utility(UTILITY_PARAMS)
 	secrets_command_free(&text);
 }
 
-/* A command has ended. At top level it may have been an EXECUTE. */
+/*
+ * Forgets the statement that a top-level EXECUTE executes. To be called when
+ * a command has ended, because it may have been one.
+ */
 static inline void
 forget_execute(void)
 {

@@ -29,12 +29,17 @@
 #include "utils/timestamp.h"
 
 #include "core/hot.h"
+#include "statements/statements.h"
 #include "statements/statements_shared.h"
 
-#define CHAIN_STEPS 64			/* steps before a walk counts as astray */
-#define EXACT_CALLS 16			/* executions before any is sampled */
-#define TINY_MS 0.2				/* below, measuring costs over 1 % */
-#define TINY_COUNTS 4			/* ... so each of these counts for four */
+/* steps in a chain after which a search without a lock gives up */
+#define CHAIN_STEPS 64
+/* the first executions of a statement are all measured */
+#define EXACT_CALLS 16
+/* ms; for shorter executions measuring costs over 1 % */
+#define TINY_MS 0.2
+/* an execution shorter than TINY_MS counts as this many in entry_rate() */
+#define TINY_COUNTS 4
 
 /* An entry that was found: `entry` NULL = none. */
 typedef struct Found
@@ -208,8 +213,8 @@ entry_touch(StatementEntry *entry)
 }
 
 /*
- * Weight of a sample that uses `taken` of the `left` milliseconds: `n`, but
- * not more than fit into `left`, and at least 1.
+ * Weight of a measured execution that used `taken` ms: `n`, but at most as
+ * many as fit into `left` ms, and at least 1.
  */
 static inline double
 bounded_weight(double n, double taken, double left)
@@ -218,10 +223,10 @@ bounded_weight(double n, double taken, double left)
 }
 
 /*
- * Multiplies the measurements of an execution by its weight. If executions of
- * a statement differ, the drawn one may have used much more than the others.
- * So the weight is limited: no statement may have more CPU time than
- * duration. (Parallel workers may, but they are not sampled.)
+ * Multiplies the measurements of a drawn execution by its weight. If the
+ * executions of a statement differ, the drawn one may have used much more
+ * than the others. So the weight is limited: no statement may have more CPU
+ * time than duration. (Parallel workers may, but they are not drawn.)
  */
 static inline void
 weigh(const HotCounters *hot, uint32 there, StatementDelta *delta)
@@ -242,14 +247,16 @@ weigh(const HotCounters *hot, uint32 there, StatementDelta *delta)
 	added->read_bytes *= n;
 	added->written_bytes *= n;
 	added->minor_faults *= n;
-	added->major_faults *= n;
+	if (unlikely((delta->groups & GROUP_faults) != 0))
+		added->major_faults *= n;
 	added->voluntary_switches *= n;
 	added->involuntary_switches *= n;
 }
 
 /*
- * Adds to a stripe. The caller holds its lock, so nothing that may fail is
- * called. `measured` is a constant: with GROUP_cpu, or without.
+ * Adds `delta` to a stripe. The caller holds the stripe's lock, so nothing
+ * that may fail is called. `measured` is a compile-time constant: true = with
+ * the counters of GROUP_cpu.
  */
 static pg_attribute_always_inline void
 stripe_add(Stripe *stripe, RarePart *rare, StatementDelta *delta,
@@ -272,12 +279,13 @@ stripe_add(Stripe *stripe, RarePart *rare, StatementDelta *delta,
 }
 
 /*
- * Sets the share of executions that are measured from now on, if those that
- * the entry's own stripe has seen are short: a quarter up to 64 executions, a
- * 16th up to 1,024. So about a hundred are measured before it becomes rare.
- * If they are so short that measuring one is noticeable, each counts for
- * four: fewer measurements are enough for a statement that uses so little.
- * The caller holds the stripe's lock.
+ * Sets `one_of`: one of this many executions is measured from now on. It
+ * applies to statements whose executions are shorter than LONG_MS, as counted
+ * in the entry's own stripe. Example: a quarter is measured up to 64
+ * executions, a 16th up to 1,024; so about a hundred are measured before
+ * measuring becomes rare. Executions below TINY_MS count as TINY_COUNTS: for
+ * statements that use so little, fewer measurements are enough. The caller
+ * holds the stripe's lock.
  */
 static inline void
 entry_rate(StatementEntry *entry)
@@ -587,7 +595,7 @@ entry_fill(const StatementKey *key, uint32 hash,
 		   const StatementSource *source, const SourceText *text)
 {
 	StatementEntry *entry = slot_take();
-	TimestampTz now = GetCurrentTimestamp();
+	TimestampTz now = statements_clock_advance();
 
 	if (entry == NULL)
 		return NULL;

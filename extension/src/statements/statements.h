@@ -13,119 +13,7 @@
 
 #include "core/compat.h"
 #include "core/counters.h"
-
-/*
- * Identity of an entry. Zero it before filling it: keys are compared as
- * bytes. Query id 0 marks two kinds of entries without a statement. Without a
- * user, it has the counters evicted from the database; with a user, the
- * errors that happened outside of statements.
- */
-typedef struct StatementKey
-{
-	uint64		query_id;
-	Oid			user_id;
-	Oid			database_id;
-	uint32		toplevel;
-	uint32		unused;
-} StatementKey;
-
-/*
- * Weight of an execution's measurements by the operating system: number of
- * executions that it stands for, for its usage and for its wait for a CPU. 0
- * = this was not measured.
- */
-typedef struct UsageDraw
-{
-	uint16		rusage;
-	uint16		run_queue;
-} UsageDraw;
-
-/*
- * The counters that one planning or execution adds to an entry. Counters of
- * the operating system are those that the execution itself used;
- * statements_add() weighs them.
- */
-typedef struct StatementDelta
-{
-	uint32		groups;			/* groups that `counters` has */
-	int32		histogram_bucket;	/* -1 = none */
-	int32		sqlstate;		/* of the error, 0 = none */
-	UsageDraw	weight;			/* of an execution, 0 = none */
-	int64		plan_id;		/* of an execution, 0 = it has none */
-	Counters	counters;		/* only `groups` are set */
-} StatementDelta;
-
-/* The text of a statement, for an entry that has to be made or lacks it. */
-typedef struct StatementSource
-{
-	const char *string;			/* the client's message, zero-terminated */
-	int			location;		/* of the statement in it, -1 = unknown */
-	int			length;			/* 0 = the rest, as in PlannedStmt */
-	CompatJumble *jumble;	/* constants, or NULL: keep the text as it is */
-	bool		masked;			/* the text has no constants */
-} StatementSource;
-
-/*
- * Copy of an entry, made by statements_read().
- *
- * restored: the entry was loaded when the server started, or when its memory
- * was made again after a crash. Its counters then began with older numbers,
- * and the history has a part of these. When a reader of differences first
- * sees such a (key, generation), its counters are only the base of later
- * differences. An entry that is not restored began with zeros at stats_since.
- * Entries without a query id follow the same rules. Generations begin again
- * when the memory is made again. So (key, generation) identifies an entry
- * only while the comparing process stays attached.
- */
-typedef struct StatementCopy
-{
-	StatementKey key;
-	uint64		generation;
-	TimestampTz stats_since;
-	TimestampTz minmax_stats_since;
-	TimestampTz text_since;		/* 0 = no text */
-	TimestampTz last_error_at;
-	int32		last_sqlstate;
-	int32		encoding;
-	Counters	counters;
-	bool		restored;		/* see above */
-	bool		has_text;
-	char	   *text;			/* in StatementReader's buffer, or NULL */
-	int			text_length;
-} StatementCopy;
-
-/* The counters of one plan, in the units of Counters. */
-typedef struct PlanCounters
-{
-	int64		calls;
-	double		total_exec_time;
-	int64		rows;
-	int64		shared_blks_hit;
-	int64		shared_blks_read;
-	int64		temp_blks_written;
-} PlanCounters;
-
-/* Plans that have counters of their own, once an entry has two. */
-#define PLANS_AT_ONCE 4
-
-/*
- * The plans of an entry. Their counters add up to the entry's counters. Plan
- * id 0 has the executions of unknown plans: from before the server started,
- * or of plans that have made room for others.
- */
-typedef struct PlanRow
-{
-	int64		plan_id;
-	TimestampTz since;			/* 0 = not known */
-	double		max_exec_time;	/* negative = not known */
-	PlanCounters counters;
-} PlanRow;
-
-typedef struct PlanRows
-{
-	int			n;
-	PlanRow		row[PLANS_AT_ONCE + 1];
-} PlanRows;
+#include "statements/statement.h"
 
 /*
  * Walks over all entries. Zero it, set with_text, then call statements_read()
@@ -136,6 +24,7 @@ typedef struct StatementReader
 	uint32		slot;
 	bool		with_text;
 	TimestampTz texts_since;	/* only newer texts, 0 = all */
+	TimestampTz called_since;	/* only entries that were called, 0 = all */
 	int			waited;			/* ms of waiting for stopped writers */
 	char	   *buffer;
 	Size		buffer_size;
@@ -171,6 +60,20 @@ extern bool statements_active(void);
  * bucket.
  */
 #define LONG_MS 4.096
+
+/*
+ * Sets the clock of the statistics to the present time, which it returns. The
+ * clock never goes back. An entry keeps the clock's time of its last planning, execution or failure
+ * (last_call). The sampler advances the clock at each tick, so last_call is at
+ * most a tick too early. While no sampler runs, it is as early as the last
+ * reading or the last new entry.
+ *
+ * A reader advances the clock before it copies entries. An execution that it
+ * does not see is counted later: it locks its stripe after the copy was made,
+ * and reads the clock after that. So its last_call is not before the reading,
+ * and a later reader that asks for entries called since then misses nothing.
+ */
+extern TimestampTz statements_clock_advance(void);
 
 /*
  * Adds `delta` to the entry `key`, and makes the entry if it is missing.

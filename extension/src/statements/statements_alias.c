@@ -218,7 +218,7 @@ statements_alias_init(void)
 	if (statements_contrib_preloaded())
 		ereport(WARNING,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-				 errmsg("tacho does not take the place of pg_stat_statements, which is preloaded as well"),
+				 errmsg("tacho does not replace pg_stat_statements because it is preloaded as well"),
 				 errhint("Remove pg_stat_statements from \"shared_preload_libraries\".")));
 	else
 		define_settings();

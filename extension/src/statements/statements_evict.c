@@ -31,6 +31,7 @@
 
 #include "utils/timestamp.h"
 
+#include "statements/statements.h"
 #include "statements/statements_shared.h"
 
 #define BATCH 16				/* slots per step of the hand */

@@ -2,8 +2,9 @@
  * statements_evicted.c
  *	  Accumulators: one entry per database for the counters of evicted entries.
  *
- * A process that adds to an accumulator, or changes the part that the history
- * has, holds the partition lock exclusively.
+ * A process that adds to an accumulator, or changes its "recorded" counters
+ * (the part that the history has), holds the lock of the accumulator's
+ * partition exclusively.
  *
  * For the locking rules see statements_shared.h.
  *
@@ -13,6 +14,7 @@
 
 #include "utils/timestamp.h"
 
+#include "statements/statements.h"
 #include "statements/statements_shared.h"
 
 /* Finds or makes the accumulator of a database. */

@@ -16,6 +16,7 @@
 #include "core/clocks.h"
 #include "core/hot.h"
 #include "statements/statements_alias.h"
+#include "statements/statements.h"
 #include "statements/statements_shared.h"
 
 #define TRANCHE "tacho statements"
@@ -133,7 +134,9 @@ shared_init(StatementsShared *shared)
 	shared->slots.size = shared->reserved;
 	shared->texts.size = shared->chunks;
 	shared->plan_sets.size = plan_sets_for(shared->reserved);
-	pg_atomic_init_u64(&shared->stats_reset, GetCurrentTimestamp());
+	shared->made_at = GetCurrentTimestamp();
+	pg_atomic_init_u64(&shared->clock, shared->made_at);
+	pg_atomic_init_u64(&shared->stats_reset, shared->made_at);
 	pg_atomic_init_u64(&shared->recorded_at, clock_boot_us());
 }
 

@@ -34,6 +34,7 @@
 #include "access/xact.h"
 #include "miscadmin.h"
 
+#include "statements/statements.h"
 #include "statements/statements_shared.h"
 
 #define LOOKS_FOR_A_SET 64		/* slots visited in one search */
@@ -51,7 +52,10 @@ set_of(uint32 number)
 	return number == 0 ? NULL : &statements_memory.plan_sets[number - 1];
 }
 
-/* Tries as long as for the stripes of an entry. */
+/*
+ * Tries to lock the plans of an entry, as long as stripes are tried: 20
+ * times, with pauses of 50 us between the last ten.
+ */
 static bool
 place_lock(PlanPlace *place)
 {
@@ -95,7 +99,10 @@ plan_counters_take(PlanCounters *from, const PlanCounters *part)
 	from->temp_blks_written = Max(from->temp_blks_written - part->temp_blks_written, 0);
 }
 
-/* Counters of executions that have these groups; other groups may be unset. */
+/*
+ * Takes a plan's counters from Counters. Groups that are not in `groups` may
+ * be unset; their counters are 0.
+ */
 static PlanCounters
 plan_counters(const Counters *counters, uint32 groups)
 {

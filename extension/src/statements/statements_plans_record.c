@@ -1,20 +1,23 @@
 /*
  * statements_plans_record.c
- *	  The plans of a row of the history, with the increase of their counters.
+ *	  The increase of each plan's counters, for a row of the history.
  *
- * The plans of a row add up to the row, in every interval. Each plan gets what
- * its counters have grown by, as far as the row has that much left; the first
- * plan, or none once a plan has made room for another, gets the remainder.
+ * In every interval the plans of a row add up to the row. Each plan gets the
+ * growth of its own counters, but at most the part of the row that no other
+ * plan has got. The remainder goes to the entry's first plan. It goes to no
+ * plan if a plan has made room for another one, because the replaced plan may
+ * have a part of it.
  *
- * Example: the entry has 10 calls since its last row, plan B has counted 4 more.
- * The rows are B: 4 and the first plan, A: 6.
+ * Example: since its last row the entry has counted 10 calls, plan B has
+ * counted 4. The row has 4 calls of B and 6 of A, the first plan.
  *
- * A plan can be ahead of the row by an execution that was counted between two
- * looks, at the entry and at its plans. It gets that with the next row.
+ * The entry and its plans are not read at the same moment. So a plan may have
+ * counted an execution that the row does not have yet. The plan gets it with
+ * the next row.
  *
- * The memory of the sampler keeps how much of each plan the history has. A
- * sampler that starts again does not know that for plans it finds: then one
- * interval has a remainder without a plan.
+ * The sampler keeps in its memory the counters of each plan that the history
+ * has. A restarted sampler does not know these for the plans that it finds;
+ * so one interval has a remainder without a plan.
  *
  * Locking rules: statements_shared.h. Nothing here raises an error; only
  * plans_record_reserve() allocates.
@@ -26,18 +29,23 @@
 #include "miscadmin.h"
 #include "utils/memutils.h"
 
+#include "statements/statements.h"
 #include "statements/statements_shared.h"
 
-/* A plan of a set, as CountedPlan. */
+/* The recorded state of a plan in a set (CountedPlan). */
 typedef struct RecordedPlan
 {
 	int64		plan_id;
 	TimestampTz since;
-	double		max_exec_time;	/* of executions that the history lacks */
+	/* longest execution that the history lacks, ms */
+	double		max_exec_time;
 	PlanValues	values;
 } RecordedPlan;
 
-/* Of the set with that number, while it belongs to that entry. */
+/*
+ * The recorded plans of a set. They belong to the entry with this generation;
+ * sets are reused for other entries.
+ */
 typedef struct RecordedSet
 {
 	uint64		generation;
@@ -65,7 +73,7 @@ plan_values(const PlanCounters *counters)
 	};
 }
 
-/* The same counters of a row of the history. */
+/* The counters of PlanValues, taken from a row of the history. */
 static PlanValues
 row_values(const int64 *values)
 {
@@ -96,7 +104,10 @@ values_any(const PlanValues *values)
 	return any != 0;
 }
 
-/* Takes from `left` what `now` is more than `had`, and returns that. */
+/*
+ * Returns the growth from `had` to `now`, but at most `left`, and subtracts
+ * it from `left`.
+ */
 static PlanValues
 values_grown(const PlanValues *now, const PlanValues *had, PlanValues *left)
 {
@@ -115,8 +126,8 @@ values_grown(const PlanValues *now, const PlanValues *had, PlanValues *left)
 /* ---- what the history has ---- */
 
 /*
- * Makes room for all sets that have been used, and a few more. Without memory
- * their plans are not known.
+ * Makes room for all sets that have been used, and a few more. If memory is
+ * short, the remainder of the other sets goes to no plan.
  */
 void
 plans_record_reserve(void)
@@ -141,7 +152,10 @@ plans_record_reserve(void)
 	recorded_sets_n = n;
 }
 
-/* NULL = there is no memory for it. */
+/*
+ * The recorded plans of a set; emptied if the set has a new entry. NULL if
+ * there was no memory for it.
+ */
 static RecordedSet *
 recorded_set_get(uint32 number, uint64 generation)
 {
@@ -165,8 +179,10 @@ is_same(const RecordedPlan *recorded, int64 plan_id, TimestampTz since)
 }
 
 /*
- * The plan at a place of the set. One that is new there has nothing in the
- * history, unless it was there before this sampler: false, it is not known.
+ * Prepares the recorded state of a plan. A plan that is new at this place of
+ * the set has nothing in the history. If it was there before this sampler
+ * started, the history may have a part of it: then returns false, and its
+ * present counters count as recorded.
  */
 static bool
 recorded_plan_begin(RecordedPlan *recorded, const CountedPlan *plan)
@@ -191,7 +207,7 @@ row_append(StatementRow *row, int64 plan_id, TimestampTz since)
 	return plan;
 }
 
-/* The plan was there before all others of the set. */
+/* True if this is the entry's first plan. */
 static bool
 is_first(const PlanPlace *place, const CountedPlan *plan)
 {
@@ -199,7 +215,10 @@ is_first(const PlanPlace *place, const CountedPlan *plan)
 		pg_atomic_read_u64(unconstify(pg_atomic_uint64 *, &place->first));
 }
 
-/* Gives a plan of the set its increase, as far as the row has that left. */
+/*
+ * Adds a plan of the set to the row with the growth of its counters, as far
+ * as `left` has it.
+ */
 static void
 record_plan(StatementRow *row, const CountedPlan *plan, RecordedPlan *recorded,
 			PlanValues *left)
@@ -218,7 +237,7 @@ record_plan(StatementRow *row, const CountedPlan *plan, RecordedPlan *recorded,
 	increase->max_exec_time = history_time(longest);
 }
 
-/* The increase of a plan in a row, which is made when it is missing. */
+/* Finds a plan in the row; adds it if it is missing. */
 static PlanIncrease *
 increase_of(StatementRow *row, int64 plan_id, TimestampTz since)
 {
@@ -229,8 +248,8 @@ increase_of(StatementRow *row, int64 plan_id, TimestampTz since)
 }
 
 /*
- * Adds what is left to a plan. Times without an execution are of rounding: they
- * make no row.
+ * Adds the remainder of the row to a plan. Time without a call is a
+ * difference of rounding; it goes to the first plan of the row.
  */
 static void
 record_left(StatementRow *row, int64 plan_id, TimestampTz since,
@@ -249,7 +268,10 @@ record_left(StatementRow *row, int64 plan_id, TimestampTz since,
 		increase->max_exec_time = 0;
 }
 
-/* The plans of a set. False: it is not known which plan the remainder is of. */
+/*
+ * Adds the plans of a set to the row. Returns false if it is not known which
+ * plan the remainder belongs to.
+ */
 static bool
 record_set(StatementRow *row, const PlanPlace *place, const PlanSet *set,
 		   RecordedSet *recorded, PlanValues *left)
@@ -269,7 +291,10 @@ record_set(StatementRow *row, const PlanPlace *place, const PlanSet *set,
 	return known;
 }
 
-/* Gives no plan the executions of an earlier life of the server that the history lacks. */
+/*
+ * Executions from before the server's start have no known plan. Adds those
+ * that the history lacks to the row, without a plan.
+ */
 static void
 record_before(StatementRow *row, const PlanPlace *place, const int64 *recorded,
 			  PlanValues *left)
@@ -304,7 +329,10 @@ plans_record(StatementEntry *entry, StatementRow *row, const int64 *recorded)
 						   recorded_set_get(number, row->generation), &left);
 	else if (!place.replaced)
 	{
-		/* the first row of a restored entry tells this life from the one before */
+		/*
+		 * a restored entry: only its first row has executions of the earlier
+		 * life
+		 */
 		if (place.before.calls == 0 ||
 			recorded[HISTORY_AT(calls)] > place.before.calls)
 			return true;

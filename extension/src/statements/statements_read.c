@@ -17,6 +17,7 @@
 #include "utils/memutils.h"
 #include "utils/timestamp.h"
 
+#include "statements/statements.h"
 #include "statements/statements_shared.h"
 
 #define PATIENCE_MS 100			/* per walk over all entries */
@@ -37,6 +38,7 @@ copy_stripe(Stripe *stripe, const RarePart *its_rare, uint64 generation,
 	RarePart	rare = {0};
 	uint32		groups;
 	uint64		owner;
+	TimestampTz last_call;
 	bool		whole = false;
 
 	for (int attempt = 0; attempt < COPY_ATTEMPTS && !whole; attempt++)
@@ -49,12 +51,14 @@ copy_stripe(Stripe *stripe, const RarePart *its_rare, uint64 generation,
 		if (groups & GROUPS_RARE)
 			rare = *its_rare;
 		owner = pg_atomic_read_u64(&stripe->generation);
+		last_call = stripe->last_call;
 		pg_read_barrier();
 		whole = (before & 1) == 0 &&
 			pg_atomic_read_u32(&stripe->change) == before;
 	}
 	if (owner != generation)
 		return true;
+	copy->last_call = Max(copy->last_call, last_call);
 	counters_add(&copy->counters, &hot, &rare.counters, groups);
 	if ((groups & GROUP_error) && rare.last_error_at > copy->last_error_at)
 	{
@@ -84,6 +88,7 @@ entry_copy(StatementEntry *entry, uint64 generation, StatementCopy *copy)
 	copy->has_text = entry->text_first != 0;
 	copy->text = NULL;
 	copy->text_length = entry->text_length;
+	copy->last_call = 0;
 	copy->last_error_at = 0;
 	copy->last_sqlstate = 0;
 	counters_init(&copy->counters);
@@ -101,6 +106,30 @@ wants_text(const StatementReader *reader, const StatementEntry *entry)
 }
 
 /*
+ * True if the reader asks for all entries, or this one was called or had its
+ * extremes reset since the time that it asks for. Entries of before the memory
+ * was made count as called then: a reader of differences needs their base. The
+ * caller holds the partition lock.
+ */
+static bool
+wants_entry(const StatementReader *reader, StatementEntry *entry)
+{
+	StripeGroup *group = entry_group(entry);
+	bool		wants = reader->called_since <= statements_memory.shared->made_at ||
+		reader->called_since <= entry->minmax_stats_since;
+
+	for (int i = 0; i < stripe_count(group) && !wants; i++)
+	{
+		Stripe	   *stripe = entry_stripe(entry, group, i);
+
+		/* its writer may have read the clock before it advanced */
+		wants = (pg_atomic_read_u32(&stripe->change) & 1) != 0 ||
+			*(volatile TimestampTz *) &stripe->last_call >= reader->called_since;
+	}
+	return wants;
+}
+
+/*
  * True if this is the postmaster, which reads when no other process exists. A
  * killed process may have left a lock, and the postmaster cannot wait for it.
  */
@@ -111,7 +140,7 @@ alone(void)
 }
 
 /*
- * Copies the entry in a slot. False if there is none. *too_small is the size
+ * Copies the entry in a slot. False if there is none that is wanted. *too_small is the size
  * of the text if it does not fit into the buffer; nothing is copied then.
  * *whole: all counters are of one moment.
  */
@@ -131,7 +160,7 @@ read_slot(StatementReader *reader, uint32 slot, StatementCopy *copy,
 	if (!alone())
 		LWLockAcquire(lock, LW_SHARED);
 	found = pg_atomic_read_u64(&entry->generation) == generation &&
-		partition_lock(entry->hash) == lock;
+		partition_lock(entry->hash) == lock && wants_entry(reader, entry);
 	if (found && wants_text(reader, entry) &&
 		entry->text_length + 1 > reader->buffer_size)
 		*too_small = entry->text_length + 1;
@@ -150,9 +179,25 @@ read_slot(StatementReader *reader, uint32 slot, StatementCopy *copy,
 	return found;
 }
 
+TimestampTz
+statements_clock_advance(void)
+{
+	pg_atomic_uint64 *clock = &statements_memory.shared->clock;
+	TimestampTz now = GetCurrentTimestamp();
+	uint64		before = pg_atomic_read_u64(clock);
+
+	/* a full barrier, also when another process has advanced it */
+	while (!pg_atomic_compare_exchange_u64(clock, &before,
+										   (uint64) Max((TimestampTz) before, now)))
+		;
+	return now;
+}
+
 bool
 statements_read(StatementReader *reader, StatementCopy *copy)
 {
+	if (reader->slot == 0)
+		statements_clock_advance();
 	while (reader->slot <
 		   pg_atomic_read_u32(&statements_memory.shared->slots.untouched))
 	{
@@ -343,7 +388,7 @@ restore_text(StatementEntry *entry, const StatementCopy *copy)
 	entry->encoding = copy->encoding;
 	entry->wants_text = text == 0;
 	entry->wants_jumble = text == 0;
-	/* a "$" may belong to a parameter that stands for a constant */
+	/* a "$" may be a parameter in place of a constant: take it as normalised */
 	entry->normalized = text == 0 ||
 		memchr(copy->text, '$', copy->text_length) != NULL;
 	return text;
@@ -356,6 +401,7 @@ restore_counters(StatementEntry *entry, const StatementCopy *copy)
 	uint32		groups = counters_groups(&copy->counters);
 
 	stripe_merge(&entry->stripe, rare, &copy->counters, groups);
+	entry->stripe.last_call = copy->last_call;
 	if (groups & GROUP_error)
 	{
 		rare->last_error_at = copy->last_error_at;

@@ -30,6 +30,7 @@
 
 #include "core/clocks.h"
 #include "core/settings.h"
+#include "statements/statements.h"
 #include "statements/statements_shared.h"
 
 #define NEVER PG_UINT64_MAX		/* a value that changes() never returns */

@@ -47,7 +47,7 @@
 #define DUMP_FILE	"pg_stat/tacho_statements.stat"
 #define SAVE_FILE	"pg_stat_tmp/tacho_statements.stat"
 #define RESTART_S	5				/* after the saver's end */
-#define MAGIC		0x3154534f48434154	/* "TACHOST1", little-endian */
+#define MAGIC		0x3254534f48434154	/* "TACHOST2", little-endian */
 
 #define COUNTER_WORDS	(sizeof(Counters) / sizeof(uint64))
 #define MASK_WORDS		((COUNTER_WORDS + 63) / 64)
@@ -80,6 +80,7 @@ typedef struct SavedEntry
 	TimestampTz stats_since;
 	TimestampTz minmax_stats_since;
 	TimestampTz text_since;
+	TimestampTz last_call;
 	TimestampTz last_error_at;
 	int32		last_sqlstate;
 	int32		encoding;
@@ -89,7 +90,7 @@ typedef struct SavedEntry
 } SavedEntry;
 
 StaticAssertDecl(sizeof(SavedHead) == 72, "layout of saved files");
-StaticAssertDecl(sizeof(SavedEntry) == 72 + 8 * MASK_WORDS,
+StaticAssertDecl(sizeof(SavedEntry) == 80 + 8 * MASK_WORDS,
 				 "layout of saved files");
 
 /* identity of this cluster, found at start */
@@ -153,6 +154,7 @@ put_entry(Output *output, const StatementReader *reader,
 		.stats_since = copy->stats_since,
 		.minmax_stats_since = copy->minmax_stats_since,
 		.text_since = copy->text_since,
+		.last_call = copy->last_call,
 		.last_error_at = copy->last_error_at,
 		.last_sqlstate = copy->last_sqlstate,
 		.encoding = copy->encoding,
@@ -306,6 +308,7 @@ take_entry(Input *input, StatementCopy *copy, int64 *lacking)
 	copy->stats_since = saved.stats_since;
 	copy->minmax_stats_since = saved.minmax_stats_since;
 	copy->text_since = saved.text_since;
+	copy->last_call = saved.last_call;
 	copy->last_error_at = saved.last_error_at;
 	copy->last_sqlstate = saved.last_sqlstate;
 	copy->encoding = saved.encoding;

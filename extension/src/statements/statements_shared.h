@@ -45,7 +45,7 @@
 #include "storage/lwlock.h"
 
 #include "core/shmem.h"
-#include "statements/statements.h"
+#include "statements/statement.h"
 
 #ifdef PG_HAVE_ATOMIC_U64_SIMULATION
 #error "tacho needs 64-bit atomic operations"
@@ -70,6 +70,7 @@ typedef struct Stripe
 	pg_atomic_uint32 change;	/* odd = locked */
 	uint32		groups;			/* groups with values */
 	pg_atomic_uint64 generation;	/* of the owner, 0 = none */
+	TimestampTz last_call;		/* by StatementsShared.clock */
 	HotCounters hot;
 } Stripe;
 
@@ -196,6 +197,8 @@ typedef struct StatementsShared
 	 */
 	LWLockPadded *locks;
 
+	pg_atomic_uint64 clock;		/* see statements_clock_advance() */
+	TimestampTz made_at;		/* when this memory was made */
 	uint32		reserved;		/* entries */
 	uint32		buckets;		/* power of two */
 	uint32		chunks;			/* of text */
@@ -321,12 +324,16 @@ stripe_want(Stripe *stripe, RarePart *rare, uint32 groups)
 	}
 }
 
-/* Adds groups of `from`. The caller holds the stripe's lock. */
+/*
+ * Adds groups of `from`. The caller holds the stripe's lock, and took it
+ * before this function reads the clock: see statements_clock_advance().
+ */
 static pg_attribute_always_inline void
 stripe_merge(Stripe *stripe, RarePart *rare, const Counters *from,
 			 uint32 groups)
 {
 	stripe_want(stripe, rare, groups);
+	stripe->last_call = pg_atomic_read_u64(&statements_memory.shared->clock);
 	hot_add(&stripe->hot, from, groups);
 	if (unlikely((groups & GROUPS_RARE) != 0))
 		rare_add(&rare->counters, from, groups);
@@ -427,7 +434,7 @@ extern void statements_accumulate(Oid database_id, const Counters *counters,
 extern void statements_owe(Oid database_id, const int64 *values);
 
 /*
- * statements_read.c: copies everything but the text. The caller holds the
+ * statements_read.c: copies an entry without its text. The caller holds the
  * partition lock. False if the counters could not be copied at one moment.
  */
 extern bool entry_copy(StatementEntry *entry, uint64 generation,

@@ -32,7 +32,7 @@ COMPAT_SQL_FUNCTION(tacho_statements_info);
 COMPAT_SQL_FUNCTION(tacho_statements_reset);
 
 #define KEY_COLUMNS 5			/* userid to query */
-#define TAIL_COLUMNS 6			/* last_sqlstate to restored */
+#define TAIL_COLUMNS 7			/* last_sqlstate to restored */
 #define INFO_COLUMNS 13
 #define PLAN_COLUMNS 14
 
@@ -110,11 +110,12 @@ tail_to_datums(const StatementCopy *copy, Datum *values, bool *nulls)
 	if (!nulls[0])
 		values[0] = CStringGetTextDatum(unpack_sql_state(copy->last_sqlstate));
 	values[1] = time_or_null(failed ? copy->last_error_at : 0, &nulls[1]);
-	values[2] = time_or_null(copy->stats_since, &nulls[2]);
-	values[3] = time_or_null(copy->minmax_stats_since, &nulls[3]);
-	values[4] = time_or_null(copy->text_since, &nulls[4]);
-	values[5] = BoolGetDatum(copy->restored);
-	nulls[5] = false;
+	values[2] = time_or_null(copy->last_call, &nulls[2]);
+	values[3] = time_or_null(copy->stats_since, &nulls[3]);
+	values[4] = time_or_null(copy->minmax_stats_since, &nulls[4]);
+	values[5] = time_or_null(copy->text_since, &nulls[5]);
+	values[6] = BoolGetDatum(copy->restored);
+	nulls[6] = false;
 }
 
 static bool
@@ -138,6 +139,7 @@ tacho_statements_rows(PG_FUNCTION_ARGS)
 	statements_require("tacho");
 	reader.with_text = PG_ARGISNULL(0) || PG_GETARG_BOOL(0);
 	reader.texts_since = PG_ARGISNULL(1) ? 0 : PG_GETARG_TIMESTAMPTZ(1);
+	reader.called_since = PG_ARGISNULL(2) ? 0 : PG_GETARG_TIMESTAMPTZ(2);
 
 	InitMaterializedSRF(fcinfo, 0);
 	if (result->setDesc->natts != columns)

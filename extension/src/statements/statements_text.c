@@ -30,6 +30,7 @@
 #include "core/settings.h"
 #include "statements/normalize.h"
 #include "statements/query_text.h"
+#include "statements/statements.h"
 #include "statements/statements_shared.h"
 
 /* Number of chunks that tacho.query_text_memory now allows. */

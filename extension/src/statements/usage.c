@@ -201,9 +201,10 @@ switched(const UsageReading *before)
 }
 
 /*
- * The piece's share of the CPU time since the reading before it; the piece
- * took `ms`. Executions without a reading have used some CPU time before the
- * piece began, and the piece cannot have used more than its duration.
+ * Returns the fraction (0 to 1) of the CPU time since the reading `before`
+ * that belongs to the piece of execution that just ended and took `ms`. The
+ * rest belongs to executions after that reading that ended without one of
+ * their own. A piece cannot have used more CPU time than its duration.
  */
 static double
 cpu_share(const UsageReading *before, double ms)
@@ -228,11 +229,16 @@ add_usage(StatementDelta *delta, const UsageReading *before, double ms)
 	ADD(delta, filled, read_bytes, (int64) SINCE(read_blocks) * BLOCK_BYTES);
 	ADD(delta, filled, written_bytes, (int64) SINCE(written_blocks) * BLOCK_BYTES);
 	ADD(delta, filled, minor_faults, SINCE(minor_faults));
-	ADD(delta, filled, major_faults, SINCE(major_faults));
 	ADD(delta, filled, voluntary_switches, SINCE(voluntary_switches));
 	ADD(delta, filled, involuntary_switches, SINCE(involuntary_switches));
-#undef SINCE
 	ADD(delta, filled, sampled_exec_time, ms);
+	if (unlikely(latest.major_faults != before->major_faults))
+	{
+		filled = (delta->groups & GROUP_faults) != 0;
+		ADD(delta, filled, major_faults, SINCE(major_faults));
+		delta->groups |= GROUP_faults;
+	}
+#undef SINCE
 }
 
 /*
@@ -482,7 +488,7 @@ usage_planned(StatementDelta *delta, double ms)
 	counters->min_plan_time = ms;
 	counters->max_plan_time = ms;
 	counters->square_plan_time = ms * ms;
-	delta->groups &= ~GROUP_cpu;	/* only executions have it */
+	delta->groups &= ~(GROUP_cpu | GROUP_faults);	/* only executions have them */
 	delta->groups |= GROUP_plan;
 }
 

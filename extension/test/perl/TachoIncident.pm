@@ -11,19 +11,20 @@ use TachoTest qw(at server_ms tacho_cluster tacho_session wait_for_ticks);
 use Test::More;
 use Time::HiRes qw(sleep);
 
-our @EXPORT_OK = qw(incident innocent load server set sql stop_load);
+our @EXPORT_OK = qw(change_holds_lock incident innocent load server set sql stop_load);
 
-# Seconds of load before the cause and after it.
+# Seconds of load before the cause and after it, for waits that need no CPU half of them.
 use constant { BEFORE => 12, AFTER => 10 };
 
 my ($node, $deploy);
 
-# A cluster with tables, whose statements are recorded each second.
+# A cluster with tables, whose statements are recorded each second, and with further
+# settings.
 sub server
 {
-	my ($name, $tables) = @_;
+	my ($name, $tables, $conf) = @_;
 
-	$node = tacho_cluster($name, conf => "tacho.statements_interval = 1s\njit = off\nmax_parallel_workers_per_gather = 0\nshared_buffers = 64MB");
+	$node = tacho_cluster($name, conf => "tacho.statements_interval = 1s\njit = off\nmax_parallel_workers_per_gather = 0\nshared_buffers = 64MB\n" . ($conf // ''));
 	sql($tables . q{; CREATE TABLE items(id int, colour int); CREATE INDEX items_colour ON items(colour);
 		CREATE TABLE news(id int); CREATE ROLE deploy SUPERUSER LOGIN});
 	$deploy = tacho_session($node, app => 'migrate', user => 'deploy');
@@ -69,15 +70,18 @@ sub innocent
 
 # Runs an incident while there is load: innocent changes, the cause, a nearer innocent
 # change. Compares the first finding with "rule|object|t": the rule, the object (of clients the
-# text of their query), and that its time lies between the begin and the end of the
-# cause, or $does{around} seconds around them.
+# text of their query; of sessions their application), and that its time lies between the
+# begin and the end of the cause, or $does{around} seconds around them. $does{short}: takes
+# half of the time.
 sub incident
 {
 	my ($name, $expected, %does) = @_;
 	my @innocent = innocent();
 	my $around = ($does{around} // 1) * 1000;
 
-	sleep(BEFORE - 4);
+	my $short = $does{short} ? 2 : 1;
+
+	sleep(BEFORE / $short - 4);
 	$innocent[0]->();
 	$innocent[1]->();
 	sleep(4);
@@ -85,7 +89,7 @@ sub incident
 	$does{cause}->();
 	my $end = server_ms($node);
 	($does{near} // $innocent[2])->();
-	sleep(AFTER);
+	sleep(AFTER / $short);
 	$does{end}->() if $does{end};
 	my $until = server_ms($node);
 	stop_load(@{ $does{load} });
@@ -93,7 +97,8 @@ sub incident
 	my ($since, $last) = (at($begin - 2000), at($until));
 	my ($from, $to) = (at($begin - $around), at($end + $around));
 	my $answer = "tacho.changes(since => $since, until => $last, n => 3)";
-	my $object = q{CASE WHEN dimension IN ('clients', 'statement') THEN query_text ELSE key END};
+	my $object = q{CASE WHEN dimension IN ('clients', 'statement') THEN query_text
+		WHEN dimension = 'blocker' AND key NOT LIKE 'cycle%' THEN application ELSE key END};
 	my $found = sql(qq{SELECT concat_ws('|', rule, $object, started BETWEEN $from AND $to)
 		FROM $answer WHERE kind <> 'effect' ORDER BY rank LIMIT 1});
 	my $all = sql(qq{SELECT rank, kind, rule, dimension, key, started, before, after, pct, explanation FROM $answer ORDER BY rank});
@@ -104,6 +109,27 @@ sub incident
 		  FROM $answer WHERE kind = 'effect' AND unit = 'sessions' GROUP BY dimension) d}), 1, '... each dimension adds up to the same');
 	is(sql(qq{SELECT string_agg(c::text, E'\n' ORDER BY rank) FROM $answer c}),
 		sql(qq{SELECT string_agg(c::text, E'\n' ORDER BY rank) FROM $answer c}), '... the same window twice is the same answer');
+	return;
+}
+
+# An incident in a server with a table orders, which $lookup reads: a change of the table
+# waits for a reader that is idle, and all others wait behind it.
+sub change_holds_lock
+{
+	my ($lookup, %does) = @_;
+	my $reader = tacho_session($node, app => 'psql');
+	my $change = tacho_session($node, app => 'migrate', user => 'deploy');
+
+	incident('a change of the schema holds others up', qr/^change holds lock\|orders\|t$/,
+		%does,
+		load => [ load(4, 40, $lookup) ],
+		cause => sub {
+			$reader->run('BEGIN');
+			$reader->run('SELECT count(*) FROM orders WHERE id < 5');
+			$change->send('ALTER TABLE orders ADD COLUMN comment text');
+			sleep(0.2);
+		},
+		end => sub { $reader->run('COMMIT'); $change->run('SELECT 1') });
 	return;
 }
 

@@ -12,9 +12,9 @@ use JSON::PP;
 use PostgreSQL::Test::Utils;
 use Test::More;
 
-our @EXPORT_OK = qw(web web_program);
+our @EXPORT_OK = qw($TOKEN openssl web web_program);
 
-my $TOKEN = 'of-a-test-0123456789';
+our $TOKEN = 'of-a-test-0123456789';
 
 # The program under test; tests are left out where there is none.
 sub web_program
@@ -39,13 +39,22 @@ sub web
 	$self->{harness} = IPC::Run::start(
 		[ web_program(), '--listen', '127.0.0.1:0', '--token-file', $file, @arguments ],
 		'<', \undef, '>', \$self->{out}, '2>', \$self->{log});
-	until ($self->{out} =~ m{^http://([\d.:]+)/}m)
+	until ($self->{out} =~ m{^https?://([\d.:]+)/}m)
 	{
 		die "tacho-web did not start: $self->{log}" unless $self->{harness}->pumpable;
 		$self->{harness}->pump;
 	}
-	($self->{address}) = $self->{out} =~ m{^http://([\d.:]+)/}m;
+	($self->{address}) = $self->{out} =~ m{^https?://([\d.:]+)/}m;
 	return bless $self, 'TachoWeb::Program';
+}
+
+# Runs openssl. Returns what it says.
+sub openssl
+{
+	my ($out, $error) = ('', '');
+
+	IPC::Run::run([ 'openssl', @_ ], '<', \undef, '>', \$out, '2>', \$error);
+	return $out . $error;
 }
 
 package TachoWeb::Program;

@@ -77,6 +77,11 @@ set timezone = 'Europe/Berlin';
 select period_start, period_end from tacho.report(at => '2026-01-05 21:00', tz => 'Asia/Tokyo', node => :'node');
 select period_start, period_end from tacho.report(at => '2026-01-05 13:00', node => :'node');
 select period_start, period_end from tacho.report(at => '2026-01-05 12:00Z', tz => 'Asia/Tokyo', node => :'node');
+select distinct period_start, period_end from tacho.changes(at => '2026-01-05 21:00', tz => 'Asia/Tokyo', node => :'node');
+select distinct period_start, period_end from tacho.changes(at => '2026-01-05 13:00', node => :'node');
+select distinct period_start, period_end from tacho.changes(at => '2026-01-05 12:00Z', tz => 'Asia/Tokyo', node => :'node');
+-- a time of day is the last one
+select tacho._moment('12:00', 'UTC') = date_trunc('day', now() at time zone 'UTC' - interval '12 hours') at time zone 'UTC' + interval '12 hours' as last;
 reset all;
 
 -- the server's part of status() and the tape's

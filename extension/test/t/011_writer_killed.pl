@@ -25,7 +25,7 @@ for my $starts (2 .. 4)
 	isnt(metric($node, 'writer_pid'), $writer, 'as another process');
 	ok(wait_until_written($node), 'and gets all frames');
 }
-is(metric($node, 'writer_error'), 'the tape writer was ended by signal 9',
+is(metric($node, 'writer_error'), 'the tape writer was terminated by signal 9',
 	'the status keeps what happened');
 is(metric($node, 'reason'), '', 'but says that all is well now');
 
@@ -45,7 +45,7 @@ is(metric($node, 'sampler_starts'), '1', 'and was started once');
 
 $node->stop;
 my $log = slurp_file($node->logfile);
-is(() = $log =~ /WARNING:  history is not being written: the tape writer was ended by signal 9/g,
+is(() = $log =~ /WARNING:  history is not being written: the tape writer was terminated by signal 9/g,
 	1, 'the same trouble is logged once');
 
 done_testing();

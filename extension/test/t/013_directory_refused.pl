@@ -22,7 +22,7 @@ for my $bad ('base', 'base/../base/tacho', 'global', 'pg_tblspc/1/x',
 	my (undef, undef, $error) = $node->psql('postgres',
 		"ALTER SYSTEM SET tacho.directory = '$bad'");
 	like($error,
-		qr/ERROR:  directory "\Q$bad\E" cannot be used for "tacho.directory"\nDETAIL:  It belongs to the server \([\w ]+\).\nHINT:  Use a directory of its own/,
+		qr/ERROR:  directory "\Q$bad\E" cannot be used for "tacho.directory"\nDETAIL:  It belongs to the server \([\w ]+\).\nHINT:  Use a separate directory/,
 		"\"$bad\" is refused");
 }
 my $long = 'x' x 900;
@@ -30,7 +30,7 @@ my $bytes = length($node->data_dir) + 1 + 900;
 my (undef, undef, $too_long) = $node->psql('postgres',
 	"ALTER SYSTEM SET tacho.directory = '$long/$long'");
 like($too_long,
-	qr/ERROR:  the path in "tacho.directory" is too long\nDETAIL:  It has ${\($bytes + 901)} bytes, at most 959 are possible./,
+	qr/ERROR:  the path in "tacho.directory" is too long\nDETAIL:  It has ${\($bytes + 901)} bytes; at most 959 are allowed./,
 	'a path that would be cut is refused');
 my ($code) = $node->psql('postgres',
 	q{ALTER SYSTEM SET tacho.directory = 'base_of_tacho'});
@@ -70,7 +70,7 @@ ok(wait_for_metric($node, 'frames_written', 'value::bigint > 0'),
 	'a directory outside the data directory works');
 my $other = tacho_cluster('other', conf => "tacho.directory = '$shared'");
 ok(wait_for_metric($other, 'reason',
-		qq{value = 'another tape writer uses directory "$shared"'}),
+		qq{value = 'directory "$shared" is in use by another tape writer'}),
 	'a second server says that the directory is in use');
 $node->stop;
 ok(wait_for_metric($other, 'recording', "value = 'on'"),

@@ -10,7 +10,7 @@ use TachoTest qw(tacho_cluster tacho_session wait_for_marker);
 use Test::More;
 
 my $primary = tacho_cluster('primary', init => { allows_streaming => 1 },
-	conf => "tacho.server_interval = 200ms\n");
+	conf => "tacho.server_interval = 200ms\ntacho.tables_interval = 500ms\n");
 if ($primary->psql('postgres', q{LOAD 'libpqwalreceiver'}) != 0)
 {
 	$primary->stop;
@@ -19,6 +19,7 @@ if ($primary->psql('postgres', q{LOAD 'libpqwalreceiver'}) != 0)
 my $standby = PostgreSQL::Test::Cluster->new('standby');
 my $backup = 'base';
 
+$primary->safe_psql('postgres', 'CREATE TABLE item AS SELECT g AS id FROM generate_series(1, 300) g');
 $primary->backup($backup);
 $standby->init_from_backup($primary, $backup, has_streaming => 1);
 $standby->append_conf('postgresql.conf',
@@ -32,6 +33,15 @@ $session->send('SELECT pg_sleep(1000);');
 ok( $standby->poll_query_until('postgres',
 		q{SELECT count(*) >= 10 FROM tacho.samples(n => NULL, application => 'reader')}),
 	'its sessions are sampled');
+
+$primary->safe_psql('postgres', 'CREATE TABLE copied (id int)');
+$primary->wait_for_catchup($standby);
+$standby->safe_psql('postgres', 'SELECT * FROM copied WHERE id = 5');
+ok( $standby->poll_query_until('postgres', q{
+		SELECT string_agg(t.relation || ': ' || t.condition, ', ') = 'copied: Filter: (id = ?)'
+		  FROM tacho.statement_plans p JOIN tacho.statements s USING (userid, dbid, toplevel, queryid), tacho.plan(p.plan_id::text) t
+		  WHERE s.query = 'SELECT * FROM copied WHERE id = $1'}),
+	'its plans are recorded');
 is( $standby->safe_psql('postgres',
 		q{SELECT DISTINCT category, state FROM tacho.samples(n => NULL, scope => 'all',
 			backend_type => 'startup') WHERE category <> 'background'}),
@@ -43,11 +53,18 @@ is( $primary->safe_psql('postgres',
 	'replication|active',
 	'the primary sees the walsender as replication');
 
+$standby->poll_query_until('postgres', q{SELECT count(*) > 0 FROM tacho.tables_history(since => '2000-01-01')})
+  or die 'no record of tables';
+$standby->safe_psql('postgres', 'SELECT sum(id) FROM item') for 1 .. 3;
+my $reads = q{FROM tacho.tables_history(since => '2000-01-01', n => NULL) WHERE oid = 'item'::regclass};
+ok($standby->poll_query_until('postgres', "SELECT sum(scans) = 3 $reads"), 'reads of its tables are counted');
+is($standby->safe_psql('postgres', "SELECT scans, tuples_returned, tuples_inserted $reads"), '3|900|0', 'its own ones only');
+
 $standby->promote;
 ok(wait_for_marker($standby, 'promotion', 1), 'a promotion is marked');
 is( $standby->safe_psql('postgres',
 		q{SELECT detail FROM tacho.markers(since => '2000-01-01') WHERE kind = 'promotion'}),
-	'the standby has become a primary: ' . join(', ',
+	'the standby was promoted: ' . join(', ',
 		'PostgreSQL ' . $standby->safe_psql('postgres', 'SHOW server_version'),
 		'primary', 'timeline 2',
 		'system ' . $standby->safe_psql('postgres', 'SELECT system_identifier FROM pg_control_system()'),

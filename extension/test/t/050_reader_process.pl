@@ -73,7 +73,7 @@ like(
 		q{tacho.aas(bucket => '1 day 00:00:01.5')}),
 	qr/--bucket=86401500000us/, 'an interval');
 
-# It gets a clean process.
+# The program gets a clean environment, descriptors and signals.
 is( rows(q{answer(map { [ $_, $ENV{$_} ] } grep { !/TZDIR/ } sort keys %ENV)}),
 	'LC_ALL|C', 'environment');
 is( rows(<<'END'), "group|own\nstdin|/dev/null\nblocked|\nignored|\nopen|", 'process');
@@ -114,7 +114,7 @@ is( rows(q{answer([ 'long', 'y' x 20e6 ])},
 
 # Unexpected output
 my $versions =
-  'HINT:  The tacho program and the extension are of different versions: install both from the same release.';
+  'HINT:  The tacho program and the extension have different versions. Install both from the same release.';
 is( messages(q{print "metric\nx\n\\\\.\n"}),
 	qq{ERROR:  08P01: output of the tacho program has no column "value"\n$versions},
 	'a missing column');
@@ -137,7 +137,7 @@ is( messages(q{1}),
 	  . 'DETAIL:  It ended after 0 rows without the end marker.',
 	'no output');
 is( messages(q{answer(); print "more\n"}),
-	"ERROR:  08P01: output of the tacho program goes on after its end\n$versions",
+	"ERROR:  08P01: output of the tacho program continues after its end marker\n$versions",
 	'output after the end');
 like( messages(q{print map { chr(int(rand(256))) } 1 .. 1e6; print "\n"}),
 	qr/^ERROR:  08P01: output of the tacho program has no column "metric"/,
@@ -170,16 +170,16 @@ is( messages(q{answer(); exit 2}),
 	'an exit code after a complete answer');
 is( messages(q{answer(); kill 'KILL', $$}),
 	qq{ERROR:  38000: program "$program" was terminated by signal 9: Killed\n}
-	  . 'HINT:  Someone killed it, or the system ran out of memory; the kernel log tells.',
+	  . 'HINT:  It was killed, or the system ran out of memory. See the kernel log.',
 	'killed');
 is( messages(q{print "metric\tvalue\n"; kill 'SEGV', $$}),
 	qq{ERROR:  38000: program "$program" was terminated by signal 11: Segmentation fault\n}
-	  . 'HINT:  It may have been refused memory, of which it may use 512 MB: Ask for a shorter window or fewer rows.',
+	  . 'HINT:  It may have been refused memory (limit: 512 MB). Use a shorter window or fewer rows.',
 	'crashed');
 is( messages(q{print STDERR "memory allocation of 999 bytes failed\n"; kill 'ABRT', $$}),
 	"ERROR:  53200: tacho program ran out of memory\n"
-	  . "DETAIL:  It may use 512 MB.\n"
-	  . 'HINT:  Ask for a shorter window or fewer rows.',
+	  . "DETAIL:  The limit is 512 MB.\n"
+	  . 'HINT:  Use a shorter window or fewer rows.',
 	'out of memory');
 
 # status() answers even then, with the failure as a row.
@@ -190,7 +190,7 @@ like(
 
 # Arguments that are refused before a program starts
 for my $case (
-	[ q{tacho.aas(since => 'infinity')}, qq{ERROR:  22023: argument "since" must not be infinite\nHINT:  Leave it out to use its default.} ],
+	[ q{tacho.aas(since => 'infinity')}, qq{ERROR:  22023: argument "since" must not be infinite\nHINT:  Omit it to use its default.} ],
 	[ q{tacho.aas(until => '20000-01-01')}, qq{ERROR:  22008: argument "until" is out of range\nDETAIL:  It must lie between the years 1 and 9999.} ],
 	[ q{tacho.aas(bucket => '1 month')}, qq{ERROR:  22023: argument "bucket" must be an interval of fixed length\nDETAIL:  Months and years differ in length.\nHINT:  Use days or hours.} ],
 	[ q{tacho.aas(bucket => '2147483647 days')}, 'ERROR:  22008: argument "bucket" is out of range' ],

@@ -41,7 +41,7 @@ wait_for_ticks($node, 5, server_ms($node));
 
 	behave($node, q{exec $program, map { s/^(--memory-limit-mb=).*/${1}16/r } @ARGV});
 	$session->run("SELECT * FROM tacho.aas($filters);");
-	like($session->{out}, qr/ERROR:  tacho program ran out of memory\nDETAIL:  It may use 16 MB\.\nHINT:  Ask for a shorter window or fewer rows\./,
+	like($session->{out}, qr/ERROR:  tacho program ran out of memory\nDETAIL:  The limit is 16 MB\.\nHINT:  Use a shorter window or fewer rows\./,
 		'too little memory');
 	behave($node, $real);
 	$session->run("SELECT 'ticks: ' || (ticks_observed > 0) FROM tacho.aas();");

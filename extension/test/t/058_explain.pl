@@ -80,12 +80,17 @@ for my $case (
 
 # A role that sees only its own sessions has its own plan.
 $node->safe_psql('postgres', q{CREATE ROLE alice; GRANT EXECUTE ON FUNCTION tacho.explain TO alice});
-is(plan_in_sql("'top', $window[0]", 'alice')->[0]{why}, 'totals know no filter',
+is(plan_in_sql("'top', $window[0]", 'alice')->[0]{why}, 'totals have no filters',
 	'a filter by the role that asks is in the plan');
 
-# A function without a plan, and an unknown argument, are errors.
+# A function that adds up no samples reads columns.
+my $samples = plan_in_sql("'samples', $window[0]");
+is($samples->[0]{plan}, 'columns', 'samples are read by columns');
+like($samples->[0]{why}, qr/^reads name, run, session, statement, tick, wait$/, '... of these tables');
+is_deeply($samples, plan_of_program('samples', @window[1, 2]), '... as the command line says');
+
+# An unknown function, and an unknown argument, are errors.
 for my $case (
-	[ q{'sessions'}, '22023', 'function "sessions" has no plan' ],
 	[ q{'horoscope'}, '42704', 'function "horoscope" does not exist' ],
 	[ q{null}, '22023', 'argument "function" must not be null' ],
 	[ q{'aas', 'wait_event'}, '22023', 'function "aas" has no argument "dimension"' ],

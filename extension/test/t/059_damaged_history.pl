@@ -54,12 +54,12 @@ my ($stdout, $stderr) = ask('key, backend_seconds', 'top', q{'wait_event', }, $s
 is($stdout, 'IO:DataFileRead|60.0000', 'top() answers with what can be read');
 like(
 	$stderr,
-	qr/WARNING:  a damaged group of the history was left out\nDETAIL:  File "9\d+\.tape": damaged chunk at offset $at\. Left out is group 2, ticks 3601 to 3660, .* This time counts as unobserved\.\nHINT:  Run "tacho inspect"/,
+	qr/WARNING:  skipped a damaged group of the history\nDETAIL:  File "9\d+\.tape": damaged chunk at offset $at\. Group 2 was skipped, ticks 3601 to 3660, .* This time counts as unobserved\.\nHINT:  Run "tacho inspect"/,
 	'and warns');
 unlike($stderr, qr/ERROR/, 'without an error');
 ($stdout, $stderr) = ask('ticks_observed', 'aas', '', $shop);
 is($stdout, '60', 'the time of the group counts as unobserved');
-like($stderr, qr/WARNING:  a damaged group/, 'in every answer');
+like($stderr, qr/WARNING:  skipped a damaged group/, 'in every answer');
 ($stdout, $stderr) = ask('ticks_observed', 'aas', '', '');
 is($stdout, '120', 'totals answer for the whole');
 is($stderr, '', 'what does not need the column does not warn');

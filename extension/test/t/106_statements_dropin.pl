@@ -105,7 +105,7 @@ for my $order ('tacho, pg_stat_statements', 'pg_stat_statements, tacho')
 	$node->append_conf('postgresql.conf', "shared_preload_libraries = '$order'");
 	my $offset = -s $node->logfile;
 	$node->restart;
-	like(slurp_file($node->logfile, $offset), qr/WARNING:  tacho does not take the place of pg_stat_statements/, "$order: a warning");
+	like(slurp_file($node->logfile, $offset), qr/WARNING:  tacho does not replace pg_stat_statements/, "$order: a warning");
 	sql('select 1');
 	is(sql('select count(*) > 0 from pg_stat_statements'), 't', "$order: contrib's own works");
 	is(sql('select max from tacho.statements_info'), 10000, "$order: its settings are its own");
@@ -159,7 +159,7 @@ for my $list (["$links/pg_stat_statements", '$libdir'], ['pg_stat_statements', "
 	$node->append_conf('postgresql.conf', "shared_preload_libraries = '$list->[0]'\ndynamic_library_path = '$list->[1]'");
 	my $offset = -s $node->logfile;
 	$node->restart;
-	unlike(slurp_file($node->logfile, $offset), qr/does not take the place/, "$list->[0] in $list->[1]: a link to tacho");
+	unlike(slurp_file($node->logfile, $offset), qr/does not replace/, "$list->[0] in $list->[1]: a link to tacho");
 	is(sql('select max from tacho.statements_info'), 321, '... has the settings');
 	sql('create extension pg_stat_statements; select 1 as a, 2 as b, 3 as c, 4 as d');
 	is(sql(q{select calls from pg_stat_statements where query = 'select $1 as a, $2 as b, $3 as c, $4 as d'}), 1, '... and the functions');
@@ -171,6 +171,6 @@ for my $list (["$links/pg_stat_statements", '$libdir'], ['pg_stat_statements', "
 $node->append_conf('postgresql.conf', "shared_preload_libraries = 'tacho, pg_stat_statements'\ndynamic_library_path = '\$libdir:$links'");
 my $offset = -s $node->logfile;
 $node->restart;
-like(slurp_file($node->logfile, $offset), qr/WARNING:  tacho does not take the place of pg_stat_statements/, 'a link that is found after contrib\'s own does not count');
+like(slurp_file($node->logfile, $offset), qr/WARNING:  tacho does not replace pg_stat_statements/, 'a link that is found after contrib\'s own does not count');
 $node->stop;
 done_testing();

@@ -55,7 +55,7 @@ for my $turn (1 .. 4)
 }
 ok(wait_for_marker($node, 'texts left out', 1), 'that texts are cut or left out is marked');
 is(sql(q{SELECT DISTINCT detail FROM tacho.markers() WHERE kind = 'texts left out'}),
-	'texts of role "burst" in database "postgres" are cut or left out: its share of tacho.text_limit',
+	'texts of role "burst" in database "postgres" are truncated or omitted: its share of tacho.text_limit',
 	'and whose');
 is(text_of('late', 'postgres', 'SELECT 1, 2, 3, pg_sleep(1000)'),
 	'SELECT $1, $2, $3, pg_sleep($4)', 'others have room for theirs');

@@ -18,9 +18,9 @@ VACUUM ANALYZE t;
 CREATE ROLE reader;
 END
 
-my $by_index = 'SET enable_seqscan = off; SET enable_bitmapscan = off;';
-my $by_bitmap = 'SET enable_seqscan = off; SET enable_indexscan = off; SET enable_indexonlyscan = off;';
-my $by_table = 'SET enable_indexscan = off; SET enable_bitmapscan = off; SET enable_indexonlyscan = off;';
+my $by_index = 'RESET ALL; SET enable_seqscan = off; SET enable_bitmapscan = off;';
+my $by_bitmap = 'RESET ALL; SET enable_seqscan = off; SET enable_indexscan = off; SET enable_indexonlyscan = off;';
+my $by_table = 'RESET ALL; SET enable_indexscan = off; SET enable_bitmapscan = off; SET enable_indexonlyscan = off;';
 my $query = 'SELECT count(d) FROM t WHERE a <';
 
 sub run_query { my ($settings, @constants) = @_; $node->safe_psql('postgres', join ' ', $settings, map { "$query $_;" } @constants); return }
@@ -83,7 +83,7 @@ is( $node->safe_psql('postgres', q{SET ROLE reader;
 # sessions that execute the same statements by different plans at once
 $node->safe_psql('postgres', 'SELECT tacho.statements_reset()');
 my @scripts = map { pgbench_script($node, "plan_$_->[0]", "$_->[1]\nSELECT count(d) /* c */ FROM t WHERE a < 10;\n") }
-  [ index => $by_index =~ s/; /;\n/r ], [ table => $by_table =~ s/; /;\n/gr ];
+  [ index => $by_index =~ s/; /;\n/gr ], [ table => $by_table =~ s/; /;\n/gr ];
 my $executed = run_pgbench($node, $scripts[0], '-f', $scripts[1], '-c', 8, '-j', 2, '-t', 300);
 is($executed, 2400, 'eight sessions have executed two plans');
 is( $node->safe_psql('postgres', q{SELECT s.calls, sum(p.calls), count(*) FROM tacho.statement_plans p JOIN tacho.statements s USING (userid, dbid, toplevel, queryid)

@@ -33,7 +33,7 @@ my ($now) = slurp_file($file) =~ /^node ([0-9a-f]{16})$/m;
 isnt($now, $before, 'a restored directory is a new node');
 like(
 	slurp_file($node->logfile, $log),
-	qr/history begins node $now: the directory was restored or moved; what node $before has recorded belongs to it/,
+	qr/history starts as node $now: the directory was restored or moved; its previous node is $before/,
 	'the log says so');
 is(metric($node, 'node'), "$now, $before", 'and answers with the one before');
 is(metric($node, 'first_tick_time'), $first, 'whose history is whole');

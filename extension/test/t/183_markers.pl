@@ -23,7 +23,7 @@ sub details
 my $server = join ', ', 'PostgreSQL ' . sql('SHOW server_version'), 'primary',
   'timeline 1', 'system ' . sql('SELECT system_identifier FROM pg_control_system()'),
   'host ' . hostname();
-my $crash = 'the server had not been shut down: its log was replayed';
+my $crash = 'the server crashed and recovered';
 
 ok(wait_for_marker($node, 'start', 1), 'a start is marked');
 is(details('start'), "server started, $server", 'with who the server is');

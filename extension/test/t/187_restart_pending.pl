@@ -39,7 +39,7 @@ is(metric($node, 'restart_pending'), '', 'the library that was loaded is the one
 my $version = metric($node, 'version');
 copy($library, "$place/new") or die "$place: $!";
 rename "$place/new", "$place/tacho.so" or die "$place: $!";
-my $reason = 'the library on disk differs from the one that runs';
+my $reason = 'the library on disk differs from the loaded one';
 is(metric($node, 'restart_pending'), $reason, 'an upgrade replaced it');
 SKIP:
 {

@@ -83,7 +83,7 @@ $locker->run(q{DO $$ DECLARE now bigint; before bigint; BEGIN LOOP
 like($locker->{out}, qr/five more ticks/, 'the sampler goes on');
 $locker->finish;
 
-# By now the writer has not answered for half a minute.
+# The writer has now not answered for half a minute.
 ok(wait_for_metric($node, 'reason',
 		"value = 'the tape writer (process $writer) does not answer'"),
 	'the status says that the writer does not answer');
@@ -119,7 +119,7 @@ $node->start;
 is($node->safe_psql('postgres', 'SELECT 1'), '1', 'a server without room for the sampler serves');
 is(metric($node, 'recording'), 'off', 'without recording');
 is( metric($node, 'reason'),
-	'the sampler has not started (does "max_worker_processes" leave room for it?)',
+	'the sampler has not started (check "max_worker_processes")',
 	'and says what is missing');
 like(slurp_file($node->logfile), qr/LOG:  too many background workers/, 'so does the log');
 is( $node->safe_psql('postgres', qq{

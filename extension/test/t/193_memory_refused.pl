@@ -54,7 +54,7 @@ my ($stdout, $stderr);
 append_to_file("$dir/limit.query", 3000);
 is($node->psql('postgres', 'SELECT * FROM tacho.samples()', stderr => \$stderr), 3,
 	'a reader without memory fails');
-like($stderr, qr/ERROR:  program ".*limited" was terminated by signal \d+.*\n.*HINT:  It may have been refused memory, of which it may use 512 MB: Ask for a shorter window or fewer rows\./,
+like($stderr, qr/ERROR:  program ".*limited" was terminated by signal \d+.*\n.*HINT:  It may have been refused memory \(limit: 512 MB\)\. Use a shorter window or fewer rows\./,
 	'with an error that says what may help');
 unlink "$dir/limit.query";
 is($node->psql('postgres', 'SELECT count(*) FROM tacho.samples()'), 0, 'the next one works');
@@ -64,7 +64,7 @@ is($node->safe_psql('postgres', 'SELECT pg_postmaster_start_time()'), $postmaste
 is(metric($node, 'sampler_starts'), '1', 'nor the sampler');
 $node->stop;
 like(slurp_file($node->logfile),
-	qr/WARNING:  history is not being written: the tape writer was ended by signal \d+\n.*DETAIL:  The server itself is not affected./,
+	qr/WARNING:  history is not being written: the tape writer was terminated by signal \d+\n.*DETAIL:  The server itself is not affected./,
 	'the log says so');
 
 done_testing();

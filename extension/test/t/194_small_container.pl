@@ -78,7 +78,7 @@ is(metric($node, 'sampler_starts'), '1', 'the sampler has never ended');
 
 $node->stop;
 like(slurp_file($node->logfile),
-	qr/WARNING:  history is not being written: recording is paused for lack of space: less than 1 MB are free\n.*DETAIL:  The server itself is not affected.\n.*HINT:  Make room, or see "tacho.min_free_space"/,
+	qr/WARNING:  history is not being written: recording is paused for lack of space: less than 1 MB are free\n.*DETAIL:  The server itself is not affected.\n.*HINT:  Free space, or adjust "tacho.min_free_space"/,
 	'the log says what to do');
 
 done_testing();

@@ -12,7 +12,7 @@ use Test::More;
 
 my $node = tacho_cluster('paused');
 my $reason = qr/recording is paused for lack of space: less than 10485760 MB are free/;
-my $hint = 'Make room, or see "tacho.min_free_space" and "tacho.retention_size".';
+my $hint = 'Free space, or adjust "tacho.min_free_space" or "tacho.retention_size".';
 
 sub sql { return $node->safe_psql('postgres', $_[0]) }
 
@@ -83,7 +83,7 @@ $node->stop;
 $node->adjust_conf('postgresql.auto.conf', 'tacho.min_free_space', "'0'");
 $node->start;
 ok(wait_for_marker($node, 'gap', 1), 'the gap is marked');
-is(details('gap'), 'recording was paused for lack of space when the server ended',
+is(details('gap'), 'the server ended while recording was paused for lack of space',
 	'by its cause');
 is(details('crash recovery'), '', 'there was no crash');
 
@@ -92,7 +92,7 @@ my $log = slurp_file($node->logfile);
 like($log,
 	qr/^\d\S+ \S+ \S+ .*WARNING:  history is not being written: $reason\n.*DETAIL:  The server itself is not affected.\n.*HINT:  \Q$hint\E$/m,
 	'the log says what to do, with the prefix of the log');
-like($log, qr/LOG:  history is being written again\n.*DETAIL:  For \d+ seconds it was not: $reason\.$/m,
+like($log, qr/LOG:  history is being written again\n.*DETAIL:  It was not written for \d+ seconds: $reason\.$/m,
 	'and that it is over');
 unlike($log, qr/^(?:LOG|WARNING|ERROR|TROUBLE):/m, 'every line has the prefix');
 

@@ -32,13 +32,13 @@ is( $node->safe_psql('postgres', q{
 	'the directory was removed or replaced|t|t', 'since the start of the server');
 my ($out, $error) =
   run_command([ $ENV{TACHO_PROGRAM}, 'tape-writer', '--wait', '0', '--directory', $directory ]);
-like($error, qr/another writer holds directory/, 'the new directory has a lock');
+like($error, qr/is in use by another writer/, 'the new directory has a lock');
 
 $node->stop;
 my $log = slurp_file($node->logfile);
 like($log, qr/WARNING:  history is not being written: $gone\n.*DETAIL:  .*\n.*HINT:  History goes on in the directory of that name/,
 	'the log says so');
-like($log, qr/LOG:  history is being written again\n.*DETAIL:  For \d+ seconds it was not: $gone\.$/m,
+like($log, qr/LOG:  history is being written again\n.*DETAIL:  It was not written for \d+ seconds: $gone\.$/m,
 	'and that it goes on');
 
 done_testing();

@@ -73,6 +73,8 @@ sub query
 	delete $argument{node};
 	my ($out, $error) = run_command([ $ENV{TACHO_PROGRAM}, 'query', $case->{function}, "--tape=$tape", '--format=copy',
 		'--node=all', map { '--' . tr/_/-/r . "=$argument{$_}" } grep { defined $argument{$_} } sort keys %argument ]);
+	# Findings need facts of locks that an import of sessions does not have.
+	$out =~ s/"findings": \[.*?\], (?="markers")//s;
 	return "$out\n$error";
 }
 

@@ -50,10 +50,10 @@ $_->poll_query_until('postgres', "SELECT count(*) > 0 FROM pg_ls_dir('tacho') AS
   for $first, $second;
 my ($out, $error) = run_command([ $program, 'status' ]);
 is($out, '', 'several servers: no answer');
-like($error, qr/\Aerror: several servers that run here have a history\ndetail: The directories are /, '... an error');
+like($error, qr/\Aerror: more than one server running here has a history\ndetail: The directories are /, '... an error');
 like($error, qr/"\Q$_\E\/tacho"/, '... that names the history of ' . $_)
   for $first->data_dir, $second->data_dir;
-like($error, qr/\nhint: Name one directory with --tape or in TACHO_TAPE\.$/, '... and says what to do');
+like($error, qr/\nhint: Specify one directory with --tape or in TACHO_TAPE\.$/, '... and says what to do');
 
 {
 	local $ENV{PGDATA} = $first->data_dir;

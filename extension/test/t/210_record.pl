@@ -74,13 +74,19 @@ wait_until('texts', sub {
 	  ask($tape, 'samples', '--since', '1s', '--scope', 'all', '--n', 'all');
 	return @names == grep { $known{"s_$_"} } @names;
 });
-my $since = moment($node);
-wait_until('ticks of the recorder', sub { ticks($tape, $since) >= 10 });
-wait_until('ticks of the extension', sub { ticks($own, $since) >= 10 });
-my $until = moment($node);
-
-is_deeply([ split /\n/, sessions($tape, $since, $until) ], [ split /\n/, sessions($own, $since, $until) ],
-	'sessions, waits, queries, texts, blockers, starts');
+# A tick of a busy machine may end before it has seen who blocks whom: then later ones count.
+my ($since, $until, @recorded, @expected);
+for my $try (1 .. 10)
+{
+	$since = moment($node);
+	wait_until('ticks of the recorder', sub { ticks($tape, $since) >= 10 });
+	wait_until('ticks of the extension', sub { ticks($own, $since) >= 10 });
+	$until = moment($node);
+	@recorded = split /\n/, sessions($tape, $since, $until);
+	@expected = split /\n/, sessions($own, $since, $until);
+	last if "@recorded" eq "@expected";
+}
+is_deeply(\@recorded, \@expected, 'sessions, waits, queries, texts, blockers, starts');
 # One tick more or less at the window's edges is at most 0.1 of a session.
 sub same_load
 {
@@ -106,6 +112,8 @@ my $tree = sub {
 	} @rows;
 };
 is($tree->($tape), $tree->($own), 'the tree of waits');
+my %objects = map { ($_->{object} // '') => 1 } grep { ($_->{locktype} // '') eq 'relation' } ask($tape, 'blocking', '--at', $until);
+is(join(' ', keys %objects), 'relation public.u', '... with the name of a table that no query has read');
 my $xid = $node->safe_psql('postgres', 'SELECT transaction FROM pg_prepared_xacts');
 like($tree->($tape), qr{\|$xid\|it's stuck\|}, '... with the prepared transaction that two wait for');
 my ($tick) = ask($tape, 'samples', '--since', $since, '--application', 'tacho record', '--scope', 'all');
@@ -116,7 +124,7 @@ my $gaps = () = markers($tape, 'gap');
 $node->safe_psql('postgres',
 	q{SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'tacho record'});
 my $gap = wait_for_gap($tape, $gaps + 1);
-like($gap->{detail}, qr/terminating connection due to administrator command|the connection was lost/,
+like($gap->{detail}, qr/terminating connection due to administrator command|connection to server was lost/,
 	'a killed connection is a gap with its reason');
 $since = moment($node);
 wait_until('ticks after it', sub { ticks($tape, $since) >= 3 });
@@ -126,7 +134,7 @@ ok(1, '... and recording goes on');
 $node->safe_psql('postgres', 'REVOKE pg_monitor FROM watcher');
 my ($code, $out) = run_record('--check', $conninfo);
 is($code, 3, 'a check without rights');
-like($out, qr/^no   samples: only sessions of this role, \d+ others are hidden\n +run: GRANT pg_monitor TO watcher;$/m,
+like($out, qr/^no   samples: only sessions of this role; \d+ others are hidden\n +run: GRANT pg_monitor TO watcher;$/m,
 	'... names the right that helps');
 wait_until('hidden sessions', sub {
 	my $now = moment($node);
@@ -145,7 +153,7 @@ $_->finish for $holder, $writer, $first, $second, $advisory, $late, $row, $table
 
 # The server starts again: another life, with a marker; the recorder waits.
 $node->restart;
-wait_until('the second life', sub { grep { /^server started again, PostgreSQL / } markers($tape, 'start') });
+wait_until('the second life', sub { grep { /^server restarted, PostgreSQL / } markers($tape, 'start') });
 ok(1, 'a restart of the server is a marker');
 
 # kill -9 loses at most the frames since the last sync; the gap is marked afterwards.
@@ -164,7 +172,7 @@ ok((grep { $_ eq 'the recorder did not run' } markers($tape, 'gap')), 'the time 
 my $error;
 ($code, $out, $error) = run_record($conninfo, '--tape', $tape);
 is($code, 5, 'one recorder a directory');
-like($error, qr/^error: another writer holds directory/, '... and it is said');
+like($error, qr/^error: directory .* is in use by another writer/, '... and it is said');
 
 # SIGTERM writes all and ends.
 is($recorder->end('TERM'), 0, 'SIGTERM ends it');

@@ -171,7 +171,7 @@ sql('REVOKE EXECUTE ON FUNCTION pg_stat_get_wal() FROM PUBLIC');
 my ($code, $out) = run_record('--check', $node->connstr('postgres') . ' user=watcher');
 like($out, qr/^part measurements: all but write-ahead log \(permission denied for function pg_stat_get_wal\)$/m,
 	'a check names what is refused');
-my $refused = qr/measurements of write-ahead log are refused: permission denied for function pg_stat_get_wal/;
+my $refused = qr/could not read measurements of write-ahead log: permission denied for function pg_stat_get_wal/;
 wait_until('a refusal', sub { $recorder->log =~ $refused });
 my $records = total($tape, 'wal_records', $reset);
 $node->safe_psql('shop', 'INSERT INTO item SELECT generate_series(1, 77)');

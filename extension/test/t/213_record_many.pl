@@ -78,14 +78,14 @@ sub get_of_another
 
 # Gaps, except those of a busy machine: an answer took half the interval, or the
 # recorder waited for a CPU.
-sub gaps { return grep { !/statement timeout|server answered after|recorder was held up/ } markers($_[0], 'gap') }
+sub gaps { return grep { !/statement timeout|server answered after|recorder was delayed/ } markers($_[0], 'gap') }
 
 my $since = moment($node);
 write_file(server('a', of_database('a')) . server('b', 'service = "its"') . server('silent', qq{conninfo = "$nobody"}));
 my $recorder = record_file($file);
 $SIG{__DIE__} = sub { diag($recorder->log) unless $^S };
 wait_until('two servers', sub { ticks("$root/a", $since) >= 5 && ticks("$root/b", $since) >= 5 });
-wait_until('the log', sub { $recorder->log =~ /^WARNING:  server "silent": nothing is recorded: could not connect/m });
+wait_until('the log', sub { $recorder->log =~ /^WARNING:  server "silent": not recording: could not connect/m });
 like($recorder->log, qr/^LOG:  server "$_": connected to PostgreSQL /m, "the log names $_") foreach qw(a b);
 
 my ($status, $page) = get('/health');
@@ -102,24 +102,24 @@ like(get_of_another(), qr/ 403 /, 'a page of another host does not get them');
 $since = moment($node);
 $proxy->set('stall');
 wait_until('a goes on', sub { ticks("$root/a", $since) >= 20 });
-wait_until('silence', sub { $recorder->log =~ /server "b": nothing is recorded: the server did not answer/ });
+wait_until('silence', sub { $recorder->log =~ /server "b": not recording: server did not answer/ });
 $proxy->set('pass');
 wait_until('b again', sub { gaps("$root/b") >= 1 && ticks("$root/b", $since) >= 5 });
 my @gaps = gaps("$root/b");
-like($gaps[-1], qr/the server did not answer within 5000 ms/, '... and its gap says why');
+like($gaps[-1], qr/server did not answer within 5000 ms/, '... and its gap says why');
 is_deeply([ gaps("$root/a") ], [], 'the other one has no gap');
 
 # An invalid file changes nothing.
 write_file(server('a', 'pace = 1'));
 $recorder->signal('HUP');
-wait_until('an error', sub { $recorder->log =~ /^ERROR:  nothing is changed: file .*: server "a": it must have either/m });
+wait_until('an error', sub { $recorder->log =~ /^ERROR:  configuration was not reloaded: file .*: server "a": exactly one of/m });
 $since = moment($node);
 wait_until('all go on', sub { ticks("$root/a", $since) >= 5 && ticks("$root/b", $since) >= 5 });
 
 # One is removed, one is added, one is changed; one continues unchanged.
 write_file(server('a', of_database('a')) . server('b', "service = \"its\"\ninterval = 200") . server('c', of_database('c')));
 $recorder->signal('HUP');
-wait_until('the file', sub { $recorder->log =~ /^LOG:  file read again, servers: 3$/m });
+wait_until('the file', sub { $recorder->log =~ /^LOG:  configuration reloaded, servers: 3$/m });
 $since = moment($node);
 wait_until('one that was added', sub { ticks("$root/c", $since) >= 5 });
 wait_until('one that was changed', sub { markers("$root/b", 'start') == 2 && ticks("$root/b", $since) >= 5 });
@@ -135,8 +135,8 @@ write_file(server('a', of_database('a')) . server('b', "service = \"its\"\nmin_f
 $recorder->signal('HUP');
 wait_until('health', sub { ($status, $page) = get('/health'); $page =~ /^b: not written/m });
 is($status, 503, 'health: one cannot write');
-like($page, qr/^b: not written for \d+ s: less than 1000000000 MB are free, frames that wait: [1-9]\d+$/m, '... why, and how much waits');
-like($recorder->log, qr/^ERROR:  server "b": nothing is written: less than 1000000000 MB are free; it goes on by itself when there is room, see --min-free-space$/m, '... the log, and what helps');
+like($page, qr/^b: not written for \d+ s: less than 1000000000 MB are free; waiting frames: [1-9]\d+$/m, '... why, and how much waits');
+like($recorder->log, qr/^ERROR:  server "b": history is not being written: less than 1000000000 MB are free; recording resumes when there is space \(see --min-free-space\)$/m, '... the log, and what helps');
 like($page, qr/^2 of 3 servers are recorded$/m, '... the others can');
 ($status, $page) = get('/metrics');
 like($page, qr/^tacho_recorder_output_stuck\{server="b"\} 1\.0$/m, '... a metric');
@@ -150,7 +150,7 @@ wait_until('health', sub { (get('/health'))[0] == 200 });
 write_file(server('a', of_database('a')) . server('b', "service = \"its\"\ninterval = 200") . server('c', of_database('c')),
 	'memory_mb = 0');
 $recorder->signal('HUP');
-wait_until('no memory', sub { $recorder->log =~ /^WARNING:  server "a": memory is short: only samples are recorded$/m });
+wait_until('no memory', sub { $recorder->log =~ /^WARNING:  server "a": memory limit reached: only samples are recorded$/m });
 $since = moment($node);
 wait_until('samples', sub { ticks("$root/a", $since) >= 5 });
 ok(1, 'where memory is short, samples go on');

@@ -34,7 +34,7 @@ sub goes_on
 }
 
 # Gaps caused by a fault: on a busy machine any answer may be late, too.
-my $late = qr/^(the server answered after \d+ ms|the recorder was held up)$/;
+my $late = qr/^(the server answered after \d+ ms|the recorder was delayed)$/;
 sub gaps { return grep { !/$late/ } markers($tape, 'gap') }
 
 goes_on(10);
@@ -42,15 +42,15 @@ is_deeply([ gaps() ], [], 'bytes that pass leave no gap');
 
 # Held bytes, a cut answer and refused connections end with a gap that names them.
 foreach my $fault (
-	[ 'bytes that are held', qr/^the server did not answer within 5000 ms/, 'stall' ],
-	[ 'an answer that is cut', qr/the connection was lost|closed the connection/, 'cut', 150 ],
-	[ 'connections that are refused', qr/the connection was lost|closed the connection|could not connect/, 'refuse' ])
+	[ 'bytes that are held', qr/^server did not answer within 5000 ms/, 'stall' ],
+	[ 'an answer that is cut', qr/connection to server was lost|closed the connection/, 'cut', 150 ],
+	[ 'connections that are refused', qr/connection to server was lost|closed the connection|could not connect/, 'refuse' ])
 {
 	my ($what, $reason, @how) = @$fault;
 	my ($gaps, $said) = (scalar(() = gaps()), length $recorder->log);
 
 	$proxy->set(@how);
-	wait_until($what, sub { substr($recorder->log, $said) =~ /nothing is recorded/ });
+	wait_until($what, sub { substr($recorder->log, $said) =~ /not recording/ });
 	$proxy->set('pass');
 	wait_until("a gap of $what", sub { (() = gaps()) > $gaps });
 	like((gaps())[-1], $reason, "$what: a gap with its reason");
@@ -98,7 +98,7 @@ SKIP:
 	$node->stop('immediate');
 	foreach my $name (sort keys %place)
 	{
-		wait_until("a fault by $name", sub { $recorder{$name}->log =~ /nothing is recorded/ });
+		wait_until("a fault by $name", sub { $recorder{$name}->log =~ /not recording/ });
 	}
 	$standby->promote;
 	$proxy->lead(socket_of($standby));
@@ -107,10 +107,10 @@ SKIP:
 		goes_on(5, $standby, $place{$name});
 		my @starts = markers($place{$name}, 'start');
 		is(@starts, 2, "by $name: a failover begins a new life");
-		like($starts[1], qr/^another server of the same system answers, PostgreSQL .*, primary, system $system, host /,
+		like($starts[1], qr/^connected to another server of the same system, PostgreSQL .*, primary, system $system, host /,
 			'... whose marker says what happened');
 		# a busy machine has gaps of its own
-		like((grep { !/held up/ } markers($place{$name}, 'gap'))[-1], qr/the connection was lost|closed the connection|could not connect|immediate shutdown/,
+		like((grep { !/was delayed/ } markers($place{$name}, 'gap'))[-1], qr/connection to server was lost|closed the connection|could not connect|immediate shutdown/,
 			'... and the gap before it says why');
 		is($recorder{$name}->end('TERM'), 0, '... ended');
 	}

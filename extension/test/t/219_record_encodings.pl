@@ -50,7 +50,7 @@ $node->safe_psql('postgres', encode('utf8', q{SELECT 1 AS "日本"}));
 is(text($tape, 's_running', q{SELECT pg_sleep(600), 'secret' AS running}),
 	'SELECT pg_sleep($1), $2 AS running', 'where pg_stat_statements fails a text comes from the session');
 like((markers($tape, 'texts left out'))[0],
-	qr/^texts of queries come from the sessions that run them only: .* has no equivalent in encoding "LATIN1"$/,
+	qr/^query texts are taken only from running sessions: .* has no equivalent in encoding "LATIN1"$/,
 	'... which a marker says, with the cause');
 
 $node->safe_psql('latin', 'SELECT pg_stat_statements_reset()');

@@ -43,7 +43,7 @@ $sleeper->run('SELECT pg_sleep(0)');
 $sleeper->send('SELECT pg_sleep(600)');
 
 # Gaps without the ones of a busy machine.
-sub gaps { return grep { !/statement timeout|server answered after|recorder was held up/ } markers($_[0], 'gap') }
+sub gaps { return grep { !/statement timeout|server answered after|recorder was delayed/ } markers($_[0], 'gap') }
 
 sub text
 {
@@ -65,7 +65,7 @@ my $recorder = record($conninfo, $tape);
 wait_until('a text', sub { text($tape) });
 is(text($tape), 'SELECT pg_sleep($1)', 'texts that take long are recorded');
 is_deeply([ gaps($tape) ], [], '... and no tick has waited for them');
-like($recorder->log, qr/^WARNING:  the server takes more than a second to show texts of queries: it is asked less often$/m,
+like($recorder->log, qr/^WARNING:  reading query texts takes more than a second: it is done less often$/m,
 	'... which the log says');
 is($recorder->end('TERM'), 0, 'ended');
 
@@ -75,7 +75,7 @@ $recorder = record($conninfo, $tape);
 wait_until('a question', sub { questions() == 1 });
 wait_until('its end', sub { questions() == 0 });
 ok(1, 'a question that outlives its limit is ended on the server');
-my $line = 'texts of queries come from the sessions that run them only: the server did not answer within 15000 ms';
+my $line = 'query texts are taken only from running sessions: server did not answer within 15000 ms';
 wait_until('a marker', sub { markers($tape, 'texts left out') });
 is_deeply([ markers($tape, 'texts left out') ], [$line], '... a marker says so');
 like($recorder->log, qr/^WARNING:  \Q$line\E$/m, '... and the log');

@@ -69,12 +69,12 @@ my $screen = $terminal->shows(qr/Cancel the query of this session\?/, 'it is to 
 like($screen, qr/process +$pid{s_first}, since \d{4}-.*user +$superuser, database postgres, application s_first.*state +active, query since \d{4}-.*query +SELECT pg_advisory_lock\(7\)/s,
 	'by process, user, begin and query');
 $terminal->keys('n');
-$terminal->shows(qr/nothing was done/, 'another key than y');
+$terminal->shows(qr/no signal was sent/, 'another key than y');
 is(waiting(), 's_first s_second s_third', 'does nothing');
 $terminal->keys('C');
 $terminal->shows(qr/Cancel the query/, 'once more');
 $terminal->keys('y');
-$terminal->shows(qr/the query of session $pid{s_first} was cancelled/, 'y cancels');
+$terminal->shows(qr/the query of session $pid{s_first} was canceled/, 'y cancels');
 ok($node->poll_query_until('postgres',
 		q{SELECT state = 'idle' FROM pg_stat_activity WHERE application_name = 's_first'}),
 	'the query that was confirmed');
@@ -92,7 +92,7 @@ $node->poll_query_until('postgres', qq{
 	SELECT wait_event_type = 'Lock' AND query_start > '$begun'
 	FROM pg_stat_activity WHERE pid = $pid{s_second}});
 $terminal->keys('y');
-$terminal->shows(qr/nothing was done: that query of session $pid{s_second} has ended/,
+$terminal->shows(qr/no signal was sent: session $pid{s_second} no longer runs that query/,
 	'a query that began after it was confirmed');
 is(waiting(), 's_second s_third', 'goes on');
 
@@ -102,7 +102,7 @@ $terminal->keys('K');
 $terminal->shows(qr/End this session\?/, 'an end is to be confirmed');
 $node->safe_psql('postgres', "SELECT pg_terminate_backend($pid{s_third}, 60000)");
 $terminal->keys('y');
-$terminal->shows(qr/nothing was done: session $pid{s_third} has ended/, 'who has ended');
+$terminal->shows(qr/no signal was sent: session $pid{s_third} has ended/, 'who has ended');
 $terminal->end;
 
 # the history says that the process id belongs to another session now
@@ -118,7 +118,7 @@ $node->command_ok([ $ENV{TACHO_PROGRAM}, 'import', 'sessions', $csv, '--tape', $
 $terminal = terminal($other, $superuser);
 choose($terminal, 's_second');
 $terminal->keys('K');
-$terminal->shows(qr/session $pid{s_second} has ended, another one has its number now/, 'is not mistaken');
+$terminal->shows(qr/session $pid{s_second} has ended, and its process ID is in use by another one/, 'is not mistaken');
 $terminal->end;
 is(waiting(), 's_second', 'nobody was ended');
 
@@ -126,14 +126,14 @@ is(waiting(), 's_second', 'nobody was ended');
 $terminal = terminal($tape, 'nobody_there');
 choose($terminal, 's_second');
 $terminal->keys('K');
-$terminal->shows(qr/role "nobody_there" may not see session $pid{s_second}\. Grant it\s+pg_read_all_stats/, 'who may not see');
+$terminal->shows(qr/role "nobody_there" cannot see session $pid{s_second}\.\s+Grant\s+it\s+pg_read_all_stats/, 'who may not see');
 $terminal->end;
 $terminal = terminal($tape, 'reader');
 choose($terminal, 's_second');
 $terminal->keys('K');
 $terminal->shows(qr/End this session\?/, 'who may see');
 $terminal->keys('y');
-$terminal->shows(qr/nothing was done: (permission denied|must be a superuser)/, 'may not signal');
+$terminal->shows(qr/no signal was sent: (permission denied|must be a superuser)/, 'may not signal');
 $terminal->end;
 
 # the root of the tree is ended
@@ -145,7 +145,7 @@ $terminal->shows(qr/session $pid{s_holder} runs no query \(idle in transaction\)
 $terminal->keys('K');
 $terminal->shows(qr/End this session\?.*process +$pid{s_holder},/s, 'its root');
 $terminal->keys('y');
-$terminal->shows(qr/session $pid{s_holder} was told to end/, 'is ended');
+$terminal->shows(qr/session $pid{s_holder} was sent a termination signal/, 'is ended');
 ok($node->poll_query_until('postgres',
 		q{SELECT wait_event_type = 'Client' FROM pg_stat_activity WHERE application_name = 's_second'}),
 	'and who waited goes on');

@@ -79,16 +79,16 @@ for (
 	like(mark($_->[0]), qr/^[12] error: $_->[1]/, $_->[1]);
 }
 my $other = PostgreSQL::Test::Utils::tempdir();
-like(mark('x', $other), qr/error: nothing is being recorded into directory "\Q$other\E" hint: Markers are written by whoever records/,
+like(mark('x', $other), qr/error: no recorder runs for directory "\Q$other\E" hint: Start the server or tacho record/,
 	'a directory that nobody records into');
-like(mark('x', "$other/none"), qr/error: nothing is being recorded into directory/, 'one that is not there');
+like(mark('x', "$other/none"), qr/error: no recorder runs for directory/, 'one that is not there');
 SKIP:
 {
 	skip 'root may write anywhere', 1 if $> == 0;
 	chmod 0500, $tape or die "chmod: $!";
 	my $said = mark('x');
 	chmod 0700, $tape or die "chmod: $!";
-	like($said, qr/error: could not write a marker to directory .*: Permission denied.* hint: Run this as the user who records/,
+	like($said, qr/error: could not write a marker to directory .*: Permission denied.* hint: Run this as the user that runs the recorder/,
 		'one that may not be written');
 }
 ok(wait_until('nothing is left', sub { files() == 0 }), 'nothing is left');
@@ -103,6 +103,6 @@ SKIP:
 	$web->stop;
 }
 $node->stop;
-like(mark('late'), qr/error: nothing is being recorded/, 'a server that is down takes none');
+like(mark('late'), qr/error: no recorder runs/, 'a server that is down takes none');
 
 done_testing();

@@ -52,7 +52,7 @@ like(line('statements'), qr/^no   statements: relation ".*pg_stat_statements_inf
 	'pg_stat_statements 1.8 tells too little');
 is((check())[0], 3, '... which is needed');
 sql(q{ALTER EXTENSION pg_stat_statements UPDATE TO '1.9'});
-like(line('statements'), qr/^part statements: pg_stat_statements 1\.9 counts less than 1\.\d\d\n +run: ALTER EXTENSION pg_stat_statements UPDATE;$/m,
+like(line('statements'), qr/^part statements: pg_stat_statements 1\.9 has fewer counters than 1\.\d\d\n +run: ALTER EXTENSION pg_stat_statements UPDATE;$/m,
 	'1.9 works, newer ones count more');
 is((check())[0], 0, '... which is not needed');
 sql('ALTER EXTENSION pg_stat_statements UPDATE');
@@ -60,8 +60,8 @@ sql('ALTER EXTENSION pg_stat_statements UPDATE');
 sql('REVOKE pg_monitor FROM watcher');
 ($code, $out) = check();
 is($code, 3, 'a role without rights');
-like($out, qr/^no   samples: only sessions of this role, \d+ others are hidden\n +run: GRANT pg_monitor TO watcher;$/m, '... sees no other sessions');
-like($out, qr/^no   query texts: only of this role, \d+ others are hidden\n +run: GRANT pg_read_all_stats TO watcher;$/m, '... nor texts');
+like($out, qr/^no   samples: only sessions of this role; \d+ others are hidden\n +run: GRANT pg_monitor TO watcher;$/m, '... sees no other sessions');
+like($out, qr/^no   query texts: only of this role; \d+ others are hidden\n +run: GRANT pg_read_all_stats TO watcher;$/m, '... nor texts');
 
 # A service is known by roles and functions that only it has.
 $node->append_conf('postgresql.conf', "compute_query_id = off\n");
@@ -103,15 +103,15 @@ like($out, qr/^server "gone"\nno   connection: could not connect: .*^server "her
 
 # Mistakes in a file are errors before anything is recorded.
 sub refused { write_file($_[0]); my ($code, undef, $error) = run_record('--config', $file); is($code, 1, 'refused'); return $error }
-like(refused(''), qr/^error: file ".*": there is no \[\[server\]\]: nothing would be recorded$/m, 'a file without servers');
+like(refused(''), qr/^error: file ".*": no \[\[server\]\] is configured$/m, 'a file without servers');
 like(refused(qq{[[server]]\nname = "a"\nconninfo = "host=x"\nintervall = 1\n}),
 	qr/server "a": unknown key "intervall", did you mean "interval"\?$/m, 'a misspelt key is named');
 my $error;
 ($code, undef, $error) = run_record('-h', 'db', '--tape', $node->basedir . '/x');
 is($code, 2, 'options of psql');
-like($error, qr/^error: there is no option "-h"\nhint: Write the connection as one string: tacho record "host=HOST /m, '... are answered by how it is done here');
+like($error, qr/^error: unrecognized option "-h"\nhint: Pass the connection as one string: tacho record "host=HOST /m, '... are answered by how it is done here');
 ($code, undef, $error) = run_record($conninfo, '--tape', $node->basedir . '/x', '--interval', '1d');
 is($code, 2, 'a length of time out of range');
-like($error, qr/invalid value '1d' for '--interval <TIME>': it must be 100 to 60000 ms/, '... is refused with its limits');
+like($error, qr/invalid value '1d' for '--interval <TIME>': must be between 100 ms and 60000 ms/, '... is refused with its limits');
 
 done_testing();

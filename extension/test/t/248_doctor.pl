@@ -42,7 +42,7 @@ sub line
 }
 
 my ($line, $code) = line('server', $data);
-like($line, qr/^no   server: it does not run\n +run: \S+ start -D \Q$data\E$/, 'a server that does not run');
+like($line, qr/^no   server: not running\n +run: \S+ start -D \Q$data\E$/, 'a server that does not run');
 is($code, 1, '... which something is missing in');
 ($line) = line('preload', $data);
 is($line, "no   preload: shared_preload_libraries is ''\n"
@@ -58,12 +58,12 @@ is($line, "no   extension: installed on the host, not loaded\n"
 	'a stock server: tacho is appended to what is preloaded');
 my $busy = IPC::Run::start([ 'psql', '-Xq', '-d', $conninfo, '-c', 'SELECT pg_sleep(3600)' ], '>', \my $slept, '2>', \my $ended);
 $node->poll_query_until('postgres', q{SELECT count(*) = 1 FROM pg_stat_activity WHERE wait_event = 'PgSleep'});
-like((line('cost', $conninfo))[0], qr/; 1\.4 MB to 1\.9 MB of history a day with 1 sessions active, as now, /,
+like((line('cost', $conninfo))[0], qr/; 1\.4 MB to 1\.9 MB of history per day with 1 sessions active, as now, /,
 	'... and what it will cost under the load of now');
 $node->safe_psql('postgres', q{SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE wait_event = 'PgSleep'});
 $busy->finish;
 $node->safe_psql('postgres', 'CREATE ROLE watcher LOGIN; GRANT pg_monitor TO watcher; CREATE ROLE guest LOGIN');
-is((line('who sees texts', $conninfo))[0], "yes  who sees texts: superusers, watcher; each other role sees its own\n",
+is((line('who sees texts', $conninfo))[0], "yes  who sees texts: superusers, watcher; other roles see only their own\n",
 	'... and who would see texts');
 like((doctor($conninfo))[1], qr/^yes  blockers: who blocks whom$/m, '... and what tacho record sees there is told');
 ($line) = line('preload', $data);
@@ -90,15 +90,15 @@ is($line, "yes  extension: preloaded, and in database postgres\n", 'all is there
 is($code, 0, '... and nothing is missing') or diag((doctor($conninfo))[1]);
 is((line('statements', $conninfo))[0], $other eq 'plpgsql' ? "yes  statements: counted in tacho.statements\n" :
 	  "part statements: counted twice: by tacho and by pg_stat_statements\n"
-	  . "      let tacho take its place: tacho.pg_stat_statements = on, see docs/drop-in.md\n", 'two libraries that count');
+	  . "      replace it by tacho: tacho.pg_stat_statements = on, see docs/drop-in.md\n", 'two libraries that count');
 my ($out) = (doctor($data))[1];
 like($out, qr/^yes  data directory: .*\nyes  library: installed\nyes  program: .*\nyes  preload: .*\nyes  server: /m,
 	'files first, then the connection');
 my $host = `uname -n`;
 chomp $host;
 my $desk = -x dirname($program) . '/tacho-web' ?
-  "yes  page: run: tacho web; from a desk: ssh -L 8432:127.0.0.1:8432 $host, and open the address that it prints\n" :
-  "part page: tacho-web is not installed here\n      on a desk that has it: tacho web --dsn \"host=$host port="
+  "yes  page: run: tacho web; from another machine: ssh -L 8432:127.0.0.1:8432 $host, then open the address that tacho web prints\n" :
+  "part page: tacho-web is not installed here\n      on a machine that has it: tacho web --dsn \"host=$host port="
   . $node->port . " dbname=postgres user=USER\"\n";
 is((line('page', $data))[0], $desk, 'how to see it');
 my ($report) = @{ decode_json((doctor('--json', $data))[1]) };
@@ -108,18 +108,18 @@ is($recording->{state}, 'works', '... and has states');
 
 $node->safe_psql('postgres', 'CREATE ROLE visitor LOGIN');
 ($line, $code) = line('status', "$conninfo user=visitor");
-is($line, "no   status: role visitor may not ask\n      run: GRANT pg_read_all_stats TO visitor;\n", 'a role without rights');
+is($line, "no   status: permission denied for role visitor\n      run: GRANT pg_read_all_stats TO visitor;\n", 'a role without rights');
 is($code, 1, '... which is missing');
 
 my $tape = "$data/tacho";
 like((line('samples', $tape))[0], qr/^yes  samples: the last one \d+ s ago$/, 'a directory of history alone');
 ($code, $out) = doctor($node->basedir);
 is($code, 2, 'a directory without history is broken');
-like($out, qr/^FAIL history: directory ".*" has no history\n +Give the directory of the history files/m, '... and which is meant is said');
+like($out, qr/^FAIL history: directory ".*" has no history\n +Specify the directory of the history files/m, '... and which is meant is said');
 my $error;
 ($code, $out, $error) = doctor('/nope');
 is($code, 2, 'no directory');
-like($error, qr{^error: there is no directory "/nope"\nhint: Name a data directory}, '... and what to name is said');
+like($error, qr{^error: directory "/nope" does not exist\nhint: Specify a data directory}, '... and what to name is said');
 ($code, $out) = doctor('host=/nope port=1');
 is($code, 2, 'no server');
 like($out, qr/^FAIL connection: could not connect: /m, '... and why is said');
@@ -134,17 +134,17 @@ foreach my $hour (1, 3)
 	append_to_file(sprintf('%s/%02d-00000000000000ab-00003601.parquet', $day, $then[2]), '');
 }
 ($line, $code) = line('server', $lake);
-like($line, qr/^part server: shop: 2 hours, the newest \S+ \d\d:00\+00 ended \d+ \w+ ago; 1 before it are missing\n +tacho ship says/,
+like($line, qr/^part server: shop: 2 hours, the newest \S+ \d\d:00\+00 ended \d+ \w+ ago; 1 before it are missing\n +tacho ship lists/,
 	'a lake');
 is($code, 0, '... that arrives');
 ($code, $out, $error) = doctor('s3://lake/landing');
 is($code, 2, 'a lake in a bucket');
-like($error, qr{^hint: Ask it: tacho fleet servers --lake "s3://lake/landing"}m, '... is for another program');
+like($error, qr{^hint: Run tacho fleet servers --lake "s3://lake/landing"}m, '... is for another program');
 
 run_command([ 'psql', '-Xq', '-d', $node->connstr('other'), '-f', "$FindBin::RealBin/../../../sql/tacho.sql" ]);
 ($line, $code) = line('recording', $node->connstr('other'));
 is($line, "FAIL recording: off: call tacho.start()\n"
-	  . "      run: SELECT * FROM tacho.start(); it says what calls the sampler here\n", 'an SQL edition that was not started');
+	  . "      run: SELECT * FROM tacho.start(); its result names what can call the sampler here\n", 'an SQL edition that was not started');
 is($code, 2, '... is broken');
 
 # Loaded and silent is not the same as absent.
@@ -170,6 +170,6 @@ SKIP:
 	is($second, $first, '... without the option, too');
 	($code, $out, $error) = doctor('--cluster', '9/none');
 	is($code, 2, 'no cluster of a name');
-	like($error, qr{^error: there is no cluster "9/none"\nhint: There are: cluster $major/shop\.$}m, '... and which there are');
+	like($error, qr{^error: cluster "9/none" does not exist\nhint: There are: cluster $major/shop\.$}m, '... and which there are');
 }
 done_testing();

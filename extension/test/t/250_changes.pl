@@ -35,7 +35,7 @@ $deploy->run('CREATE INDEX orders_customer ON orders(customer)');
 
 # A session keeps the lock of a row and is idle. Nearer is an index of the same table.
 my $forgotten = tacho_session($node, app => 'psql');
-incident('a transaction is left open', qr/^idle in transaction\|\d+\|t$/,
+incident('a transaction is left open', qr/^idle in transaction\|psql\|t$/,
 	load => [ load(4, 20, "UPDATE accounts SET n = n + 1 WHERE id = 1;\n") ],
 	cause => sub { $forgotten->run('BEGIN'); $forgotten->run('UPDATE accounts SET n = 0 WHERE id = 1') },
 	end => sub { $forgotten->run('ROLLBACK') });

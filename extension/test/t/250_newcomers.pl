@@ -58,7 +58,7 @@ sub goes_on
 }
 
 # Which directory.
-my $which = qr/^hint: Give the directory of the history files: the setting tacho\.directory, by default tacho in the data directory\.$/m;
+my $which = qr/^hint: Specify the directory of the history files: the setting tacho\.directory, by default tacho in the data directory\.$/m;
 mkdir "$place/$_" or die $! foreach qw(empty locked);
 append_to_file("$place/file", '');
 chmod 0, "$place/locked";
@@ -66,31 +66,31 @@ mistake('a directory that is not there', 1, $which, 'tacho', 'top', '--tape', "$
 mistake('a directory without history', 1, $which, 'tacho', 'top', '--tape', "$place/empty");
 mistake('a file', 1, $which, 'tacho', 'top', '--tape', "$place/file");
 mistake('a data directory', 1, qr/^hint: This is a data directory; its history is in "\Q$tape\E"\.$/m, 'tacho', 'top', '--tape', $data);
-mistake('a data directory without history', 1, qr/^hint: This is a data directory without a history: tacho doctor says/m,
+mistake('a data directory without history', 1, qr/^hint: This is a data directory without a history\. Run tacho doctor/m,
 	'tacho', 'top', '--tape', $stock_data);
 mistake('another user', 3, qr/^hint: The files belong to the user of the server.* sudo -u postgres\.$/m, 'tacho', 'top', '--tape', "$place/locked");
-mistake('markers where nobody records', 1, qr/^hint: .*start the server, or tacho record\.$/m, 'tacho', 'mark', 'deploy', '--tape', "$place/empty");
+mistake('markers where nobody records', 1, qr/^hint: Start the server or tacho record: the recorder writes the markers\.$/m, 'tacho', 'mark', 'deploy', '--tape', "$place/empty");
 
 # Which question.
-mistake('options of psql', 2, qr/^hint: Watch a server by: tacho live --dsn /m, 'tacho', 'top', '-h', 'localhost');
+mistake('options of psql', 2, qr/^hint: Watch a server with: tacho live --dsn /m, 'tacho', 'top', '-h', 'localhost');
 mistake('a misspelt command', 2, qr/^hint: Did you mean "top"\?$/m, 'tacho', 'topp');
 mistake('an unknown command', 2, qr/^hint: See "tacho --help"/m, 'tacho', 'frobnicate');
-mistake('a program that is not installed', 2, qr/^hint: It is a package of Python: install /m, 'tacho', 'fleet', 'top');
+mistake('a program that is not installed', 2, qr/^hint: It is a Python package: install /m, 'tacho', 'fleet', 'top');
 mistake('a misspelt dimension', 2, qr/^hint: Available are .*\bwait_event\b/m, 'tacho', 'top', 'wait_evnt', '--tape', $tape);
 mistake('a misspelt option', 2, qr/a similar argument exists: '--username'/, 'tacho', 'top', '--userr', 'x', '--tape', $tape);
 mistake('a time in another form', 2, qr/^hint: .*\d\d:\d\d/m, 'tacho', 'top', '--since', '3pm', '--tape', $tape);
 mistake('an end before the begin', 2, qr/^hint: Swap the two/m, 'tacho', 'top', '--since', '10:00', '--until', '09:00', '--tape', $tape);
-mistake('a report into no directory', 1, qr{^error: could not write file "\Q$place\E/none/x\.html": .*\nhint: Name a file in a directory that exists}m,
+mistake('a report into no directory', 1, qr{^error: could not write file "\Q$place\E/none/x\.html": .*\nhint: Specify a file in an existing directory}m,
 	'tacho', 'report', '--output', "$place/none/x.html", '--tape', $tape);
 my ($empty) = run_command([ "$bin/tacho", 'top', '--since', '2020-01-01', '--until', '2020-01-02', '--tape', $tape ]);
-like($empty, qr/\(no rows: nothing of the period was observed\)\nhint: See status for the times that the history has\.$/, 'a window without history');
+like($empty, qr/\(no rows: the period was not observed\)\nhint: Use status to see the times that the history covers\.$/, 'a window without history');
 $mistakes++;
 
 # The terminal and the page.
-mistake('no terminal', 2, qr/^hint: For programs there are tacho top/m, 'tacho-live', '--tape', $tape);
+mistake('no terminal', 2, qr/^hint: In scripts, use tacho top/m, 'tacho-live', '--tape', $tape);
 mistake('an address for all hosts', 2, qr/^hint: Name a file with a token \(--token-file\)/m, 'tacho-web', '--tape', $tape, '--listen', '0.0.0.0:0');
 mistake('a port alone', 2, qr/^hint: Write it as 127\.0\.0\.1:8432/m, 'tacho-web', '--tape', $tape, '--listen', '8432');
-goes_on('a page without history', qr/^warning: .* has no history\nhint: Give the directory/m, 'tacho-web', '--tape', "$place/empty", '--listen', '127.0.0.1:0');
+goes_on('a page without history', qr/^warning: .* has no history\nhint: Specify the directory/m, 'tacho-web', '--tape', "$place/empty", '--listen', '127.0.0.1:0');
 my $url = '';
 my $web = IPC::Run::start([ "$bin/tacho-web", '--tape', $tape, '--listen', '127.0.0.1:0' ], '<', \undef, '>', \$url, '2>', \my $web_error, IPC::Run::timeout(120));
 wait_until('the page', sub { $web->pump_nb; $url =~ /\n/ });
@@ -122,12 +122,12 @@ $web->finish;
 
 # Recording through a connection.
 mistake('no directory to record into', 2, qr/--tape <DIR>/, 'tacho-record', $theirs);
-mistake('options of psql for a recorder', 2, qr/^hint: Write the connection as one string: tacho record "host=HOST/m, 'tacho-record', '-h', 'db', '--tape', "$place/x");
-mistake('the directory of a server', 5, qr/^hint: A server or another tacho record writes there\. Name a directory of its own/m,
+mistake('options of psql for a recorder', 2, qr/^hint: Pass the connection as one string: tacho record "host=HOST/m, 'tacho-record', '-h', 'db', '--tape', "$place/x");
+mistake('the directory of a server', 5, qr/^hint: A server or another tacho record writes there\. Use a separate directory/m,
 	'tacho-record', $theirs, '--tape', $tape);
-mistake('a directory that cannot be made', 1, qr/^hint: Name a directory that this user may write to/m, 'tacho-record', $theirs, '--tape', "$place/file/x");
+mistake('a directory that cannot be made', 1, qr/^hint: Specify a directory that this user can write to/m, 'tacho-record', $theirs, '--tape', "$place/file/x");
 mistake('no such file of servers', 1, qr/^hint: docs\/record\.md has an example/m, 'tacho-record', '--config', "$place/none.toml");
-my $again = qr/nothing is recorded: .*\nLOG:  tries again until it works; the connection string means: /;
+my $again = qr/not recording: .*\nLOG:  retrying until the connection works; the connection string means: /;
 goes_on('a role that is not there', qr/$again.* tacho record --check /, 'tacho-record', "$theirs user=nobody", '--tape', "$place/record");
 goes_on('a port where nobody listens', $again, 'tacho-record', 'host=' . $stock->host . ' port=1 dbname=postgres', '--tape', "$place/record");
 goes_on('a host in the place of a database', qr/${again}dbname=db\.example\.com;/, 'tacho-record', 'db.example.com', '--tape', "$place/record");
@@ -135,15 +135,15 @@ my $recorder = IPC::Run::start([ "$bin/tacho-record", $theirs, '--tape', "$place
 wait_until('a recorder', sub { $recorder->pump_nb; -e "$place/record/recorder-settings.toml" });
 $recorder->signal('TERM');
 $recorder->finish;
-goes_on('the history of another server', qr/^WARNING:  this directory has the history of another server.* name a directory of its own for each server \(--tape\)$/m,
+goes_on('the history of another server', qr/^WARNING:  this directory has the history of another server.* use a separate directory for each server \(--tape\)$/m,
 	'tacho-record', $ours, '--tape', "$place/record");
 
 # Shipping.
-mistake('an address of no store', 1, qr/^hint: Write file:\/\/\/DIRECTORY or s3:\/\/BUCKET/m, 'tacho-ship', '--tape', $tape, '--to', 'ftp://lake/x');
+mistake('an address of no store', 1, qr/^hint: Use file:\/\/\/DIRECTORY or s3:\/\/BUCKET/m, 'tacho-ship', '--tape', $tape, '--to', 'ftp://lake/x');
 mistake('nothing to ship', 1, $which, 'tacho-ship', '--tape', "$place/empty", '--to', "file://$place/lake");
 
 # The doctor's subject.
-mistake('no such subject', 2, qr/^hint: Name a data directory, a directory of history, or a server: /m, 'tacho-doctor', '/nope');
+mistake('no such subject', 2, qr/^hint: Specify a data directory, a directory of history, or a server: /m, 'tacho-doctor', '/nope');
 mistake('no such cluster', 2, qr/^hint: There /m, 'tacho-doctor', '9/none');
 mistake('a role that the server does not know', 2, qr/^ +try the same with psql: psql "host=.* dbname=postgres"$/m, 'tacho-doctor', "$ours user=nobody");
 
@@ -181,7 +181,7 @@ foreach my $each (
 $node->stop;
 $node->adjust_conf('postgresql.conf', 'shared_preload_libraries', q{'tachoo'});
 mistake('a misspelt library', 1, qr/^no   preload: shared_preload_libraries is 'tachoo'\n +write into \Q$data\E\/postgresql\.conf: /m, 'tacho-doctor', $data);
-mistake('a server that is down', 1, qr/^no   server: it does not run\n +run: \S+ start -D /m, 'tacho-doctor', $data);
+mistake('a server that is down', 1, qr/^no   server: not running\n +run: \S+ start -D /m, 'tacho-doctor', $data);
 
 cmp_ok($mistakes, '>=', 45, 'mistakes, each with a next step');
 done_testing();

@@ -3,10 +3,8 @@ use strict;
 use warnings;
 use FindBin;
 use lib "$FindBin::RealBin/../perl";
-use TachoIncident qw(incident load server set sql);
-use TachoTest qw(tacho_session);
+use TachoIncident qw(change_holds_lock incident load server set sql);
 use Test::More;
-use Time::HiRes qw(sleep);
 
 # An incident needs CPUs that others leave alone: its load must rise.
 plan skip_all => 'incidents need a quiet machine: make test-incidents' unless $ENV{TACHO_INCIDENTS};
@@ -30,18 +28,7 @@ incident('a query is called for each row', qr/^more calls\|SELECT sum\(amount\) 
 	cause => sub { push @more, load(4, 80, $range) },
 	end => sub { TachoIncident::stop_load(@more) });
 
-# A change of a table waits for a reader that is idle, and all others wait behind it.
-my $reader = tacho_session($node, app => 'psql');
-my $change = tacho_session($node, app => 'migrate', user => 'deploy');
-incident('a change of the schema holds others up', qr/^change holds lock\|orders\|t$/,
-	load => [ load(4, 40, $lookup) ],
-	cause => sub {
-		$reader->run('BEGIN');
-		$reader->run('SELECT count(*) FROM orders WHERE id < 5');
-		$change->send('ALTER TABLE orders ADD COLUMN comment text');
-		sleep(0.2);
-	},
-	end => sub { $reader->run('COMMIT'); $change->run('SELECT 1') });
+change_holds_lock($lookup);
 
 # Rows change their state, and the plan is made for a few.
 incident('most rows change', qr/^rows changed\|UPDATE jobs SET state = \$1 WHERE id < \$2\|t$/,

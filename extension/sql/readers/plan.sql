@@ -1,0 +1,38 @@
+create function tacho.plan(
+	plan_id text,
+	diff text default null,
+	query_id text default null,
+	database text default null,
+	username text default null,
+	node text default null
+)
+returns table (
+	node_number bigint,
+	depth bigint,
+	node_type text,
+	relation text,
+	schema text,
+	alias text,
+	index_name text,
+	condition text,
+	rows bigint,
+	width bigint,
+	startup_cost numeric,
+	total_cost numeric,
+	explain text,
+	plan_id bigint,
+	query_id bigint,
+	database text,
+	username text,
+	recorded_at timestamptz,
+	differs text,
+	other text,
+	plan_json text
+)
+language c volatile parallel restricted
+cost 10000 rows 20
+set search_path = pg_catalog, pg_temp
+as 'MODULE_PATHNAME', 'tacho_reader';
+
+comment on function tacho.plan is
+'The nodes of a plan, in the order of EXPLAIN: one row for each node, with what it reads, its conditions and keys, and its estimated rows, width (bytes) and cost. explain has the lines that EXPLAIN prints for the node; plan_json, in the first row, has the whole plan as EXPLAIN (FORMAT JSON), which viewers of plans take. Values are not recorded: each constant is a question mark. A function, operator or type that is not PostgreSQL''s own is shown with its OID. A plan is recorded once a day for each database, role and query that executes it; the newest recorded one is shown. With diff, the id of a second plan of the query, the rows of both plans follow each other: differs says how a node differs from the other plan, other what that plan has in its place. Filters: query_id, database, username. If no tree of the plan is recorded, a notice names the possible reasons. Example: select explain from tacho.plan(''2305843009213693951'');';

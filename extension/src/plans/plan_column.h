@@ -1,0 +1,60 @@
+/*
+ * plan_column.h
+ *	  Finds the columns that Vars of a plan stand for, and their names.
+ *
+ * Nothing here raises an error, allocates memory, or looks anything up in a
+ * catalog.
+ *
+ * Copyright (c) 2026, tacho contributors
+ */
+#ifndef TACHO_PLAN_COLUMN_H
+#define TACHO_PLAN_COLUMN_H
+
+#include "nodes/execnodes.h"
+#include "nodes/plannodes.h"
+
+#include "plans/plan_text.h"
+
+/* Names and limits that all expressions of a plan share. */
+typedef struct PlanNames
+{
+	const PlannedStmt *stmt;
+	const EState *estate;		/* its open relations have the names */
+
+	/*
+	 * By place in the range table, if it has at most `numbered` entries: the
+	 * number that makes the alias unique, 0 = none.
+	 */
+	const uint16 *numbers;
+	int			numbered;
+
+	bool		prefix;			/* columns have the alias before them */
+
+	/* output columns that may still be visited to find the names of Vars */
+	int			steps;
+} PlanNames;
+
+/* The open relation of a range table entry, or NULL. */
+extern Relation plan_relation(const PlanNames *names, Index relation);
+
+/* Adds the alias of a range table entry, with its number. */
+extern void plan_text_alias(PlanText *text, const PlanNames *names, Index relation);
+
+/* Adds a column of a range table entry. */
+extern void plan_text_column(PlanText *text, const PlanNames *names, const Var *var);
+
+/* The output column with a number; NULL if there is none. */
+extern const TargetEntry *plan_output_column(PlanNames *names, const List *columns,
+											 AttrNumber number);
+
+/* True if the Var is a column of a node below, or of an index. */
+extern bool plan_is_special(const Var *var);
+
+/*
+ * The expression that a special Var stands for: an output column of a node
+ * below. Sets *below to that node. NULL if there is no such column.
+ */
+extern const Node *plan_behind(PlanNames *names, const Plan *plan, const Var *var,
+							   const Plan **below);
+
+#endif							/* TACHO_PLAN_COLUMN_H */

@@ -1,0 +1,728 @@
+/*
+ * plan_tree.c
+ *	  The nodes of a plan as bytes (docs/format.md, "Trees of plans").
+ *
+ * The tree has what EXPLAIN prints: nodes in its order, relations, indexes,
+ * conditions, keys, estimates. It is made at the end of ExecutorStart: the
+ * executor has then opened relations and indexes, so their names need no
+ * lookup. A relation that is not open is known by its alias only.
+ *
+ * Memory: the caller's buffer, and a block for the numbers of aliases, which
+ * is freed before the return.
+ *
+ * Copyright (c) 2026, tacho contributors
+ */
+#include "postgres.h"
+
+#include <math.h>
+
+#include "catalog/pg_class.h"
+#include "miscadmin.h"
+#include "nodes/extensible.h"
+#include "parser/parsetree.h"
+#include "utils/rel.h"
+
+#include "core/compat.h"
+#include "plans/alias_numbers.h"
+#include "plans/plan_expression.h"
+#include "plans/plan_names.h"
+#include "plans/plan_states.h"
+#include "plans/plan_tree.h"
+
+#define VERSION		1
+#define CUT			1			/* flag: nodes are missing */
+#define DEEPEST		250			/* levels; deeper nodes are left out */
+#define MOST_STEPS	20000		/* see PlanNames */
+
+/* Kinds of nodes in files. No number is used again for another kind. */
+typedef enum TreeKind
+{
+	TREE_OTHER = 0, TREE_RESULT, TREE_PROJECT_SET, TREE_MODIFY_TABLE, TREE_APPEND,
+	TREE_MERGE_APPEND, TREE_RECURSIVE_UNION, TREE_BITMAP_AND, TREE_BITMAP_OR,
+	TREE_SEQ_SCAN, TREE_SAMPLE_SCAN, TREE_INDEX_SCAN, TREE_INDEX_ONLY_SCAN,
+	TREE_BITMAP_INDEX_SCAN, TREE_BITMAP_HEAP_SCAN, TREE_TID_SCAN, TREE_TID_RANGE_SCAN,
+	TREE_SUBQUERY_SCAN, TREE_FUNCTION_SCAN, TREE_VALUES_SCAN, TREE_TABLE_FUNCTION_SCAN,
+	TREE_CTE_SCAN, TREE_NAMED_TUPLESTORE_SCAN, TREE_WORK_TABLE_SCAN, TREE_FOREIGN_SCAN,
+	TREE_CUSTOM_SCAN, TREE_NESTED_LOOP, TREE_MERGE_JOIN, TREE_HASH_JOIN, TREE_MATERIALIZE,
+	TREE_MEMOIZE, TREE_SORT, TREE_INCREMENTAL_SORT, TREE_GROUP, TREE_AGGREGATE,
+	TREE_WINDOW_AGG, TREE_UNIQUE, TREE_GATHER, TREE_GATHER_MERGE, TREE_HASH, TREE_SET_OP,
+	TREE_LOCK_ROWS, TREE_LIMIT
+} TreeKind;
+
+typedef struct Tree
+{
+	PlanNames	names;
+	char	   *bytes;
+	int			length;
+	bool		cut;
+	bool		several;		/* the plan has several relations */
+	int			level;
+	uint8		printed[256];	/* a bit for each subplan that is written */
+	PlanNode   *above;			/* the node above the visited one */
+} Tree;
+
+/* A node that is being written. */
+typedef struct Writing
+{
+	Tree	   *tree;
+	PlanNode	node;
+	const PlanState *state;
+	PlanText	text;
+} Writing;
+
+/* --- bytes */
+
+static inline void
+put_byte(Tree *tree, int byte)
+{
+	if (tree->length < PLAN_TREE_MOST)
+		tree->bytes[tree->length++] = (char) byte;
+	else
+		tree->cut = true;
+}
+
+/* Appends a number: seven bits in each byte, the lowest bits first. */
+static void
+put_number(Tree *tree, uint64 number)
+{
+	for (; number >= 0x80; number >>= 7)
+		put_byte(tree, (number & 0x7F) | 0x80);
+	put_byte(tree, number);
+}
+
+static void
+put_estimate(Tree *tree, long double estimate)
+{
+	put_number(tree, !(estimate > 0) ? 0 : estimate >= 1e18 ? UINT64CONST(1000000000000000000)
+			   : (uint64) rintl(estimate));
+}
+
+static void
+put_bytes(Tree *tree, TreeText kind, const char *bytes, int length)
+{
+	if (length == 0)
+		return;
+	put_byte(tree, kind);
+	put_byte(tree, length);
+	if (tree->length + length > PLAN_TREE_MOST)
+	{
+		tree->cut = true;
+		return;
+	}
+	memcpy(tree->bytes + tree->length, bytes, length);
+	tree->length += length;
+}
+
+/* --- texts of a node */
+
+static void
+end_text(Writing *to, TreeText kind)
+{
+	plan_text_end(&to->text);
+	put_bytes(to->tree, kind, to->text.bytes, to->text.length);
+}
+
+static void
+put_text(Writing *to, TreeText kind, const char *string)
+{
+	if (string == NULL)
+		return;
+	plan_text_begin(&to->text);
+	plan_text_add(&to->text, string);
+	end_text(to, kind);
+}
+
+static void
+put_count(Writing *to, TreeText kind, int64 count)
+{
+	if (count <= 0)
+		return;
+	plan_text_begin(&to->text);
+	plan_text_number(&to->text, count);
+	end_text(to, kind);
+}
+
+static void
+put_conditions(Writing *to, TreeText kind, const List *conditions, const char *word)
+{
+	if (conditions == NIL)
+		return;
+	plan_text_begin(&to->text);
+	plan_text_conditions(&to->text, &to->tree->names, &to->node, conditions, word);
+	end_text(to, kind);
+}
+
+static inline void
+put_all(Writing *to, TreeText kind, const List *conditions)
+{
+	put_conditions(to, kind, conditions, " AND ");
+}
+
+static void
+put_filter(Writing *to)
+{
+	put_all(to, TEXT_FILTER, to->node.plan->qual);
+}
+
+static void
+put_keys(Writing *to, TreeText kind, const PlanNode *of, int count,
+		 const AttrNumber *columns, const Oid *operators, const bool *nulls_first)
+{
+	if (count <= 0)
+		return;
+	plan_text_begin(&to->text);
+	plan_text_columns(&to->text, &to->tree->names, of, count, columns, operators, nulls_first);
+	end_text(to, kind);
+}
+
+/* Writes keys that are output columns of the node below. */
+static void
+put_keys_below(Writing *to, TreeText kind, int count, const AttrNumber *columns)
+{
+	PlanNode	below = {.plan = to->node.plan->lefttree, .above = &to->node};
+
+	if (below.plan != NULL)
+		put_keys(to, kind, &below, count, columns, NULL, NULL);
+}
+
+static void
+put_sort(Writing *to, const Sort *node, int presorted)
+{
+	put_keys(to, TEXT_SORT_KEY, &to->node, node->numCols, node->sortColIdx,
+			 node->sortOperators, node->nullsFirst);
+	put_keys(to, TEXT_PRESORTED_KEY, &to->node, presorted, node->sortColIdx,
+			 NULL, NULL);
+}
+
+/* --- relations */
+
+static inline bool
+is_temporary(Relation relation)
+{
+	return relation->rd_rel->relpersistence == RELPERSISTENCE_TEMP;
+}
+
+static const char *
+schema_of(Relation relation)
+{
+	if (is_temporary(relation))
+		return "pg_temp";
+	return schema_name(RelationGetNamespace(relation));
+}
+
+static void
+put_alias(Writing *to, Index relation)
+{
+	plan_text_begin(&to->text);
+	plan_text_alias(&to->text, &to->tree->names, relation);
+	end_text(to, TEXT_ALIAS);
+}
+
+static void
+put_relation(Writing *to, Index relation)
+{
+	Relation	open = plan_relation(&to->tree->names, relation);
+
+	if (open != NULL)
+	{
+		put_text(to, TEXT_RELATION, RelationGetRelationName(open));
+		put_text(to, TEXT_SCHEMA, schema_of(open));
+		if (!is_temporary(open))
+			put_count(to, TEXT_RELATION_OID, RelationGetRelid(open));
+	}
+	put_alias(to, relation);
+}
+
+/* The index that the executor has opened for the scan, or NULL. */
+static Relation
+index_of(const PlanState *state)
+{
+	switch (nodeTag(state))
+	{
+		case T_IndexScanState:
+			return ((const IndexScanState *) state)->iss_RelationDesc;
+		case T_IndexOnlyScanState:
+			return ((const IndexOnlyScanState *) state)->ioss_RelationDesc;
+		case T_BitmapIndexScanState:
+			return ((const BitmapIndexScanState *) state)->biss_RelationDesc;
+		default:
+			return NULL;
+	}
+}
+
+static void
+put_index(Writing *to)
+{
+	Relation	index = index_of(to->state);
+
+	if (index != NULL)
+		put_text(to, TEXT_INDEX, RelationGetRelationName(index));
+}
+
+/*
+ * Writes the name of the function in FROM that a function scan calls, if it
+ * calls only one.
+ */
+static void
+put_function(Writing *to, const FunctionScan *node)
+{
+	const Node *call;
+	const char *name;
+
+	if (list_length(node->functions) != 1)
+		return;
+	call = ((const RangeTblFunction *) linitial(node->functions))->funcexpr;
+	if (call == NULL || !IsA(call, FuncExpr))
+		return;
+	name = builtin_function(((const FuncExpr *) call)->funcid);
+	if (name != NULL)
+		put_text(to, TEXT_NAME, name);
+}
+
+static void
+put_cte(Writing *to, Index relation)
+{
+	const List *table = to->tree->names.stmt->rtable;
+
+	if (relation >= 1 && relation <= list_length(table))
+		put_text(to, TEXT_NAME, rt_fetch(relation, table)->ctename);
+	put_alias(to, relation);
+}
+
+/* --- nodes */
+
+/* Writes the relation, index or function that a scan reads. */
+static void
+put_scan_target(Writing *to)
+{
+	const Plan *plan = to->node.plan;
+	Index		relation = ((const Scan *) plan)->scanrelid;
+
+	switch (nodeTag(plan))
+	{
+		case T_BitmapIndexScan:
+			break;				/* the node above has the relation */
+		case T_FunctionScan:
+			put_function(to, (const FunctionScan *) plan);
+			put_alias(to, relation);
+			break;
+		case T_CteScan:
+		case T_WorkTableScan:
+			put_cte(to, relation);
+			break;
+		case T_NamedTuplestoreScan:
+			put_text(to, TEXT_NAME, ((const NamedTuplestoreScan *) plan)->enrname);
+			put_alias(to, relation);
+			break;
+		default:
+			put_relation(to, relation);
+	}
+}
+
+/* Writes the conditions and keys of a scan. */
+static void
+put_scan(Writing *to)
+{
+	const Plan *plan = to->node.plan;
+
+	put_scan_target(to);
+	put_index(to);
+	to->tree->names.prefix = IsA(plan, SubqueryScan);
+	switch (nodeTag(plan))
+	{
+		case T_IndexScan:
+			put_all(to, TEXT_INDEX_COND, ((const IndexScan *) plan)->indexqualorig);
+			put_all(to, TEXT_ORDER_BY, ((const IndexScan *) plan)->indexorderbyorig);
+			break;
+		case T_IndexOnlyScan:
+			put_all(to, TEXT_INDEX_COND, ((const IndexOnlyScan *) plan)->indexqual);
+			put_all(to, TEXT_ORDER_BY, ((const IndexOnlyScan *) plan)->indexorderby);
+			break;
+		case T_BitmapIndexScan:
+			put_all(to, TEXT_INDEX_COND, ((const BitmapIndexScan *) plan)->indexqualorig);
+			break;
+		case T_BitmapHeapScan:
+			put_all(to, TEXT_RECHECK_COND, ((const BitmapHeapScan *) plan)->bitmapqualorig);
+			break;
+		case T_TidScan:
+			put_conditions(to, TEXT_TID_COND, ((const TidScan *) plan)->tidquals, " OR ");
+			break;
+		case T_TidRangeScan:
+			put_all(to, TEXT_TID_COND, ((const TidRangeScan *) plan)->tidrangequals);
+			break;
+		case T_CustomScan:
+			put_text(to, TEXT_NAME, ((const CustomScan *) plan)->methods->CustomName);
+			break;
+		default:
+			break;
+	}
+	put_filter(to);
+}
+
+static void
+put_join(Writing *to)
+{
+	const Plan *plan = to->node.plan;
+
+	if (IsA(plan, HashJoin))
+		put_all(to, TEXT_HASH_COND, ((const HashJoin *) plan)->hashclauses);
+	if (IsA(plan, MergeJoin))
+		put_all(to, TEXT_MERGE_COND, ((const MergeJoin *) plan)->mergeclauses);
+	put_all(to, TEXT_JOIN_FILTER, ((const Join *) plan)->joinqual);
+	put_filter(to);
+}
+
+/* Writes the keys and conditions of a node that is neither scan nor join. */
+static void
+put_step(Writing *to)
+{
+	const Plan *plan = to->node.plan;
+
+	switch (nodeTag(plan))
+	{
+		case T_Sort:
+			put_sort(to, (const Sort *) plan, 0);
+			break;
+		case T_IncrementalSort:
+			put_sort(to, (const Sort *) plan, ((const IncrementalSort *) plan)->nPresortedCols);
+			break;
+		case T_MergeAppend:
+			{
+				const MergeAppend *node = (const MergeAppend *) plan;
+
+				put_keys(to, TEXT_SORT_KEY, &to->node, node->numCols, node->sortColIdx,
+						 node->sortOperators, node->nullsFirst);
+				if (IsA(to->state, MergeAppendState))
+					put_count(to, TEXT_REMOVED, list_length(node->mergeplans) -
+							  ((const MergeAppendState *) to->state)->ms_nplans);
+				break;
+			}
+		case T_Append:
+			if (IsA(to->state, AppendState))
+				put_count(to, TEXT_REMOVED, list_length(((const Append *) plan)->appendplans) -
+						  ((const AppendState *) to->state)->as_nplans);
+			break;
+		case T_Agg:
+			put_keys_below(to, TEXT_GROUP_KEY, ((const Agg *) plan)->numCols,
+						   ((const Agg *) plan)->grpColIdx);
+			break;
+		case T_Group:
+			put_keys_below(to, TEXT_GROUP_KEY, ((const Group *) plan)->numCols,
+						   ((const Group *) plan)->grpColIdx);
+			break;
+		case T_Memoize:
+			plan_text_begin(&to->text);
+			plan_text_list(&to->text, &to->tree->names, &to->node, ((const Memoize *) plan)->param_exprs);
+			end_text(to, TEXT_CACHE_KEY);
+			break;
+		case T_Gather:
+			put_count(to, TEXT_WORKERS, ((const Gather *) plan)->num_workers);
+			break;
+		case T_GatherMerge:
+			put_count(to, TEXT_WORKERS, ((const GatherMerge *) plan)->num_workers);
+			break;
+		case T_Result:
+			put_all(to, TEXT_ONE_TIME_FILTER, (const List *) ((const Result *) plan)->resconstantqual);
+			break;
+		case T_ModifyTable:
+			put_relation(to, ((const ModifyTable *) plan)->nominalRelation);
+			break;
+		case T_WindowAgg:
+			put_all(to, TEXT_RUN_CONDITION, ((const WindowAgg *) plan)->runConditionOrig);
+			break;
+		default:
+			break;
+	}
+	put_filter(to);
+}
+
+/*
+ * Number of a join type in files. The server's numbers differ between
+ * versions.
+ */
+static int
+join_type(int type)
+{
+	if (type == COMPAT_JOIN_RIGHT_SEMI)
+		return 6;
+	if (type == COMPAT_JOIN_RIGHT_ANTI)
+		return 7;
+	return type <= JOIN_ANTI ? type : 15;
+}
+
+/* Number of a command in files. */
+static int
+operation(CmdType command)
+{
+	switch (command)
+	{
+		case CMD_INSERT:
+			return 1;
+		case CMD_UPDATE:
+			return 2;
+		case CMD_DELETE:
+			return 3;
+		case CMD_MERGE:
+			return 4;
+		default:
+			return 0;
+	}
+}
+
+/*
+ * Detail of an aggregation in files: the strategy, with 0x10 if it gives
+ * partial results and 0x20 if it combines them.
+ */
+static int
+aggregation(const Agg *node)
+{
+	return node->aggstrategy |
+		(DO_AGGSPLIT_SKIPFINAL(node->aggsplit) ? 0x10 : 0) |
+		(DO_AGGSPLIT_COMBINE(node->aggsplit) ? 0x20 : 0);
+}
+
+static inline int
+backward(ScanDirection direction)
+{
+	return direction == BackwardScanDirection;
+}
+
+typedef struct Kind
+{
+	TreeKind	kind;
+	/* property within the kind, such as the join type */
+	int			detail;
+} Kind;
+
+static Kind
+kind_of_scan(const Plan *plan)
+{
+	switch (nodeTag(plan))
+	{
+		case T_SeqScan:
+			return (Kind) {TREE_SEQ_SCAN};
+		case T_SampleScan:
+			return (Kind) {TREE_SAMPLE_SCAN};
+		case T_IndexScan:
+			return (Kind) {TREE_INDEX_SCAN, backward(((const IndexScan *) plan)->indexorderdir)};
+		case T_IndexOnlyScan:
+			return (Kind) {TREE_INDEX_ONLY_SCAN, backward(((const IndexOnlyScan *) plan)->indexorderdir)};
+		case T_BitmapIndexScan:
+			return (Kind) {TREE_BITMAP_INDEX_SCAN};
+		case T_BitmapHeapScan:
+			return (Kind) {TREE_BITMAP_HEAP_SCAN};
+		case T_TidScan:
+			return (Kind) {TREE_TID_SCAN};
+		case T_TidRangeScan:
+			return (Kind) {TREE_TID_RANGE_SCAN};
+		case T_SubqueryScan:
+			return (Kind) {TREE_SUBQUERY_SCAN};
+		case T_FunctionScan:
+			return (Kind) {TREE_FUNCTION_SCAN};
+		case T_ValuesScan:
+			return (Kind) {TREE_VALUES_SCAN};
+		case T_TableFuncScan:
+			return (Kind) {TREE_TABLE_FUNCTION_SCAN};
+		case T_CteScan:
+			return (Kind) {TREE_CTE_SCAN};
+		case T_NamedTuplestoreScan:
+			return (Kind) {TREE_NAMED_TUPLESTORE_SCAN};
+		case T_WorkTableScan:
+			return (Kind) {TREE_WORK_TABLE_SCAN};
+		case T_ForeignScan:
+			return (Kind) {TREE_FOREIGN_SCAN, operation(((const ForeignScan *) plan)->operation)};
+		case T_CustomScan:
+			return (Kind) {TREE_CUSTOM_SCAN};
+		default:
+			return (Kind) {TREE_OTHER};
+	}
+}
+
+static Kind
+kind_of(const Plan *plan)
+{
+	switch (nodeTag(plan))
+	{
+		case T_Result:
+			return (Kind) {TREE_RESULT};
+		case T_ProjectSet:
+			return (Kind) {TREE_PROJECT_SET};
+		case T_ModifyTable:
+			return (Kind) {TREE_MODIFY_TABLE, operation(((const ModifyTable *) plan)->operation)};
+		case T_Append:
+			return (Kind) {TREE_APPEND};
+		case T_MergeAppend:
+			return (Kind) {TREE_MERGE_APPEND};
+		case T_RecursiveUnion:
+			return (Kind) {TREE_RECURSIVE_UNION};
+		case T_BitmapAnd:
+			return (Kind) {TREE_BITMAP_AND};
+		case T_BitmapOr:
+			return (Kind) {TREE_BITMAP_OR};
+		case T_NestLoop:
+			return (Kind) {TREE_NESTED_LOOP, join_type(((const Join *) plan)->jointype)};
+		case T_MergeJoin:
+			return (Kind) {TREE_MERGE_JOIN, join_type(((const Join *) plan)->jointype)};
+		case T_HashJoin:
+			return (Kind) {TREE_HASH_JOIN, join_type(((const Join *) plan)->jointype)};
+		case T_Material:
+			return (Kind) {TREE_MATERIALIZE};
+		case T_Memoize:
+			return (Kind) {TREE_MEMOIZE};
+		case T_Sort:
+			return (Kind) {TREE_SORT};
+		case T_IncrementalSort:
+			return (Kind) {TREE_INCREMENTAL_SORT};
+		case T_Group:
+			return (Kind) {TREE_GROUP};
+		case T_Agg:
+			return (Kind) {TREE_AGGREGATE, aggregation((const Agg *) plan)};
+		case T_WindowAgg:
+			return (Kind) {TREE_WINDOW_AGG};
+		case T_Unique:
+			return (Kind) {TREE_UNIQUE};
+		case T_Gather:
+			return (Kind) {TREE_GATHER};
+		case T_GatherMerge:
+			return (Kind) {TREE_GATHER_MERGE};
+		case T_Hash:
+			return (Kind) {TREE_HASH};
+		case T_SetOp:
+			return (Kind) {TREE_SET_OP, ((const SetOp *) plan)->cmd |
+				(((const SetOp *) plan)->strategy == SETOP_HASHED ? 0x10 : 0)};
+		case T_LockRows:
+			return (Kind) {TREE_LOCK_ROWS};
+		case T_Limit:
+			return (Kind) {TREE_LIMIT};
+		default:
+			return kind_of_scan(plan);
+	}
+}
+
+/* --- the tree */
+
+static void
+put_head(Writing *to, Kind kind, StateRole role)
+{
+	Tree	   *tree = to->tree;
+	const Plan *plan = to->node.plan;
+
+	put_byte(tree, tree->level);
+	put_byte(tree, kind.kind);
+	put_byte(tree, role);
+	put_byte(tree, kind.detail);
+	put_byte(tree, plan->parallel_aware ? 1 : 0);
+	put_estimate(tree, plan->plan_rows);
+	put_estimate(tree, plan->plan_width);
+	/* hundredths, rounded as printf() does */
+	put_estimate(tree, (long double) plan->startup_cost * 100);
+	put_estimate(tree, (long double) plan->total_cost * 100);
+}
+
+static void
+put_subplan_name(Writing *to)
+{
+	const SubPlan *use = to->node.use;
+
+	if (use == NULL || use->plan_name == NULL)
+		return;
+	plan_text_begin(&to->text);
+	plan_text_add(&to->text, compat_subplan_word(use));
+	plan_text_add(&to->text, use->plan_name);
+	end_text(to, TEXT_SUBPLAN);
+}
+
+static void
+put_node(Writing *to, StateRole role)
+{
+	Kind		kind = kind_of(to->node.plan);
+
+	/* as in EXPLAIN: conditions of a scan have no aliases */
+	to->tree->names.prefix = to->tree->several;
+	put_head(to, kind, role);
+	put_subplan_name(to);
+	if (kind.kind >= TREE_SEQ_SCAN && kind.kind <= TREE_CUSTOM_SCAN)
+		put_scan(to);
+	else if (kind.kind >= TREE_NESTED_LOOP && kind.kind <= TREE_HASH_JOIN)
+		put_join(to);
+	else
+		put_step(to);
+	put_byte(to->tree, 0);
+}
+
+/*
+ * True unless the subplan was written before. Several expressions may use one
+ * subplan, which is written once.
+ */
+static bool
+is_new_subplan(Tree *tree, const SubPlan *use)
+{
+	int			number = use->plan_id;
+	uint8		bit = 1 << number % 8;
+
+	if (number < 0 || number >= 8 * (int) sizeof(tree->printed))
+		return true;
+	if (tree->printed[number / 8] & bit)
+		return false;
+	tree->printed[number / 8] |= bit;
+	return true;
+}
+
+static void
+visit(const PlanState *state, StateRole role, const SubPlan *use, void *argument)
+{
+	Tree	   *tree = argument;
+	PlanNode   *above = tree->above;
+	int			begin = tree->length;
+	Writing		to = {
+		.tree = tree,
+		.node = {.plan = state->plan, .above = above, .use = use},
+		.state = state,
+	};
+
+	if (tree->cut || (use != NULL && !is_new_subplan(tree, use)))
+		return;
+	if (tree->level >= DEEPEST || stack_is_too_deep())
+	{
+		tree->cut = true;
+		return;
+	}
+	put_node(&to, role);
+	if (tree->cut)
+	{
+		tree->length = begin;
+		return;
+	}
+	tree->level++;
+	tree->above = &to.node;
+	plan_states_below(state, visit, tree);
+	tree->above = above;
+	tree->level--;
+}
+
+int
+plan_tree_write(const QueryDesc *query, char *bytes)
+{
+	Tree		tree = {.bytes = bytes};
+	AliasNumbers *numbers;
+
+	if (query->planstate == NULL || query->estate == NULL)
+		return 0;
+	numbers = MemoryContextAllocExtended(CurrentMemoryContext, sizeof(AliasNumbers),
+										 MCXT_ALLOC_NO_OOM);
+	if (numbers == NULL)
+		return 0;
+	tree.names.stmt = query->plannedstmt;
+	tree.names.estate = query->estate;
+	tree.names.numbers = numbers->number;
+	tree.names.numbered = alias_numbers_fill(numbers, query->plannedstmt, query->planstate);
+	tree.names.steps = MOST_STEPS;
+	tree.several = compat_relations(query->plannedstmt->rtable) > 1;
+	put_byte(&tree, VERSION);
+	put_byte(&tree, 0);
+	visit(query->planstate, STATE_ROOT, NULL, &tree);
+	if (tree.cut)
+		bytes[1] |= CUT;
+	pfree(numbers);
+	return tree.length;
+}

@@ -1,0 +1,153 @@
+/*
+ * plan_trees.c
+ *	  Offers the tree of each plan to the history, once a day.
+ *
+ * A tree travels like the text of a query (query_text.c): a set of keys in
+ * shared memory says which trees the history has, and a ring takes new ones to
+ * the sampler. The key of a tree is made of database, role, query and plan.
+ * Each process remembers the keys that it has found there last, so later
+ * executions need not look into shared memory.
+ *
+ * A tree is made when an execution begins, so that the history also has the
+ * plan of a query that never ends. EXPLAIN without ANALYZE executes nothing,
+ * so its plans are not offered.
+ *
+ * Limits: tacho.plan_text_rate trees a second, and a tenth of it for each
+ * database. Up to BURST seconds of unused turns are kept.
+ *
+ * Locking: the ring's lock is only tried. Memory: a block for the tree, freed
+ * before the return.
+ *
+ * Copyright (c) 2026, tacho contributors
+ */
+#include "postgres.h"
+
+#include "access/parallel.h"
+#include "access/xact.h"
+#include "common/hashfn.h"
+#include "executor/executor.h"
+#include "mb/pg_wchar.h"
+#include "miscadmin.h"
+
+#include "core/hot.h"
+#include "core/settings.h"
+#include "core/shmem.h"
+#include "plans/plan_tree.h"
+#include "statements/plan_trees.h"
+#include "statements/text_ring.h"
+
+#define FOUND		64			/* power of two; keys in each process */
+#define BURST		30			/* seconds of unused turns that are kept */
+
+static HOT_DATA uint32 found_generation = 0;
+static uint64 found[FOUND];		/* 0 = none */
+
+/* A tree's key; it differs from the keys of texts, as plan_id is not 0. */
+static inline uint64
+tree_key(uint64 query_id, int64 plan_id)
+{
+	uint64		key = (query_id ^ (uint64) plan_id * UINT64CONST(0x9E3779B97F4A7C15)) +
+		((uint64) MyDatabaseId << 32 | GetUserId()) * UINT64CONST(0xC2B2AE3D27D4EB4F);
+
+	key ^= key >> 29;
+	return key != 0 ? key : 1;
+}
+
+/*
+ * Takes a turn, at most one per `each` us on average; unused turns of the
+ * last BURST seconds are kept. `*taken` is the time up to which turns are
+ * taken. If the clock was set back, all turns of the last BURST seconds are
+ * free. Returns false if no turn is free.
+ */
+static bool
+take_turn(pg_atomic_uint64 *taken, uint64 now, uint64 each)
+{
+	uint64		before = pg_atomic_read_u64(taken);
+	uint64		oldest = now - BURST * UINT64CONST(1000000);
+	uint64		from = before > now || before < oldest ? oldest : before;
+
+	return from + each <= now &&
+		pg_atomic_compare_exchange_u64(taken, &before, from + each);
+}
+
+static bool
+may_make_tree(void)
+{
+	uint64		now = (uint64) GetCurrentStatementStartTimestamp();
+	uint32		place = murmurhash32(MyDatabaseId) & (TREE_DATABASES - 1);
+	int			rate = tacho_plan_text_rate;
+
+	return take_turn(&tacho_shared->trees_taken_in[place], now,
+					 UINT64CONST(1000000) / Max(rate / 10, 1)) &&
+		take_turn(&tacho_shared->trees_taken, now, UINT64CONST(1000000) / rate);
+}
+
+/* Makes the tree of a plan and puts it into the ring. */
+static bool
+offer(const QueryDesc *query, int64 plan_id)
+{
+	char	   *bytes = MemoryContextAllocExtended(CurrentMemoryContext, PLAN_TREE_MOST,
+												   MCXT_ALLOC_NO_OOM);
+	QueryText	tree = {
+		.query_id = (int64) query->plannedstmt->queryId,
+		.plan_id = plan_id,
+		.database = MyDatabaseId,
+		.user = GetUserId(),
+		.encoding = GetDatabaseEncoding(),
+		.bytes = bytes,
+	};
+	bool		done;
+
+	if (bytes == NULL)
+		return false;
+	tree.length = plan_tree_write(query, bytes);
+	done = tree.length > PLAN_TREE_LEAST &&
+		query_text_has_room(query_text_account(tree.database, tree.user), tree.length) &&
+		query_text_put(&tree);
+	pfree(bytes);
+	return done;
+}
+
+/*
+ * True if the history has the tree now, or will not take it today. Not inline:
+ * most executions return from plan_trees_see() before, with few registers.
+ */
+static pg_noinline bool
+make_known(const QueryDesc *query, int64 plan_id, uint64 key)
+{
+	bool		done;
+
+	if (query_text_is_known(key) || query_text_share_is_used(TEXT_OF_PLAN))
+		return true;
+	if (!may_make_tree())
+		return false;
+	HOLD_INTERRUPTS();
+	done = offer(query, plan_id);
+	RESUME_INTERRUPTS();
+	if (done)
+		query_text_remember(key);
+	return done;
+}
+
+pg_attribute_hot void
+plan_trees_see(const QueryDesc *query, int64 plan_id, int eflags)
+{
+	uint32		generation;
+	uint64		key;
+
+	if (plan_id == 0 || !tacho_plan_text || tacho_shared == NULL ||
+		pg_atomic_read_u32(&tacho_shared->texts_wanted) == 0)
+		return;
+	generation = pg_atomic_read_u32(&tacho_shared->texts_generation);
+	pg_read_barrier();			/* see collect_text() in query_text.c */
+	key = tree_key(query->plannedstmt->queryId, plan_id);
+	if (likely(found_generation == generation && found[key & (FOUND - 1)] == key))
+		return;
+	if ((eflags & EXEC_FLAG_EXPLAIN_ONLY) || IsParallelWorker())
+		return;
+	if (found_generation != generation)
+		memset(found, 0, sizeof(found));
+	found_generation = generation;
+	if (make_known(query, plan_id, key))
+		found[key & (FOUND - 1)] = key;
+}
