@@ -8,7 +8,7 @@ use std::fmt::Write;
 use std::path::Path;
 
 fn main() {
-    let text = ["samples.h", "counters.h"].map(|name| {
+    let text = ["samples.h", "counters.h", "derived.h"].map(|name| {
         let path = Path::new("../catalog").join(name);
         println!("cargo:rerun-if-changed={}", path.display());
         std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
@@ -35,6 +35,10 @@ fn code(lists: &Lists) -> String {
     for label in &lists.labels {
         let (enumeration, text) = (label.enumeration, label.label);
         let _ = writeln!(code, "    ({enumeration:?}, {}, {text:?}),", label.value);
+    }
+    code.push_str("];\nstatic DERIVED: &[(&str, &str)] = &[\n");
+    for (name, about) in &lists.derived {
+        let _ = writeln!(code, "    ({name:?}, {about:?}),");
     }
     code.push_str("];\n");
     code

@@ -9,11 +9,11 @@ include!(concat!(env!("OUT_DIR"), "/catalog.rs"));
 /// A column as it is declared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Column {
-    /// Its table.
+    /// Name of the column's table.
     pub table: &'static str,
     /// Unique within the table.
     pub id: u8,
-    /// Its name.
+    /// Name of the column.
     pub name: &'static str,
     /// Meaning of its numbers.
     pub ty: ColumnType,
@@ -30,6 +30,11 @@ pub struct Column {
 /// All columns, in the order of the lists.
 pub fn columns() -> &'static [Column] {
     COLUMNS
+}
+
+/// Name and one line of documentation of each dimension that readers derive.
+pub fn derived() -> &'static [(&'static str, &'static str)] {
+    DERIVED
 }
 
 /// Tables, columns and labels, with the counters of statements.

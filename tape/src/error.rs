@@ -126,12 +126,20 @@ impl Error {
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.message)?;
+        let damaged = self.path.is_some() && self.kind == Kind::Damaged;
+        f.write_str(if damaged {
+            "damaged file"
+        } else {
+            &self.message
+        })?;
         if let Some(path) = &self.path {
             write!(f, " \"{}\"", path.display())?;
         }
         if let Some(offset) = self.offset {
             write!(f, " at offset {offset}")?;
+        }
+        if damaged {
+            write!(f, ": {}", self.message)?;
         }
         if let Some(os) = &self.os {
             write!(f, ": {os}")?;
@@ -168,7 +176,7 @@ pub(crate) fn supervised<T>(what: &str, work: impl FnOnce() -> Result<T>) -> Res
     catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| {
         let reason = reason_of(&*panic);
         Err(Error::damaged(format!(
-            "internal error in an attempt to {what}: {reason}"
+            "internal error, could not {what}: {reason}"
         )))
     })
 }
@@ -190,6 +198,11 @@ mod tests {
         assert_eq!(
             error.to_string(),
             "could not open file \"/x/node\" at offset 7: Permission denied (os error 13)"
+        );
+        let damaged = Error::damaged("chunk is too long").at(Path::new("/x/1.tape"));
+        assert_eq!(
+            damaged.offset(9).to_string(),
+            "damaged file \"/x/1.tape\" at offset 9: chunk is too long"
         );
     }
 }

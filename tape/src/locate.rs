@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 /// Setting of a server that names the directory of its history files.
 const SETTING: &str = "tacho.directory";
-/// Its default, relative to the data directory.
+/// Default of the setting `tacho.directory`, relative to the data directory.
 pub const DEFAULT: &str = "tacho";
 /// Maximum number of bytes read from a file; the files read here are small.
 const READ_BYTES: u64 = 1 << 20;
@@ -86,9 +86,9 @@ pub fn tape(named: Option<&Path>) -> QueryResult<PathBuf> {
 /// The servers that run on a host.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Running {
-    /// Their data directories.
+    /// Data directories of these servers.
     pub data: BTreeSet<PathBuf>,
-    /// Their existing directories of history files.
+    /// Directories of history files of these servers, as far as they exist.
     pub tapes: BTreeSet<PathBuf>,
     /// True if there are servers whose data directory this user may not see.
     pub hidden: bool,
@@ -211,20 +211,21 @@ fn unquoted(quoted: &str) -> Option<String> {
 }
 
 fn none(hidden: bool) -> QueryError {
-    let error = QueryError::invalid("no history is named, and no server that runs here has one");
+    let error =
+        QueryError::invalid("no history directory specified, and no server running here has one");
     let error = match hidden {
         true => error.detail("The data directories of servers of other users are not readable."),
         false => error,
     };
     error.hint(
-        "Name its directory with --tape or in TACHO_TAPE: the setting tacho.directory, by default tacho in the data directory.",
+        "Specify the directory with --tape or in TACHO_TAPE: it is the setting tacho.directory, by default tacho in the data directory.",
     )
 }
 
 fn several(tapes: &BTreeSet<PathBuf>) -> QueryError {
     let names = tapes.iter().map(|tape| format!("\"{}\"", tape.display()));
     let names = names.collect::<Vec<_>>().join(", ");
-    QueryError::invalid("several servers that run here have a history")
+    QueryError::invalid("more than one server running here has a history")
         .detail(format!("The directories are {names}."))
-        .hint("Name one directory with --tape or in TACHO_TAPE.")
+        .hint("Specify one directory with --tape or in TACHO_TAPE.")
 }

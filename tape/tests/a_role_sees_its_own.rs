@@ -55,7 +55,7 @@ fn seen_by(oid: Option<i64>) -> usize {
 }
 
 #[test]
-fn a_role_does_not_see_what_a_dropped_one_of_its_name_did() {
+fn a_role_does_not_see_the_work_of_a_dropped_namesake() {
     assert_eq!(seen_by(None), 3);
     assert_eq!(seen_by(Some(11)), 2);
     assert_eq!(seen_by(Some(12)), 1);

@@ -176,13 +176,13 @@ fn store(ticks: &[Tick], cut: bool) -> Snapshot {
 
 #[derive(Default)]
 struct Answer {
-    fields: Vec<&'static str>,
+    fields: Vec<String>,
     rows: Vec<Vec<Value>>,
 }
 
 impl Sink for Answer {
     fn begin(&mut self, fields: &[Field]) -> QueryResult<()> {
-        self.fields = fields.iter().map(|field| field.0).collect();
+        self.fields = fields.iter().map(|field| field.0.to_string()).collect();
         Ok(())
     }
 
@@ -296,13 +296,13 @@ fn short_waits_are_a_row_of_their_own() {
 }
 
 #[test]
-fn a_worker_waits_for_what_another_member_waits_for() {
+fn a_worker_waits_for_the_blocker_of_another_member() {
     let member = waits(&[(4, Blocker::Session(2), 1), (5, Blocker::Untold, 0)]);
     assert_eq!(heads(&[member]), [("2".to_string(), 2)]);
 }
 
 #[test]
-fn nobody_waits_longer_than_its_transaction_is_old() {
+fn no_wait_is_older_than_its_transaction() {
     let catalog = catalog();
     // The wait began 40 ms into the slot, and the tick was taken at 100 ms.
     let ticks = [waits(&[(1, Blocker::Session(2), 60)])];

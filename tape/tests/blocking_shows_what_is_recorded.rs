@@ -17,13 +17,13 @@ fn catalog() -> Schema {
 
 #[derive(Default)]
 struct Answer {
-    fields: Vec<&'static str>,
+    fields: Vec<String>,
     rows: Vec<Vec<Value>>,
 }
 
 impl Sink for Answer {
     fn begin(&mut self, fields: &[Field]) -> QueryResult<()> {
-        self.fields = fields.iter().map(|field| field.0).collect();
+        self.fields = fields.iter().map(|field| field.0.to_string()).collect();
         Ok(())
     }
 
@@ -77,6 +77,18 @@ impl History {
         ];
         values.extend(blocker);
         self.builder.row("lock", &values).unwrap();
+    }
+
+    /// The name of the locked relation is seen.
+    fn name_relation(&mut self, database: i64, schema: Option<&str>, name: &str) {
+        let schema = schema.map(|schema| self.builder.name(schema).unwrap());
+        let values = [
+            ("database_oid", database),
+            ("oid", 777),
+            ("schema", schema.unwrap_or(0)),
+            ("name", self.builder.name(name).unwrap()),
+        ];
+        self.builder.row("relation", &values).unwrap();
     }
 
     fn heads(self, owner: Option<&str>) -> Vec<[Value; 6]> {
@@ -196,4 +208,29 @@ fn a_role_sees_only_its_own_waits() {
     history.wait(1, mine, &[("blocker", holder)]);
     history.wait(1, theirs, &[("blocker", holder)]);
     assert_eq!(history.heads(Some("me")), [row("1", "session", 1, 1, 1)]);
+}
+
+#[test]
+fn a_locked_relation_has_the_name_that_was_seen_last() {
+    let object = |names: &[(i64, Option<&str>, &str)], owner: Option<&str>| {
+        let mut history = History::new(1);
+        let waiter = history.session(1, "u", 0);
+        let holder = history.session(2, "u", 0);
+        history.wait(1, waiter, &[("blocker", holder)]);
+        for (database, schema, name) in names {
+            history.name_relation(*database, *schema, name);
+        }
+        history.heads(owner)[0][5].clone()
+    };
+    let text = |text: &str| Value::Text(text.into());
+    let renamed = [(5, Some("public"), "old"), (5, Some("public"), "orders")];
+    assert_eq!(object(&renamed, None), text("relation public.orders"));
+    assert_eq!(
+        object(&[(5, None, "orders")], None),
+        text("relation orders")
+    );
+    let elsewhere = [(6, Some("public"), "orders")];
+    assert_eq!(object(&elsewhere, None), text("relation 5/777"));
+    // a role that sees its own rows only does not see names
+    assert_eq!(object(&renamed, Some("u")), text("relation 5/777"));
 }

@@ -22,14 +22,23 @@ struct Tape {
 
 impl Tape {
     fn new(seconds: i64) -> Tape {
+        Tape::of(0..seconds, |_| Vec::new())
+    }
+
+    /// Ticks at some seconds, with further columns.
+    fn of(
+        seconds: impl Iterator<Item = i64>,
+        more: impl Fn(i64) -> Vec<(&'static str, i64)>,
+    ) -> Tape {
         let mut builder = PartBuilder::new(Arc::new(catalog().with_runs())).unwrap();
-        for second in 0..seconds {
+        for second in seconds {
             let values = [
                 ("tick", second),
                 ("slot_time", second * 1000),
                 ("interval_ms", 1000),
                 ("status", 1),
             ];
+            let values = [&values[..], &more(second)].concat();
             builder.row("tick", &values).unwrap();
         }
         let schema = catalog();
@@ -116,6 +125,39 @@ impl Tape {
             ("new_value", new),
         ];
         self.marker(second, "settings changed", &values);
+    }
+
+    /// A query has some calls of some ms, and of some blocks, in each minute of a range.
+    fn counted(
+        &mut self,
+        query: i64,
+        minutes: std::ops::Range<i64>,
+        [calls, ms, blocks]: [i64; 3],
+    ) {
+        let entry = [("query_id", query), ("toplevel", 1)];
+        let entry = self.builder.intern("entry", &entry).unwrap();
+        for minute in minutes {
+            let row = [
+                ("time", minute * 60_000),
+                ("elapsed_ms", 60_000),
+                ("entry", entry),
+                ("calls", calls),
+                ("total_exec_time", calls * ms * 100),
+                ("shared_blks_hit", calls * blocks),
+            ];
+            self.builder.row("statement_stats", &row).unwrap();
+            // Statements were recorded in this minute.
+            self.builder.row("statement_stats", &row[..2]).unwrap();
+        }
+    }
+
+    /// Measurements of the server each second; the stored number is the value plus one.
+    fn measured(&mut self, seconds: i64, of: impl Fn(i64) -> Vec<(&'static str, i64)>) {
+        for second in 0..seconds {
+            let times = [("time", second * 1000), ("elapsed_ms", 1000)];
+            let row = [&times[..], &of(second)].concat();
+            self.builder.row("server", &row).unwrap();
+        }
     }
 
     fn finish(self) -> Snapshot {
@@ -469,4 +511,150 @@ fn the_same_window_twice_is_the_same_answer() {
         ..window(301, 600)
     };
     assert_eq!(ask(&mixed(), &asked, 600), ask(&mixed(), &asked, 600));
+}
+
+/// A query is seen now and then until second 300, and then all the time with a wait.
+fn slower_from_300(tape: &mut Tape, query: i64, wait: i64) {
+    for pid in 1..=3 {
+        let session = tape.session(pid, "web");
+        tape.seen(session, pid..300, 40, &[("statement", query)]);
+        let values = [("statement", query), ("wait", wait)];
+        tape.seen(session, 300..600, 1, &values);
+    }
+}
+
+#[test]
+fn commits_wait_for_a_replica_that_confirms_nothing() {
+    let mut tape = Tape::new(600);
+    let update = tape.query(7, "update app.orders set n = 1");
+    let wait = tape.wait("IPC", "SyncRep");
+    slower_from_300(&mut tape, update, wait);
+    tape.measured(600, |_| vec![]);
+    let [paris, rome] = ["paris", "rome"].map(|name| tape.name(name));
+    for second in 0..600 {
+        for (name, lag) in [(paris, if second < 298 { 0 } else { 5000 }), (rome, 0)] {
+            let row = [("time", second * 1000), ("object", name)];
+            let row = [&row[..], &[("replica_flush_lag", lag + 1)]].concat();
+            tape.builder.row("server_replica", &row).unwrap();
+        }
+    }
+    tape.setting(250, "synchronous_commit", "off", "on");
+    tape.setting(301, "wal_buffers", "1", "2");
+    let rows = ask(&tape.finish(), &window(200, 600), 600);
+    assert_eq!(causes(&rows)[0], cause("replica lost", "paris", 298));
+}
+
+#[test]
+fn an_old_snapshot_explains_calls_that_read_more() {
+    let mut tape = Tape::of(0..600, |second| {
+        let oldest = match second {
+            0..295 => second * 100,
+            _ => 29_500,
+        };
+        vec![
+            ("next_xid", second * 100 + 3),
+            ("oldest_xmin", oldest + 1),
+            ("oldest_xmin_pid", 90),
+        ]
+    });
+    let take = tape.query(7, "delete from tasks where id = $1");
+    let analyst = tape.session(90, "analyst");
+    let idle = [("state", IDLE_IN_TRANSACTION)];
+    tape.seen(analyst, 295..600, 1, &idle);
+    slower_from_300(&mut tape, take, 0);
+    tape.counted(7, 1..6, [600, 1, 10]);
+    tape.counted(7, 6..11, [600, 100, 400]);
+    tape.setting(299, "work_mem", "4MB", "5MB");
+    let rows = ask(&tape.finish(), &window(200, 600), 600);
+    assert_eq!(causes(&rows), [cause("old snapshot", "90", 295)]);
+    assert_eq!(rows[0].application.as_deref(), Some("analyst"));
+}
+
+#[test]
+fn queries_wait_for_cpus_that_other_processes_took() {
+    let mut tape = Tape::new(600);
+    let select = tape.query(7, "select * from orders");
+    for pid in 1..=3 {
+        let session = tape.session(pid, "web");
+        let runnable = tape.schema.value("cpu", "runnable").unwrap();
+        let values = [("statement", select), ("cpu", runnable)];
+        tape.seen(session, pid..300, 40, &values);
+        tape.seen(session, 300..600, 1, &values);
+    }
+    tape.measured(600, |second| {
+        let tasks = if second < 298 { 2 } else { 9 };
+        vec![("tasks_runnable", tasks + 1)]
+    });
+    tape.counted(7, 1..6, [600, 1, 10]);
+    tape.counted(7, 6..11, [600, 100, 10]);
+    tape.setting(299, "random_page_cost", "4", "3");
+    let rows = ask(&tape.finish(), &window(200, 600), 600);
+    let first = (&rows[0].rule, rows[0].started.unwrap() / SECOND);
+    assert_eq!(first, (&Some("cpu taken".into()), 298));
+}
+
+#[test]
+fn a_change_that_ten_calls_have_seen_is_no_cause() {
+    let of = |calls: i64| {
+        let mut tape = Tape::new(600);
+        let select = tape.query(7, "select * from app.orders");
+        let read = tape.wait("IO", "DataFileRead");
+        slower_from_300(&mut tape, select, read);
+        tape.counted(7, 1..6, [calls, 1, 10]);
+        tape.counted(7, 6..11, [calls, 9000, 10]);
+        tape.changed(280, "DROP INDEX", "index", "app.o", "on app.orders");
+        causes(&ask(&tape.finish(), &window(200, 600), 600))
+    };
+    // Twenty seconds before: two calls a second, and one in a minute.
+    assert_eq!(of(120), []);
+    assert_eq!(of(1), [cause("index dropped", "app.o", 280)]);
+}
+
+#[test]
+fn a_nightly_batch_is_no_change() {
+    const DAY: i64 = 86_400;
+    let answer = |days: std::ops::Range<i64>, given: bool| {
+        let seconds = (0..2).flat_map(|day| day * DAY..day * DAY + 600);
+        let mut tape = Tape::of(seconds, |_| Vec::new());
+        let batch = tape.query(7, "update app.orders set n = 1");
+        let session = tape.session(1, "batch");
+        for day in days {
+            let at = day * DAY;
+            tape.seen(session, at + 300..at + 600, 1, &[("statement", batch)]);
+        }
+        let asked = Changes {
+            before_since: given.then_some(DAY * SECOND),
+            ..window(DAY + 300, DAY + 600)
+        };
+        let rows = ask(&tape.finish(), &asked, 2 * DAY);
+        rows[0].rule.as_deref().map(str::to_string)
+    };
+    assert_eq!(answer(0..2, false).as_deref(), Some("usual"));
+    assert_eq!(answer(1..2, false).as_deref(), Some("new query"));
+    assert_eq!(answer(0..2, true).as_deref(), Some("new query"));
+}
+
+#[test]
+fn a_crash_is_noted_although_the_load_is_less() {
+    let mut tape = Tape::new(600);
+    let select = tape.query(7, "select 1");
+    let session = tape.session(1, "web");
+    tape.seen(session, 0..300, 1, &[("statement", select)]);
+    tape.marker(100, "start", &[("detail", "server started")]);
+    let detail = "the server crashed and recovered";
+    tape.marker(302, "crash recovery", &[("detail", detail)]);
+    let rows = ask(&tape.finish(), &window(300, 600), 600);
+    let notes: Vec<_> = rows
+        .iter()
+        .filter(|row| row.kind.as_deref() == Some("note"))
+        .map(|row| (row.rule.as_deref().unwrap(), row.started))
+        .collect();
+    assert_eq!(
+        notes,
+        [("server started", Some(302 * SECOND)), ("unchanged", None)]
+    );
+    assert_eq!(
+        rows[0].explanation.as_deref(),
+        Some("crash recovery: the server crashed and recovered")
+    );
 }

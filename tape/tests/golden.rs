@@ -104,7 +104,7 @@ fn write(directory: &Path) {
 }
 
 #[test]
-fn files_of_every_version_say_what_they_said() {
+fn files_of_every_version_give_the_same_answers() {
     let versions = versions();
     assert!(!versions.is_empty());
     let renew = std::env::var_os("TACHO_GOLDEN").is_some_and(|v| v == "write");

@@ -85,7 +85,7 @@ fn what_is_named_comes_first_then_the_data_directory_then_the_server_that_runs()
 }
 
 #[test]
-fn a_server_is_told_from_its_children_from_other_processes_and_from_ones_that_ended() {
+fn a_server_differs_from_its_children_other_processes_and_ended_ones() {
     let host = Host::new("processes");
     host.data("data", 100);
     host.directory("data/tacho");
@@ -117,7 +117,7 @@ fn several_servers_are_an_error_that_lists_their_directories() {
     assert_eq!(error.sqlstate, "22023");
     assert_eq!(
         error.message,
-        "several servers that run here have a history"
+        "more than one server running here has a history"
     );
     let listed = format!(
         "The directories are \"{}\", \"{}\".",
@@ -125,17 +125,17 @@ fn several_servers_are_an_error_that_lists_their_directories() {
         host.path("b/tacho").display()
     );
     assert_eq!(error.detail, Some(listed));
-    let hint = "Name one directory with --tape or in TACHO_TAPE.";
+    let hint = "Specify one directory with --tape or in TACHO_TAPE.";
     assert_eq!(error.hint.as_deref(), Some(hint));
 }
 
 #[test]
-fn no_server_is_an_error_that_says_what_to_pass() {
+fn without_a_server_the_error_names_the_option() {
     let error = Host::new("none").surroundings().tape().unwrap_err();
-    let message = "no history is named, and no server that runs here has one";
+    let message = "no history directory specified, and no server running here has one";
     assert_eq!((error.sqlstate, error.message.as_str()), ("22023", message));
     assert_eq!(error.detail, None);
-    let hint = "Name its directory with --tape or in TACHO_TAPE: the setting tacho.directory, by default tacho in the data directory.";
+    let hint = "Specify the directory with --tape or in TACHO_TAPE: it is the setting tacho.directory, by default tacho in the data directory.";
     assert_eq!(error.hint.as_deref(), Some(hint));
 }
 
@@ -205,7 +205,7 @@ fn a_configuration_file_elsewhere_is_read() {
 }
 
 #[test]
-fn what_would_make_wait_is_not_read() {
+fn files_that_would_block_are_not_read() {
     let host = Host::new("fifo");
     host.directory("data/tacho");
     host.process(100, "data");

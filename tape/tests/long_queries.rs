@@ -88,7 +88,7 @@ fn a_cancelled_query_reads_no_further_part() {
 }
 
 #[test]
-fn every_part_is_told_once() {
+fn every_part_is_counted_once() {
     let told = AtomicUsize::new(0);
     let progress = |_: usize, _: usize| {
         told.fetch_add(1, Ordering::Relaxed);
@@ -126,5 +126,5 @@ fn an_answer_that_does_not_fit_into_memory_is_an_error() {
     ask(&with(1 << 20), &never).unwrap();
     let error = ask(&with(1 << 16), &never).unwrap_err();
     assert_eq!(error.sqlstate, "53200");
-    assert_eq!(error.detail.as_deref(), Some("It may use 0 MB."));
+    assert_eq!(error.detail.as_deref(), Some("The limit is 0 MB."));
 }

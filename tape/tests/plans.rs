@@ -242,7 +242,19 @@ fn a_turn_costs_what_its_executions_take_longer() {
 }
 
 #[test]
-fn a_statement_with_one_plan_has_the_one_that_samples_show() {
+fn a_turn_is_exact_if_most_calls_of_its_minute_had_the_old_plan() {
+    let mut tape = Tape::new();
+    for minute in 1..=2 {
+        tape.minute(minute, 7, 100, 100);
+    }
+    tape.plans(3, 7, 5, &[(5, 600, 600, 2), (6, 60, 660, 12)]);
+    tape.plans(4, 7, 5, &[(6, 100, 1_100, 15)]);
+    let expected = ["7 5 6 120.006s - 800 100 1 11 11 1000"];
+    assert_eq!(changes(&tape.finish()), expected);
+}
+
+#[test]
+fn a_statement_with_one_plan_has_the_plan_of_its_samples() {
     let mut tape = turned();
     assert_eq!(
         plans(&turned().finish(), Some("8")),

@@ -90,7 +90,7 @@ fn line(row: &[Value]) -> String {
 }
 
 #[test]
-fn connections_are_those_of_ticks() {
+fn connections_equal_the_counts_of_ticks() {
     let mut builder = PartBuilder::new(Arc::new(catalog().with_runs())).unwrap();
     for second in 0..20 {
         let values = [

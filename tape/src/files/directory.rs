@@ -4,11 +4,7 @@ use crate::error::{Error, Result};
 use crate::files::storage::{Name, Storage};
 
 pub use crate::files::node::{Recorded, recorded_node};
-
-/// Name of the lock file. The writer holds an exclusive flock on it.
-pub const LOCK: &str = "lock";
-/// Name of the file with the node number.
-pub const NODE: &str = "node";
+pub use crate::files::storage::{LOCK, NODE};
 
 /// Kind of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -108,7 +104,7 @@ pub fn parse_mark(name: &str) -> Option<i64> {
 /// A history file of a directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HistoryFile {
-    /// Its numbers.
+    /// Numbers of the logs whose rows the file has.
     pub numbers: Numbers,
     /// Kind of the file.
     pub kind: Kind,
@@ -117,7 +113,7 @@ pub struct HistoryFile {
 }
 
 impl HistoryFile {
-    /// Its name.
+    /// Name of the file.
     pub fn name(&self) -> String {
         self.numbers.name(self.kind)
     }

@@ -11,36 +11,20 @@
 
 use crate::crc::crc32c;
 use crate::error::{Error, Result};
-use crate::files::directory::NODE;
-use crate::files::storage::{Storage, read_all};
+pub use crate::files::storage::Place;
+use crate::files::storage::{NODE, Storage, read_all};
 use std::fmt::Write as _;
 use std::io;
-
-/// Place and identity of a directory.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Place {
-    /// Device; each mount may give a file system another one.
-    pub device: u64,
-    /// Inode.
-    pub inode: u64,
-    /// Creation time of the inode in ns since 1970; 0 = the system does not report it. A copy and
-    /// its original always differ in it.
-    pub born_ns: u64,
-    /// Name of the machine; empty = unknown.
-    pub host: String,
-    /// Path without symbolic links; empty = unknown.
-    pub path: String,
-}
 
 /// Contents of the file `node`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Recorded {
     /// The node.
     pub node: u64,
-    /// Its directory at the time of a writer's last look.
+    /// Place of the node's directory when a writer last looked.
     pub place: Place,
     /// Nodes of other servers whose histories are in this directory.
-    pub apart: Vec<u64>,
+    pub other_servers: Vec<u64>,
 }
 
 impl Recorded {
@@ -64,7 +48,7 @@ impl Recorded {
         }
         line("host", host);
         line("path", path);
-        self.apart
+        self.other_servers
             .iter()
             .for_each(|n| line("apart", &format!("{n:016x}")));
         let crc = crc32c(text.as_bytes());
@@ -89,9 +73,22 @@ impl Recorded {
                 host: text_of("host"),
                 path: text_of("path"),
             },
-            apart: fields("apart").map(node).collect::<Option<_>>()?,
+            other_servers: fields("apart").map(node).collect::<Option<_>>()?,
         };
         (recorded.node != 0 && recorded.text() == text).then_some(recorded)
+    }
+}
+
+/// True if another directory is at this path and belongs, or may belong, to this node.
+pub fn is_at(storage: &dyn Storage, path: &str, node: u64) -> bool {
+    let other = match storage.other_at(path) {
+        Ok(Some(other)) => other,
+        Ok(None) => return false,
+        Err(_) => return true,
+    };
+    match recorded_node(&*other) {
+        Ok(found) => found.is_some_and(|found| found.node == node),
+        Err(_) => true,
     }
 }
 
@@ -108,6 +105,6 @@ pub fn recorded_node(storage: &dyn Storage) -> Result<Option<Recorded>> {
     let bytes = read_all(&*file).map_err(|e| Error::io("read file", &path, e))?;
     match Recorded::parse(&bytes) {
         Some(recorded) => Ok(Some(recorded)),
-        None => Err(Error::damaged("damaged file").at(&path)),
+        None => Err(Error::damaged("invalid contents").at(&path)),
     }
 }

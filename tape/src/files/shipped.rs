@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_that_no_file_has_had_say_nothing() {
+    fn numbers_without_a_file_are_ignored() {
         let storage = MemoryStorage::new();
         let place = "x".to_string();
         put(

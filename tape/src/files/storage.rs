@@ -2,8 +2,6 @@
 //! and failing operations. A storage is one flat directory; names are file names.
 
 use crate::error::is_lost;
-use crate::files::directory::{LOCK, NODE};
-use crate::files::node::{Place, recorded_node};
 use rustix::fs::OFlags;
 use rustix::io::Errno;
 use std::fs::{File, OpenOptions, Permissions};
@@ -15,6 +13,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::SystemTime;
+
+/// Name of the lock file. The writer holds an exclusive flock on it.
+pub const LOCK: &str = "lock";
+/// Name of the file with the node number.
+pub const NODE: &str = "node";
 
 /// A file of the directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,6 +46,22 @@ pub struct Stamp {
     pub changed_ns: i128,
 }
 
+/// Place and identity of a directory.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Place {
+    /// Device; each mount may give a file system another one.
+    pub device: u64,
+    /// Inode.
+    pub inode: u64,
+    /// Creation time of the inode in ns since 1970; 0 = the system does not report it. A copy and
+    /// its original always differ in it.
+    pub born_ns: u64,
+    /// Name of the machine; empty = unknown.
+    pub host: String,
+    /// Path without symbolic links; empty = unknown.
+    pub path: String,
+}
+
 /// If names changed less than this many ns ago, they may change again under the same stamp: the
 /// clocks of file systems have steps of up to two seconds.
 const SETTLED_NS: i128 = 2_000_000_000;
@@ -50,9 +69,9 @@ const SETTLED_NS: i128 = 2_000_000_000;
 /// Space of the file system in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Space {
-    /// Free for this user.
+    /// Bytes that this user may still write.
     pub free: u64,
-    /// Size of the file system.
+    /// Size of the file system in bytes.
     pub total: u64,
 }
 
@@ -156,8 +175,11 @@ pub trait Storage: Send + Sync {
     /// # Errors
     /// The operating system refuses.
     fn place(&self) -> io::Result<Place>;
-    /// True if another directory is at this path and belongs, or may belong, to this node.
-    fn is_at(&self, path: &str, node: u64) -> bool;
+    /// The directory at a path; `None` if there is none, or if it is this one.
+    ///
+    /// # Errors
+    /// The operating system refuses, so that a directory may be there.
+    fn other_at(&self, path: &str) -> io::Result<Option<Box<dyn Storage>>>;
     /// Sets the mode of files created from now on. With group bits, the group may also enter the
     /// directory.
     ///
@@ -386,19 +408,15 @@ impl Storage for OsStorage {
         })
     }
 
-    fn is_at(&self, path: &str, node: u64) -> bool {
+    fn other_at(&self, path: &str) -> io::Result<Option<Box<dyn Storage>>> {
         let which = |path: &Path| std::fs::metadata(path).map(|m| (m.dev(), m.ino()));
         let there = match which(Path::new(path)) {
             Ok(there) => there,
-            Err(e) => return e.kind() != io::ErrorKind::NotFound,
+            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(e) => return Err(e),
         };
-        if which(&self.directory).is_ok_and(|own| own == there) {
-            return false;
-        }
-        match recorded_node(&OsStorage::new(path)) {
-            Ok(found) => found.is_some_and(|found| found.node == node),
-            Err(_) => true,
-        }
+        let is_this = which(&self.directory).is_ok_and(|own| own == there);
+        Ok((!is_this).then(|| Box::new(OsStorage::new(path)) as Box<dyn Storage>))
     }
 
     fn set_file_mode(&self, mode: u32) -> io::Result<()> {
@@ -410,7 +428,7 @@ impl Storage for OsStorage {
         let directory = mode | ((mode & 0o444) >> 2);
         let permissions = Permissions::from_mode(directory);
         std::fs::set_permissions(&self.directory, permissions)?;
-        // These files were created before the server sent the mode.
+        // Lock and node file were created before the server sent the mode.
         for name in [LOCK, NODE] {
             match std::fs::set_permissions(self.path(name), Permissions::from_mode(mode)) {
                 Err(e) if e.kind() == io::ErrorKind::NotFound => (),
@@ -539,7 +557,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_regular_file_is_refused_and_not_waited_for() {
+    fn files_that_are_not_regular_are_refused_without_waiting() {
         use rustix::fs::{CWD, FileType, Mode, mknodat};
         let directory = std::env::temp_dir().join(format!("tacho-odd-{}", std::process::id()));
         let _ = std::fs::remove_dir_all(&directory);

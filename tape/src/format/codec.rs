@@ -2,37 +2,18 @@
 //! table's rows, and memory grows with the decoded values, not with the claims of a header.
 
 use crate::error::{Error, Result};
-use crate::format::frame::u32_at;
+use crate::format::bytes::u32_at;
+use crate::format::coding::{
+    CONSTANT, GAPS, NUMBERS, OFFSET, PAGES, PCO, SPANS, STARTS, STEPS, broken, keep_buffer,
+    not_packed, overlap, reused_buffer,
+};
 use crate::format::numbers;
 use crate::format::pages;
-use crate::format::table::{Column, Strings};
-use pco::errors::PcoError;
+use crate::format::table::Strings;
 use pco::standalone::{DecompressorItem, FileDecompressor};
 use std::cell::RefCell;
 use std::io::Read;
 use std::ops::Range;
-use std::sync::Arc;
-
-/// All rows have one number.
-pub const CONSTANT: u8 = 1;
-/// Numbers compressed with pco.
-pub const PCO: u8 = 2;
-/// Starts, stored relative to a base column (`docs/format.md`).
-pub const STARTS: u8 = 3;
-/// First ticks of runs, stored relative to the end of the session's run before.
-pub const GAPS: u8 = 4;
-/// Numbers stored as the difference to another column of the same row.
-pub const OFFSET: u8 = 5;
-/// Spans of rows with one number each.
-pub const SPANS: u8 = 6;
-/// A first number, and spans of rows with equal steps from row to row.
-pub const STEPS: u8 = 7;
-/// Numbers compressed with pco in pages that can be decoded one by one.
-pub const PAGES: u8 = 8;
-/// Numbers of variable length (`numbers.rs`).
-pub const NUMBERS: u8 = 9;
-/// Strings. Outside of packs they are compressed with zstd.
-pub const STRINGS: u8 = 16;
 
 const ZSTD_LEVEL: i32 = 9;
 /// Compression level of pco: up to 256 bins for a column.
@@ -41,12 +22,9 @@ const LEVEL: usize = pco::DEFAULT_COMPRESSION_LEVEL;
 /// takes longer, and the description of the bins takes more bytes than they save.
 const REFERENCES_LEVEL: usize = 7;
 
-pub(crate) fn broken(what: &str) -> Error {
-    Error::damaged(format!("column with invalid {what}"))
-}
-
-/// Spans are written if they have at least this many rows on average. Then they are as short as
-/// pco, and reading and writing them costs next to nothing.
+/// A span is consecutive rows with equal values. A column is written as spans if they have at least
+/// this many rows on average. Then they are as short as pco, and reading and writing them costs
+/// next to nothing.
 const SPAN_ROWS: usize = 16;
 
 /// Appends the coding byte and the data.
@@ -115,10 +93,6 @@ fn encode_flat(out: &mut Vec<u8>, values: &[i64], level: usize) -> Result<()> {
     Ok(())
 }
 
-pub(crate) fn not_packed(error: PcoError) -> Error {
-    Error::damaged(error.to_string())
-}
-
 fn encode_spans(out: &mut Vec<u8>, values: &[i64], level: usize) -> Result<()> {
     let spans = values.chunk_by(|a, b| a == b);
     let (lengths, values): (Vec<i64>, Vec<i64>) =
@@ -175,14 +149,14 @@ fn decode_flat(coding: u8, data: &[u8], rows: usize) -> Result<Vec<i64>> {
     match coding {
         CONSTANT => {
             let value = data.try_into().map_err(|_| broken("constant"))?;
-            let mut values = spare_buffer(rows);
+            let mut values = reused_buffer(rows);
             values.clear();
             values.resize(rows, i64::from_le_bytes(value));
             Ok(values)
         }
         PCO => decode_pco(data, rows),
         NUMBERS => numbers::decode(data, rows),
-        other => Err(Error::damaged(format!("column of coding {other}"))),
+        other => Err(Error::damaged(format!("unknown column coding {other}"))),
     }
 }
 
@@ -239,7 +213,7 @@ fn read_spans(data: &[u8], rows: usize) -> Result<Vec<Span>> {
 
 /// The numbers of a range of rows.
 fn of_spans(spans: Vec<Span>, wanted: Range<usize>) -> Vec<i64> {
-    let mut some = spare_buffer(wanted.len());
+    let mut some = reused_buffer(wanted.len());
     some.clear();
     for (begin, span) in placed(spans) {
         let own = overlap(begin, span.rows, &wanted);
@@ -257,20 +231,13 @@ fn placed(spans: Vec<Span>) -> impl Iterator<Item = (usize, Span)> {
     })
 }
 
-/// The wanted rows within a span or page that has `rows` rows from row `begin` on. They are counted
-/// from its first row. Example: of 100 rows from row 300 on, the wanted rows 350..500 are 50..100.
-pub(crate) fn overlap(begin: usize, rows: usize, wanted: &Range<usize>) -> Range<usize> {
-    let first = wanted.start.saturating_sub(begin);
-    first..wanted.end.saturating_sub(begin).min(rows).max(first)
-}
-
 fn decode_steps(data: &[u8], rows: usize, wanted: Range<usize>) -> Result<Vec<i64>> {
     let (first, steps) = data.split_at_checked(9).ok_or_else(|| broken("steps"))?;
     let (first, coding) = first.split_first_chunk().ok_or_else(|| broken("steps"))?;
     let left = rows.checked_sub(1).filter(|_| coding == [SPANS]);
     let left = left.ok_or_else(|| broken("steps"))?;
     let mut last = i64::from_le_bytes(*first);
-    let mut some = spare_buffer(wanted.len());
+    let mut some = reused_buffer(wanted.len());
     some.clear();
     if wanted.contains(&0) {
         some.push(last);
@@ -288,7 +255,7 @@ fn decode_pco(data: &[u8], rows: usize) -> Result<Vec<i64>> {
     let not_pco = |_| broken("pco");
     let (file, mut rest) = FileDecompressor::new(data).map_err(not_pco)?;
     // Every old value of the buffer is overwritten.
-    let mut values = spare_buffer(rows);
+    let mut values = reused_buffer(rows);
     let mut begin = 0;
     while let DecompressorItem::Chunk(mut chunk) = file.chunk_decompressor(rest).map_err(not_pco)? {
         if chunk.n() > rows - begin {
@@ -312,41 +279,6 @@ fn decode_pco(data: &[u8], rows: usize) -> Result<Vec<i64>> {
     }
 }
 
-/// Number of buffers kept for later columns. Fresh memory costs more than decoding into it.
-const SPARE_BUFFERS: usize = 16;
-
-thread_local! {
-    static SPARE: RefCell<Vec<Vec<i64>>> = const { RefCell::new(Vec::new()) };
-}
-
-/// A buffer for `rows` rows with arbitrary contents. It is the smallest kept buffer that is large
-/// enough, so small columns leave the large buffers alone.
-pub(crate) fn spare_buffer(rows: usize) -> Vec<i64> {
-    SPARE.with_borrow_mut(|spare| {
-        let sizes = spare.iter().map(Vec::capacity).enumerate();
-        let best = sizes.min_by_key(|(_, room)| match room.checked_sub(rows) {
-            Some(more) => more,
-            None => usize::MAX - room,
-        });
-        best.map_or_else(Vec::new, |(at, _)| spare.swap_remove(at))
-    })
-}
-
-/// Keeps the memory of a column without other users for the next column that this thread decodes.
-pub(crate) fn recycle(column: Column) {
-    if let Ok(values) = Arc::try_unwrap(column.0) {
-        keep_buffer(values);
-    }
-}
-
-fn keep_buffer(values: Vec<i64>) {
-    SPARE.with_borrow_mut(|spare| {
-        if spare.len() < SPARE_BUFFERS {
-            spare.push(values);
-        }
-    });
-}
-
 /// Encodes strings before compression: their u32 lengths, then their bytes.
 pub(crate) fn encode_strings(strings: &Strings) -> Vec<u8> {
     let mut plain = Vec::with_capacity(strings.ends.len() * 4 + strings.data.len());
@@ -362,7 +294,7 @@ pub(crate) fn encode_strings(strings: &Strings) -> Vec<u8> {
 /// Compresses with zstd; returns the data and its size before compression.
 pub(crate) fn compress(plain: &[u8]) -> Result<(Vec<u8>, u32)> {
     let size = u32::try_from(plain.len());
-    let size = size.map_err(|_| Error::damaged("more than 4 GiB in one column"))?;
+    let size = size.map_err(|_| Error::damaged("column is larger than 4 GiB"))?;
     let packed = zstd::bulk::compress(plain, ZSTD_LEVEL);
     let packed = packed.map_err(|e| Error::damaged(format!("could not compress: {e}")))?;
     Ok((packed, size))
@@ -522,7 +454,7 @@ pub(crate) fn from_gaps(coded: &mut [i64], sessions: &[i64], lengths: &[i64], or
 /// Consecutive runs of a session that have equal lengths, and equal distances between their first
 /// ticks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Stretch {
+pub struct EqualRun {
     /// First row.
     pub row: usize,
     first_tick: i64,
@@ -530,7 +462,7 @@ pub struct Stretch {
     ticks: i64,
 }
 
-impl Stretch {
+impl EqualRun {
     /// First tick and number of ticks of one of its rows.
     #[inline]
     pub fn run(&self, row: usize) -> (i64, i64) {
@@ -546,7 +478,7 @@ pub(crate) fn stretches(
     sessions: &[Span],
     lengths: &[Span],
     origin: i64,
-) -> Vec<Stretch> {
+) -> Vec<EqualRun> {
     let mut stretches = Vec::new();
     let (mut row, mut session, mut end) = (0, None, origin);
     let mut columns = [gaps, sessions, lengths].map(|spans| Cursor { spans, done: 0 });
@@ -556,7 +488,7 @@ pub(crate) fn stretches(
         }
         let rows = gap.rows.min(own.rows).min(length.rows);
         let step = gap.value.wrapping_add(length.value);
-        stretches.push(Stretch {
+        stretches.push(EqualRun {
             row,
             first_tick: end.wrapping_add(gap.value),
             step,
@@ -709,7 +641,7 @@ mod tests {
     }
 
     #[test]
-    fn some_rows_are_those_of_all() {
+    fn a_range_of_rows_equals_the_same_rows_of_all() {
         let wild: Vec<i64> = (0..5_000).map(|i| i * i % 977).collect();
         let spans: Vec<i64> = (0..5_000).map(|i| i / 60 % 4).collect();
         let steps: Vec<i64> = (0..5_000).map(|i| i % 60).collect();

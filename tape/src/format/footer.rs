@@ -4,16 +4,19 @@
 use crate::crc::crc32c;
 use crate::error::{Error, Kind, Result};
 use crate::files::storage::{ReadFile, read_readable};
+use crate::format::bytes::{u32_at, u64_at};
 use crate::format::codec;
-use crate::format::frame::{Frame, u32_at, u64_at};
+use crate::format::entry::{
+    CHUNK_BYTES, CHUNK_MAGIC, COLUMN, ENTRY_BYTES, Entry, FOOTER, GROUP, INDEX, PACK, SCHEMA,
+};
+use crate::format::frame::Frame;
 use crate::format::hello;
-use crate::format::log::{IDENTITY_BYTES, LogDamage, parse_identity};
+use crate::format::log::{IDENTITY_BYTES, parse_identity};
 use crate::format::packs::{PACK_BYTES, Pack};
-use crate::format::part::Identity;
+use crate::format::part::{Identity, LogDamage};
 use crate::format::schema::{FAR_MS, Schema};
 use crate::format::sealed_write::{
-    CHUNK_BYTES, CHUNK_MAGIC, COLUMN, ENTRY_BYTES, Entry, FOOTER, GROUP, GROUP_BYTES, GroupInfo,
-    HEAD_BYTES, HEAD_MAGIC, INDEX, MAX_ROWS, PACK, SCHEMA, TAIL_BYTES, TAIL_MAGIC, VERSION,
+    GROUP_BYTES, GroupInfo, HEAD_BYTES, HEAD_MAGIC, MAX_ROWS, TAIL_BYTES, TAIL_MAGIC, VERSION,
     schema_crc, schema_frame,
 };
 use crate::format::sums::Sums;
@@ -56,7 +59,7 @@ pub(crate) struct Footer {
 /// Bytes that are not a valid chunk.
 pub(crate) struct Gap {
     pub(crate) damage: LogDamage,
-    /// The chunks before and after it.
+    /// The chunks before and after these bytes.
     before: Option<Entry>,
     after: Option<Entry>,
 }
@@ -103,11 +106,12 @@ impl Schemas {
             return Ok(known.clone());
         }
         let entry = footer.entries.iter().find(|e| e.kind == SCHEMA);
-        let entry = entry.ok_or_else(|| bytes.damaged("sealed file without a schema", 0))?;
+        let entry = entry.ok_or_else(|| bytes.damaged("sealed file has no schema", 0))?;
         let chunk = bytes.read(entry.offset, bytes.chunk_bytes(entry)?)?;
         let (entry, data) = bytes.parse_chunk(&chunk, entry.offset)?;
         let plain = codec::decompress(data, entry.plain_bytes)?;
-        let frame = Frame::parse(&plain)?.ok_or_else(|| bytes.damaged("incomplete schema", 0))?;
+        let frame =
+            Frame::parse(&plain)?.ok_or_else(|| bytes.damaged("schema ends too early", 0))?;
         let schema = Arc::new(hello::read_schema(&frame.all_sections()?)?);
         self.0.insert(schema_crc(&plain), schema.clone());
         Ok(schema)
@@ -165,12 +169,12 @@ impl Bytes {
     }
 
     fn short(&self) -> Error {
-        self.damaged("file that ends too early", self.length)
+        self.damaged("file ends too early", self.length)
     }
 
     fn chunk_bytes(&self, entry: &Entry) -> Result<usize> {
         let bytes = usize::try_from(entry.chunk_bytes());
-        bytes.map_err(|_| self.damaged("chunk that is too long", entry.offset))
+        bytes.map_err(|_| self.damaged("chunk is too long", entry.offset))
     }
 
     /// Reads a chunk and checks its checksum and its kind; returns its data.
@@ -184,7 +188,7 @@ impl Bytes {
             ..found
         };
         if same != *entry {
-            let what = "chunk that is not the one in the footer";
+            let what = "chunk does not match its entry in the footer";
             return Err(self.damaged(what, entry.offset));
         }
         chunk.truncate(bytes - 4);
@@ -230,7 +234,7 @@ impl Bytes {
     fn plain(&self, entry: &Entry, data: &[u8]) -> Result<Vec<u8>> {
         let most = self.length / (CHUNK_BYTES + 4) as u64;
         if u64::from(entry.plain_bytes) > most * ENTRY_BYTES as u64 {
-            let what = "index of more chunks than its file can hold";
+            let what = "index lists more chunks than the file can hold";
             return Err(self.damaged(what, entry.offset));
         }
         codec::decompress(data, entry.plain_bytes)
@@ -240,13 +244,13 @@ impl Bytes {
         let crc_at = HEAD_BYTES - 4;
         let crc = head.get(..crc_at).map(crc32c);
         if crc.is_none() || crc != u32_at(head, crc_at) || head[..4] != HEAD_MAGIC {
-            return Err(self.damaged("damaged head of a sealed file", 0));
+            return Err(self.damaged("invalid file head", 0));
         }
         if !(1..=VERSION).contains(&head[4]) {
-            let message = format!("sealed file of version {}", head[4]);
+            let message = format!("unsupported version {} of sealed file", head[4]);
             return Err(Error::new(Kind::Version, message).at(&self.path));
         }
-        parse_identity(&head[8..]).ok_or_else(|| self.damaged("head without an identity", 0))
+        parse_identity(&head[8..]).ok_or_else(|| self.damaged("file head has no identity", 0))
     }
 
     /// Parses the footer chunk, whose place is in the tail. The end of the file is read into memory
@@ -258,7 +262,7 @@ impl Bytes {
         }
         let from = self.length.saturating_sub(END_BYTES as u64);
         let at = self.length.saturating_sub(TAIL_BYTES as u64);
-        let broken = || self.damaged("damaged tail of a sealed file", at);
+        let broken = || self.damaged("invalid file tail", at);
         let mut buffer = END.take();
         let from = match self.read_end(from, &mut buffer) {
             // The unreadable bytes may lie before the footer.
@@ -320,7 +324,7 @@ impl Footer {
         let mut footer = bytes.with_footer_chunk(|chunk, offset| {
             let (entry, data) = bytes.parse_chunk(chunk, offset)?;
             if entry.kind != FOOTER {
-                return Err(bytes.damaged("tail that does not lead to the footer", offset));
+                return Err(bytes.damaged("file tail does not point to a footer", offset));
             }
             let footer = match entry.plain_bytes {
                 0 => parse_footer(data),
@@ -376,12 +380,12 @@ impl Footer {
         let most = most_rows(bytes.length);
         let mut rows = self.groups.iter().flat_map(|g| &g.1.rows);
         if rows.any(|r| u64::from(r.1) > most) {
-            return damaged("group with more rows than its file can hold");
+            return damaged("group has more rows than the file can hold");
         }
         let far = |ms: i64| ms.unsigned_abs() >= FAR_MS;
         let mut ticks = self.groups.iter().filter(|g| g.1.min_ms <= g.1.max_ms);
         match ticks.any(|g| far(g.1.min_ms) || far(g.1.max_ms)) {
-            true => damaged("group with impossible times"),
+            true => damaged("group has impossible times"),
             false => Ok(()),
         }
     }

@@ -3,14 +3,13 @@
 use crate::error;
 use crate::files::directory::{Kind, Numbers};
 use crate::files::storage::{ReadFile, Storage};
+use crate::format::bytes::u32_at;
 use crate::format::codec;
+use crate::format::entry::{CHUNK_BYTES, COLUMN, GROUP, INDEX, PACK};
 use crate::format::footer::Chunks;
-use crate::format::frame::u32_at;
 use crate::format::part::Part;
 use crate::format::schema::RUN;
-use crate::format::sealed_write::{
-    CHUNK_BYTES, COLUMN, GROUP, HEAD_BYTES, INDEX, PACK, TAIL_BYTES,
-};
+use crate::format::sealed_write::{HEAD_BYTES, TAIL_BYTES};
 use crate::store::open::tests::{Rows, check, put_log, sampler};
 use crate::store::sealed_read::{BlockFile, Schemas};
 use crate::store::snapshot::Snapshot;
@@ -237,7 +236,7 @@ fn lost_columns(part: &Part) -> Vec<String> {
 }
 
 #[test]
-fn what_may_be_lost_with_the_index_does_not_read_as_zeros() {
+fn columns_lost_with_the_index_do_not_read_as_zeros() {
     let (whole, _) = sealed_bytes(9);
     let (index, state) = (index_of(&whole), run_column(&whole, "state").unwrap());
     // Damages the column together with the index, then together with the tail.
@@ -310,7 +309,7 @@ fn no_column_reads_as_another_one_beside_a_damaged_index_or_tail() {
 }
 
 #[test]
-fn what_the_footer_has_too_is_not_lost_with_the_index() {
+fn columns_in_the_footer_survive_a_lost_index() {
     let (whole, expected) = sealed_bytes(12);
     let index = index_of(&whole);
     // The chunk before the index: the rows of the dictionaries.
@@ -332,7 +331,7 @@ fn an_index_or_footer_of_more_chunks_than_its_file_can_hold_is_not_unpacked() {
     let (whole, expected) = sealed_bytes(13);
     let entries = (whole.len() / 28 + 1) as u32;
     let more = vec![0; entries as usize * 44];
-    let what = "index of more chunks than its file can hold";
+    let what = "index lists more chunks than the file can hold";
     let index = plain(&whole, index_of(&whole));
     let store = check(&stored(&with_index(&whole, &index)), &expected);
     assert_eq!(store.later_damage(), []);
@@ -391,12 +390,12 @@ fn files_whose_groups_interleave_tell_their_damage_once() {
 }
 
 #[test]
-fn a_file_of_a_later_version_is_told() {
+fn a_file_of_a_later_version_is_reported() {
     let (mut bytes, _) = sealed_bytes(10);
     bytes[4] += 1;
     mend_sealed(&mut bytes);
     let store = Snapshot::open_storage(&stored(&bytes)).unwrap();
     let reasons: Vec<&str> = store.damage().iter().map(|d| d.reason.as_str()).collect();
-    assert_eq!(reasons, ["sealed file of version 4"]);
+    assert_eq!(reasons, ["unsupported version 4 of sealed file"]);
     assert!(store.nodes().is_empty());
 }

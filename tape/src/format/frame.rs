@@ -3,7 +3,8 @@
 
 use crate::crc::crc32c;
 use crate::error::{Error, Result};
-use crate::format::section::{Section, Sections, encode_section};
+use crate::format::bytes::{u32_at, u64_at};
+use crate::format::section::{Section, Sections, Values, encode_section};
 
 /// First bytes of every frame.
 pub const MAGIC: [u8; 4] = [0xF1, 0x54, 0x43, 0x48];
@@ -23,16 +24,6 @@ pub const DATA: u8 = 2;
 pub const DEFINE: u8 = 3;
 
 const VERSION: u8 = 1;
-
-pub(crate) fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
-    let bytes = bytes.get(at..at.checked_add(4)?)?;
-    Some(u32::from_le_bytes(bytes.try_into().ok()?))
-}
-
-pub(crate) fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
-    let bytes = bytes.get(at..at.checked_add(8)?)?;
-    Some(u64::from_le_bytes(bytes.try_into().ok()?))
-}
 
 /// The fields before the payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,17 +53,19 @@ impl Header {
             return Ok(None);
         }
         if bytes[..4] != MAGIC {
-            return Err(Error::damaged("invalid magic of a frame"));
+            return Err(Error::damaged("invalid magic number of a frame"));
         }
         if bytes[5] != VERSION {
-            let message = format!("frame of version {}", bytes[5]);
+            let message = format!("unsupported version {} of a frame", bytes[5]);
             return Err(Error::new(crate::error::Kind::Version, message));
         }
         let field32 = |at| u32_at(bytes, at).unwrap_or(0);
         let field64 = |at| u64_at(bytes, at).unwrap_or(0);
         let payload_bytes = field32(8) as usize;
         if payload_bytes > MAX_PAYLOAD {
-            return Err(Error::damaged(format!("frame of {payload_bytes} bytes")));
+            return Err(Error::damaged(format!(
+                "frame is too long: {payload_bytes} bytes"
+            )));
         }
         Ok(Some(Header {
             kind: bytes[4],
@@ -115,7 +108,8 @@ impl<'a> Frame<'a> {
         let expected = crc32c(&bytes[..end]);
         let stored = u32_at(bytes, end).unwrap_or(0);
         if stored != expected {
-            let message = format!("frame with checksum {stored:#010x}, expected {expected:#010x}");
+            let message =
+                format!("incorrect frame checksum: {stored:#010x}, expected {expected:#010x}");
             return Err(Error::damaged(message));
         }
         Ok(Some(Frame { header, bytes }))
@@ -134,15 +128,6 @@ impl<'a> Frame<'a> {
     pub fn all_sections(&self) -> Result<Vec<Section<'a>>> {
         self.sections().collect()
     }
-}
-
-/// The values of a column for writing: stored numbers or strings.
-#[derive(Clone, Debug)]
-pub enum Values {
-    /// One stored number per row.
-    Ints(Vec<u64>),
-    /// One string per row.
-    Bytes(Vec<Vec<u8>>),
 }
 
 /// Makes a frame.

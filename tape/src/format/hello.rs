@@ -2,9 +2,10 @@
 //! store schema and labels in the same form.
 
 use crate::error::{Error, Result};
-use crate::format::frame::{FrameBuilder, Values};
+use crate::format::frame::FrameBuilder;
 use crate::format::schema::{ColumnDef, ColumnType, Label, Role, Schema, TableDef};
 use crate::format::section::Section;
+use crate::format::section::Values;
 
 const SCHEMA: u8 = 1;
 const LABEL: u8 = 2;
@@ -28,7 +29,7 @@ pub fn read_schema(sections: &[Section<'_>]) -> Result<Schema> {
         }
     }
     if schema.tables.is_empty() {
-        return Err(Error::damaged("hello frame without a schema"));
+        return Err(Error::damaged("hello frame has no schema"));
     }
     schema.tables.sort_by_key(|t| t.id);
     for table in &mut schema.tables {

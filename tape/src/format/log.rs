@@ -4,12 +4,11 @@
 
 use crate::crc::crc32c;
 use crate::error::{Error, Kind, Result};
-use crate::format::frame::{
-    CRC_BYTES, DATA, DEFINE, Frame, HEADER_BYTES, HELLO, Header, MAGIC, u32_at, u64_at,
-};
+use crate::format::bytes::{u32_at, u64_at};
+use crate::format::frame::{CRC_BYTES, DATA, DEFINE, Frame, HEADER_BYTES, HELLO, Header, MAGIC};
 use crate::format::hello;
 use crate::format::ingest::Ingest;
-use crate::format::part::Identity;
+use crate::format::part::{Identity, LogDamage};
 use crate::format::sums::Sums;
 
 const LOG_MAGIC: [u8; 4] = [0xF1, 0x54, 0x43, 0x4C];
@@ -87,15 +86,15 @@ pub(crate) fn parse_identity(bytes: &[u8]) -> Option<Identity> {
 
 fn parse_copy(bytes: &[u8]) -> Result<LogHeader> {
     let Some(copy) = bytes.get(..COPY_BYTES) else {
-        return Err(Error::damaged("log that ends within its header"));
+        return Err(Error::damaged("log ends within its header"));
     };
     if copy[..4] != LOG_MAGIC
         || u32_at(copy, COPY_BYTES - 4) != Some(crc32c(&copy[..COPY_BYTES - 4]))
     {
-        return Err(Error::damaged("damaged header of a log"));
+        return Err(Error::damaged("invalid log header"));
     }
     if copy[4] != VERSION {
-        let message = format!("log of version {}", copy[4]);
+        let message = format!("unsupported version {} of log", copy[4]);
         return Err(Error::new(Kind::Version, message));
     }
     let field = |at| u64_at(copy, at).unwrap_or(0);
@@ -229,24 +228,9 @@ impl<'a> Iterator for Scan<'a> {
     }
 }
 
-/// Damaged bytes of a log.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LogDamage {
-    /// Offset in the log.
-    pub offset: u64,
-    /// Length in bytes.
-    pub bytes: u64,
-    /// Slot time of the last tick before it.
-    pub since_ms: Option<i64>,
-    /// Slot time of the first tick after it.
-    pub until_ms: Option<i64>,
-    /// The damage, in words.
-    pub reason: String,
-}
-
 /// The contents of a log.
 pub struct LogContents {
-    /// Its header.
+    /// Header of the log.
     pub header: LogHeader,
     /// All rows; `None` without a hello frame.
     pub ingest: Option<Ingest>,
@@ -307,7 +291,7 @@ impl LogContents {
                     reader.contents.end = before + scan.offset();
                 }
                 Stretch::Damaged { offset, bytes } => {
-                    let reason = "frames with a wrong checksum".into();
+                    let reason = "frames have an incorrect checksum".into();
                     reader.damage(before + offset, bytes, reason);
                 }
                 Stretch::Torn { bytes, .. } => reader.contents.torn_bytes = bytes,
@@ -375,12 +359,14 @@ impl Reader<'_> {
                 }
                 self.contents.last_sequence = sequence;
                 let ingest = self.contents.ingest.as_mut();
-                let ingest = ingest.ok_or_else(|| Error::damaged("data before the hello frame"))?;
+                let ingest =
+                    ingest.ok_or_else(|| Error::damaged("data comes before the hello frame"))?;
                 ingest.sections(&sections, frame.header.base_ms);
             }
             DEFINE => {
                 let ingest = self.contents.ingest.as_mut();
-                let ingest = ingest.ok_or_else(|| Error::damaged("data before the hello frame"))?;
+                let ingest =
+                    ingest.ok_or_else(|| Error::damaged("data comes before the hello frame"))?;
                 ingest.sections(&sections, frame.header.base_ms);
             }
             _ => (),
@@ -490,7 +476,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(40))]
         #[test]
-        fn a_log_reads_as_what_was_sent(seed in 0..u64::MAX, ticks_per_frame in 1..12usize) {
+        fn a_log_reads_as_the_sent_frames(seed in 0..u64::MAX, ticks_per_frame in 1..12usize) {
             let load = Load { ticks_per_frame, ..Load::default() };
             let made = make(seed, load, 30);
             let (rows, contents) = contents(&made.log);
@@ -552,7 +538,8 @@ mod tests {
                 kept.map(|(_, t)| *t).collect::<Vec<_>>(),
                 "bit {bit}"
             );
-            // A flipped length of the last frame looks like an incomplete frame.
+            // A flipped bit in the length of the last frame makes it look like a frame whose
+            // writing was cut off. That is no damage; its bytes count as torn.
             let found = contents.damage.iter().map(|d| d.bytes).sum::<u64>();
             assert!(found > 0 || last && contents.torn_bytes > 0, "bit {bit}");
             if hit == 2 {

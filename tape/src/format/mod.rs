@@ -1,7 +1,10 @@
 //! The meaning of the bytes (`docs/format.md`): frames, logs, sealed files, schema, tables. Uses
 //! `files/`. It does not know the files of a directory, nor who reads them.
 
+pub(crate) mod bytes;
 pub(crate) mod codec;
+pub(crate) mod coding;
+pub(crate) mod entry;
 pub(crate) mod footer;
 #[cfg(test)]
 pub(crate) mod footer_tests;
@@ -10,6 +13,7 @@ pub(crate) mod frame_summary;
 pub mod hello;
 pub mod ingest;
 pub mod log;
+pub(crate) mod noting;
 pub(crate) mod numbers;
 pub(crate) mod packs;
 pub(crate) mod pages;

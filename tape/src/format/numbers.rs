@@ -2,7 +2,7 @@
 //! they are shorter than pco, and zstd finds the similarities between columns in them.
 
 use crate::error::Result;
-use crate::format::codec::{CONSTANT, NUMBERS, broken, spare_buffer};
+use crate::format::coding::{CONSTANT, NUMBERS, broken, reused_buffer};
 
 /// Maximum number of rows for [`NUMBERS`].
 const NUMBERS_ROWS: usize = 1 << 10;
@@ -79,7 +79,7 @@ pub(crate) fn decode(data: &[u8], rows: usize) -> Result<Vec<i64>> {
     if rows > rest.len() {
         return Err(broken());
     }
-    let mut values = spare_buffer(rows);
+    let mut values = reused_buffer(rows);
     values.clear();
     let mut last = 0i64;
     for _ in 0..rows {

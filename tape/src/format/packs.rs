@@ -1,10 +1,10 @@
 //! Packs: the small columns of some tables of a group in one chunk. Most columns of ten minutes are
 //! shorter than the overhead of a chunk: head, checksum, entry in the index.
 
-use crate::format::codec::STRINGS;
+use crate::format::coding::STRINGS;
+use crate::format::entry::{COLUMN, Entry};
 use crate::format::numbers::{put_number, take_number, unzigzag, zigzag};
 use crate::format::schema::{PLAN_STATS, RUN, STATS, Schema};
-use crate::format::sealed_write::{COLUMN, Entry};
 use std::collections::BTreeMap;
 use std::ops::Range;
 
@@ -91,7 +91,7 @@ impl Packs {
 #[derive(Default)]
 pub(crate) struct Pack {
     plain: Vec<u8>,
-    /// Its columns with the places of their data, sorted by table and column.
+    /// Columns in the pack with the places of their data, sorted by table and column.
     columns: Vec<(Entry, Range<usize>)>,
     /// Length in bytes before the data.
     pub(crate) directory_bytes: usize,
@@ -171,7 +171,7 @@ impl Pack {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::format::sealed_write::PACK;
+    use crate::format::entry::PACK;
 
     #[test]
     fn a_pack_gives_back_its_columns_and_refuses_large_ones() {

@@ -2,8 +2,8 @@
 //! decodes only that hour of a day's totals.
 
 use crate::error::{Error, Result};
-use crate::format::codec::{broken, not_packed, overlap, spare_buffer};
-use crate::format::frame::u32_at;
+use crate::format::bytes::u32_at;
+use crate::format::coding::{broken, not_packed, overlap, reused_buffer};
 use pco::wrapped::{FileCompressor, FileDecompressor};
 use std::ops::Range;
 
@@ -43,8 +43,8 @@ pub(crate) fn decode(data: &[u8], rows: usize, wanted: Range<usize>) -> Result<V
     let pages = rows.div_ceil(of_page);
     let lengths = pages.checked_add(2).and_then(|n| n.checked_mul(4));
     let mut rest = lengths.and_then(|at| data.get(at..)).ok_or_else(short)?;
-    // A piece extends to the end of the data, not of its page: pco copies bytes near the end of its
-    // input.
+    // A piece extends to the end of the data, not of its page: pco copies bytes near the end of
+    // its input, and would do so in each page.
     let mut next = |length: usize| {
         let piece = rest;
         rest = rest.get(length..).ok_or_else(short)?;
@@ -54,7 +54,7 @@ pub(crate) fn decode(data: &[u8], rows: usize, wanted: Range<usize>) -> Result<V
     let (file, head) = FileDecompressor::new(next(head)?).map_err(not_pco)?;
     let (mut chunk, _) = file.chunk_decompressor::<i64, _>(head).map_err(not_pco)?;
     // Every value of the buffer is written, so it need not be cleared.
-    let (mut some, mut done) = (spare_buffer(wanted.len()), 0);
+    let (mut some, mut done) = (reused_buffer(wanted.len()), 0);
     for page in 0..pages {
         let piece = next(number(8 + 4 * page)?)?;
         let (begin, count) = (page * of_page, of_page.min(rows - page * of_page));

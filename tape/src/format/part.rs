@@ -11,8 +11,7 @@
 //!   ticks of a session with equal attributes.
 
 use crate::error::Result;
-use crate::format::codec::{Span, Stretch};
-use crate::format::log::LogDamage;
+use crate::format::codec::{EqualRun, Span};
 use crate::format::schema::{RUN, Schema};
 use crate::format::table::{BytesColumn, Column, Data, Strings, Table};
 use std::ops::Range;
@@ -61,6 +60,21 @@ pub struct PartInfo {
     pub dropped_rows: u64,
 }
 
+/// Damaged bytes of a log.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LogDamage {
+    /// Offset in the log.
+    pub offset: u64,
+    /// Length in bytes.
+    pub bytes: u64,
+    /// Slot time in ms of the last tick before the damage.
+    pub since_ms: Option<i64>,
+    /// Slot time in ms of the first tick after the damage.
+    pub until_ms: Option<i64>,
+    /// The damage, in words.
+    pub reason: String,
+}
+
 /// Bytes of a file that are read together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Chunk {
@@ -87,7 +101,7 @@ pub(crate) trait Source: Send + Sync {
         None
     }
     /// First tick and number of ticks of the runs, if their columns are stored as spans.
-    fn stretches(&self) -> Option<Vec<Stretch>> {
+    fn stretches(&self) -> Option<Vec<EqualRun>> {
         None
     }
     /// Least and greatest number of a column, if they are known without decoding it.
@@ -153,6 +167,15 @@ impl Part {
                 oid,
                 columns,
             }),
+            ..self.clone()
+        }
+    }
+
+    /// The same part with its columns from another source, which `of` makes from its own.
+    pub(crate) fn with_source(&self, of: impl FnOnce(Arc<dyn Source>) -> Arc<dyn Source>) -> Part {
+        Part {
+            source: of(self.source.clone()),
+            zeros: Arc::default(),
             ..self.clone()
         }
     }
@@ -280,7 +303,7 @@ impl Part {
 
     /// First tick and number of ticks of the runs, if they are stored as a few stretches and
     /// undamaged.
-    pub(crate) fn stretches(&self) -> Option<Vec<Stretch>> {
+    pub(crate) fn stretches(&self) -> Option<Vec<EqualRun>> {
         self.source.stretches()
     }
 
@@ -431,7 +454,7 @@ impl Source for OneRole {
         self.source.spans(table, column)
     }
 
-    fn stretches(&self) -> Option<Vec<Stretch>> {
+    fn stretches(&self) -> Option<Vec<EqualRun>> {
         self.source.stretches()
     }
 

@@ -14,7 +14,7 @@ use std::sync::Arc;
 pub struct PartBuilder {
     pub(crate) schema: Arc<Schema>,
     pub(crate) tables: Vec<Table>,
-    /// By index in the schema: true if the table is a dictionary.
+    /// True for dictionaries, by index of the table in the schema.
     pub(crate) is_dictionary: Vec<bool>,
     pub(crate) runs: RunBuilder,
     pub(crate) lost_definitions: u64,
@@ -38,12 +38,13 @@ pub struct RowPlan {
 pub(crate) enum Places {
     /// Each row has the same index in both dictionaries; their number of rows.
     Same(usize),
-    /// For each row there, its index here.
+    /// For each row of the other dictionary the index of the same row in this one.
     Other(Vec<u32>),
 }
 
 impl Places {
-    /// The reference here for a reference there; `None` if there is no such row.
+    /// The reference in this dictionary for a reference of the other one; `None` if there is no
+    /// such row.
     pub(crate) fn of(&self, reference: i64) -> Option<i64> {
         let Some(row) = usize::try_from(reference).ok()?.checked_sub(1) else {
             return Some(0);
@@ -123,7 +124,7 @@ impl PartBuilder {
     /// The schema lacks table `run` or a part of it.
     pub fn new(schema: Arc<Schema>) -> Result<Self> {
         let runs = RunBuilder::new(&schema);
-        let runs = runs.ok_or_else(|| Error::damaged("schema without table \"run\""))?;
+        let runs = runs.ok_or_else(|| Error::damaged("schema has no table \"run\""))?;
         let name = schema.column("name", "encoding");
         let name = name.zip(schema.column("name", "bytes"));
         let name = name.map(|((t, encoding), (_, bytes))| (t, encoding, bytes));
@@ -215,8 +216,8 @@ impl PartBuilder {
         Places::Other(places.collect())
     }
 
-    /// Takes over the rows. Returns them if the dictionary is not empty, or if two of them are
-    /// equal.
+    /// Makes `rows` the rows of the dictionary, without a copy. Returns them if the dictionary is
+    /// not empty, or if two of them are equal.
     fn adopt(&mut self, t: usize, rows: Table) -> std::result::Result<usize, Table> {
         if self.tables[t].rows > 0 {
             return Err(rows);

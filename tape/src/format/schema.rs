@@ -2,8 +2,6 @@
 //! no list of columns, and a new column changes no reader. Tables and columns with a special
 //! meaning (`tick`, `sample`, `at`, …) are found by name.
 
-use crate::format::totals;
-
 /// Meaning of a column's stored number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ColumnType {
@@ -186,7 +184,7 @@ pub struct Label {
     pub enumeration: String,
     /// Stored value; never 0.
     pub value: i64,
-    /// Its meaning.
+    /// Text that readers show for the value.
     pub label: String,
 }
 
@@ -269,32 +267,6 @@ impl Schema {
             _ => false,
         });
         def.name == "text" || referred && def.index("id").is_some()
-    }
-
-    /// True if this table (by index) is a table of totals. Files store these with the dictionaries,
-    /// for all groups.
-    pub fn is_totals(&self, table: usize) -> bool {
-        self.tables[table].id >= totals::FIRST_ID
-    }
-
-    /// The same schema with table `run` in place of `sample`, and with the tables of totals. `at`
-    /// becomes `first_tick` and `gone` becomes `ticks`; their ids stay.
-    #[must_use]
-    pub fn with_runs(mut self) -> Self {
-        if let Some(table) = self.tables.iter_mut().find(|t| t.name == SAMPLE) {
-            table.name = RUN.into();
-            for column in &mut table.columns {
-                match column.name.as_str() {
-                    "at" => column.name = "first_tick".into(),
-                    "gone" => column.name = "ticks".into(),
-                    _ => (),
-                }
-            }
-        }
-        if !(0..self.tables.len()).any(|t| self.is_totals(t)) {
-            self.tables.extend(totals::tables());
-        }
-        self
     }
 
     /// This schema with the tables, columns and labels that only `other` has. `None` if a name or a

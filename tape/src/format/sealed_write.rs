@@ -10,8 +10,11 @@
 use crate::crc::crc32c;
 use crate::error::{Error, Result};
 use crate::files::storage::AppendFile;
+use crate::format::bytes::{u32_at, u64_at};
 use crate::format::codec;
-use crate::format::frame::{FrameBuilder, HELLO, u32_at, u64_at};
+use crate::format::coding;
+use crate::format::entry::{CHUNK_BYTES, COLUMN, Entry, FOOTER, GROUP, INDEX, PACK, SCHEMA};
+use crate::format::frame::{FrameBuilder, HELLO};
 use crate::format::hello;
 use crate::format::log::{IDENTITY_BYTES, encode_identity};
 use crate::format::numbers;
@@ -23,106 +26,15 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 pub(crate) const HEAD_MAGIC: [u8; 4] = [0xF1, 0x54, 0x43, 0x54];
-pub(crate) const CHUNK_MAGIC: [u8; 4] = [0xF1, 0x54, 0x43, 0x4B];
 pub(crate) const TAIL_MAGIC: [u8; 4] = [0xF1, 0x54, 0x43, 0x45];
-/// Version of the written format. Readers accept all versions from 1 on.
+/// Version of the format that is written. Readers accept versions 1 to this one.
 pub(crate) const VERSION: u8 = 3;
 /// Length of the head in bytes.
 pub(crate) const HEAD_BYTES: usize = 44;
 /// Length of the tail in bytes.
 pub(crate) const TAIL_BYTES: usize = 20;
-/// Length of a chunk's head in bytes.
-pub(crate) const CHUNK_BYTES: usize = 24;
-/// Length of an entry of the footer in bytes.
-pub(crate) const ENTRY_BYTES: usize = 44;
 /// Maximum number of rows of a table in a group.
 pub(crate) const MAX_ROWS: usize = 1 << 25;
-
-pub(crate) const SCHEMA: u8 = 1;
-pub(crate) const GROUP: u8 = 2;
-pub(crate) const COLUMN: u8 = 3;
-pub(crate) const FOOTER: u8 = 4;
-pub(crate) const INDEX: u8 = 5;
-pub(crate) const PACK: u8 = 6;
-
-/// Description of a chunk. In the footer it also has the chunk's place.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Entry {
-    pub(crate) kind: u8,
-    pub(crate) coding: u8,
-    pub(crate) table: u8,
-    pub(crate) column: u8,
-    pub(crate) group: u32,
-    pub(crate) rows: u32,
-    pub(crate) data_bytes: u32,
-    /// Length in bytes before compression with zstd.
-    pub(crate) plain_bytes: u32,
-    pub(crate) offset: u64,
-    pub(crate) min: i64,
-    pub(crate) max: i64,
-}
-
-impl Entry {
-    fn encode_head(&self, out: &mut Vec<u8>) {
-        out.extend_from_slice(&CHUNK_MAGIC);
-        out.extend_from_slice(&[self.kind, self.coding, self.table, self.column]);
-        for field in [self.group, self.rows, self.data_bytes, self.plain_bytes] {
-            out.extend_from_slice(&field.to_le_bytes());
-        }
-    }
-
-    /// Parses the head of a chunk.
-    pub(crate) fn parse_head(bytes: &[u8], offset: u64) -> Option<Entry> {
-        let head = bytes.get(..CHUNK_BYTES)?;
-        if head[..4] != CHUNK_MAGIC {
-            return None;
-        }
-        Some(Entry {
-            kind: head[4],
-            coding: head[5],
-            table: head[6],
-            column: head[7],
-            group: u32_at(head, 8)?,
-            rows: u32_at(head, 12)?,
-            data_bytes: u32_at(head, 16)?,
-            plain_bytes: u32_at(head, 20)?,
-            offset,
-            min: i64::MIN,
-            max: i64::MAX,
-        })
-    }
-
-    /// Length of the whole chunk in bytes.
-    pub(crate) fn chunk_bytes(&self) -> u64 {
-        CHUNK_BYTES as u64 + u64::from(self.data_bytes) + 4
-    }
-
-    pub(crate) fn encode(&self, out: &mut Vec<u8>) {
-        out.extend_from_slice(&[self.kind, self.coding, self.table, self.column]);
-        for field in [self.group, self.rows, self.data_bytes, self.plain_bytes] {
-            out.extend_from_slice(&field.to_le_bytes());
-        }
-        for field in [self.offset, self.min as u64, self.max as u64] {
-            out.extend_from_slice(&field.to_le_bytes());
-        }
-    }
-
-    pub(crate) fn parse(bytes: &[u8]) -> Option<Entry> {
-        Some(Entry {
-            kind: *bytes.first()?,
-            coding: *bytes.get(1)?,
-            table: *bytes.get(2)?,
-            column: *bytes.get(3)?,
-            group: u32_at(bytes, 4)?,
-            rows: u32_at(bytes, 8)?,
-            data_bytes: u32_at(bytes, 12)?,
-            plain_bytes: u32_at(bytes, 16)?,
-            offset: u64_at(bytes, 20)?,
-            min: u64_at(bytes, 28)? as i64,
-            max: u64_at(bytes, 36)? as i64,
-        })
-    }
-}
 
 /// Description of a group.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -418,7 +330,7 @@ impl BlockWriter {
             if tables[t].rows > MAX_ROWS {
                 let name = &self.schema.tables[t].name;
                 return Err(Error::damaged(format!(
-                    "table \"{name}\" with too many rows"
+                    "table \"{name}\" has too many rows"
                 )));
             }
             for column in 0..tables[t].columns.len() {
@@ -450,7 +362,7 @@ impl BlockWriter {
                 self.stored(entry, &coded[1..])
             }
             Data::Bytes(strings) if !strings.data.is_empty() => {
-                entry.coding = codec::STRINGS;
+                entry.coding = coding::STRINGS;
                 let plain = codec::encode_strings(strings);
                 match self.pack(&entry, &plain) {
                     true => Ok(()),
@@ -496,7 +408,8 @@ impl BlockWriter {
         Ok(coded)
     }
 
-    /// Runs are sorted by session, so their other references are unordered.
+    /// True if the column has references in no order. Runs are sorted by session, so their other
+    /// references are unordered.
     fn is_unsorted_reference(&self, t: usize, c: usize) -> bool {
         let (table, column) = (&self.schema.tables[t], &self.schema.tables[t].columns[c]);
         table.name == RUN && column.ty == ColumnType::Ref && column.name != "session"
@@ -504,8 +417,8 @@ impl BlockWriter {
 
     fn chunk(&mut self, mut entry: Entry, data: &[u8]) -> Written {
         entry.offset = self.offset;
-        entry.data_bytes = u32::try_from(data.len())
-            .map_err(|_| Error::damaged("more than 4 GiB in one column"))?;
+        entry.data_bytes =
+            u32::try_from(data.len()).map_err(|_| Error::damaged("column is larger than 4 GiB"))?;
         let mut chunk = Vec::with_capacity(CHUNK_BYTES + data.len() + 4);
         entry.encode_head(&mut chunk);
         chunk.extend_from_slice(data);
@@ -555,13 +468,13 @@ struct Derived {
 
 /// Rules for rewriting: (table, column, coding, base table, base column).
 const DERIVED: [(&str, &str, u8, &str, &str); 7] = [
-    (RUN, "query_start", codec::STARTS, "tick", "taken_at"),
-    (RUN, "xact_start", codec::STARTS, RUN, "query_start"),
-    (RUN, "state_change", codec::STARTS, RUN, "query_start"),
-    (RUN, "xmin", codec::STARTS, "tick", "next_xid"),
-    (RUN, "xid", codec::STARTS, "tick", "next_xid"),
-    (RUN, "first_tick", codec::GAPS, "tick", "tick"),
-    ("tick", "taken_at", codec::OFFSET, "tick", "slot_time"),
+    (RUN, "query_start", coding::STARTS, "tick", "taken_at"),
+    (RUN, "xact_start", coding::STARTS, RUN, "query_start"),
+    (RUN, "state_change", coding::STARTS, RUN, "query_start"),
+    (RUN, "xmin", coding::STARTS, "tick", "next_xid"),
+    (RUN, "xid", coding::STARTS, "tick", "next_xid"),
+    (RUN, "first_tick", coding::GAPS, "tick", "tick"),
+    ("tick", "taken_at", coding::OFFSET, "tick", "slot_time"),
 ];
 
 fn derive(
@@ -578,11 +491,11 @@ fn derive(
     let all = |t: usize, c: usize| tables[t].ints(c);
     let base = all(bt, bc);
     let values = match coding {
-        codec::OFFSET => {
+        coding::OFFSET => {
             let pairs = values.iter().zip(&*base);
             pairs.map(|(v, b)| v.wrapping_sub(*b)).collect()
         }
-        codec::GAPS => {
+        coding::GAPS => {
             let sessions = all(t, def.index("session")?);
             let lengths = all(t, def.index("ticks")?);
             codec::gaps(values, &sessions, &lengths, base.first().copied()?)
@@ -611,7 +524,7 @@ fn derive(
 pub(crate) fn at_ticks(ticks: &[i64], numbers: &[i64], values: &[i64]) -> Vec<i64> {
     let mut next = 0;
     let mut value = |tick: &i64| {
-        // The ticks of a session are mostly consecutive.
+        // The next tick is tried first, because the ticks of a session are mostly consecutive.
         let row = match numbers.get(next) {
             Some(number) if number == tick => Ok(next),
             _ => numbers.binary_search(tick),

@@ -3,7 +3,7 @@
 //! cannot claim a large number of rows.
 
 use crate::error::{Error, Result};
-use crate::format::frame::{Values, u32_at};
+use crate::format::bytes::u32_at;
 use crate::format::schema::ColumnType;
 
 /// Length of the head in bytes.
@@ -106,7 +106,8 @@ impl<'a> Iterator for Sections<'a> {
     fn next(&mut self) -> Option<Self::Item> {
         if self.remaining == 0 {
             let trailing = !std::mem::take(&mut self.rest).is_empty();
-            return trailing.then(|| Err(Error::damaged("bytes after the last section")));
+            return trailing
+                .then(|| Err(Error::damaged("unexpected bytes after the last section")));
         }
         self.remaining -= 1;
         let section = parse_section(&mut self.rest);
@@ -121,7 +122,7 @@ impl<'a> Iterator for Sections<'a> {
 fn take<'a>(rest: &mut &'a [u8], bytes: usize) -> Result<&'a [u8]> {
     let (taken, left) = rest
         .split_at_checked(bytes)
-        .ok_or_else(|| Error::damaged("section that ends too early"))?;
+        .ok_or_else(|| Error::damaged("section ends too early"))?;
     *rest = left;
     Ok(taken)
 }
@@ -129,7 +130,7 @@ fn take<'a>(rest: &mut &'a [u8], bytes: usize) -> Result<&'a [u8]> {
 fn take_array<'a>(rest: &mut &'a [u8], entries: usize, width: usize) -> Result<&'a [u8]> {
     let bytes = entries
         .checked_mul(width)
-        .ok_or_else(|| Error::damaged("section that is too long"))?;
+        .ok_or_else(|| Error::damaged("section is too long"))?;
     take(rest, bytes)
 }
 
@@ -139,7 +140,7 @@ fn parse_section<'a>(rest: &mut &'a [u8]) -> Result<Section<'a>> {
     let rows = u32_at(head, 4).unwrap_or(0) as usize;
     if rows > before {
         return Err(Error::damaged(format!(
-            "section of {rows} rows in {before} bytes"
+            "section has {rows} rows in {before} bytes"
         )));
     }
     let mut columns = Vec::with_capacity(usize::from(head[1]));
@@ -148,7 +149,7 @@ fn parse_section<'a>(rest: &mut &'a [u8]) -> Result<Section<'a>> {
     }
     if rows > before - rest.len() {
         return Err(Error::damaged(format!(
-            "section of {rows} rows in fewer bytes"
+            "section has {rows} rows in fewer bytes"
         )));
     }
     Ok(Section {
@@ -168,7 +169,7 @@ fn parse_column<'a>(rest: &mut &'a [u8], rows: usize) -> Result<RawColumn<'a>> {
         }
         code @ (17 | 18 | 20 | 24) => parse_sparse(rest, rows, usize::from(code - 16))?,
         code @ (33 | 34 | 36) => parse_strings(rest, rows, usize::from(code - 32))?,
-        code => return Err(Error::damaged(format!("column of coding {code}"))),
+        code => return Err(Error::damaged(format!("unknown column coding {code}"))),
     };
     Ok(RawColumn {
         id: head[0],
@@ -182,9 +183,7 @@ fn parse_sparse<'a>(rest: &mut &'a [u8], rows: usize, width: usize) -> Result<Co
     let mut next = 0;
     for index in numbers(indexes, 4) {
         if index < next || index >= rows as u64 {
-            return Err(Error::damaged(
-                "row index that is not ascending or too large",
-            ));
+            return Err(Error::damaged("row index is out of order or too large"));
         }
         next = index + 1;
     }
@@ -199,7 +198,7 @@ fn parse_strings<'a>(rest: &mut &'a [u8], rows: usize, width: usize) -> Result<C
     let lengths = take_array(rest, rows, width)?;
     // At most 16 Mi lengths of 32 bits, so the sum does not overflow.
     let total: u64 = numbers(lengths, width).sum();
-    let total = usize::try_from(total).map_err(|_| Error::damaged("strings that are too long"))?;
+    let total = usize::try_from(total).map_err(|_| Error::damaged("strings are too long"))?;
     Ok(Coding::Strings {
         width,
         lengths,
@@ -321,6 +320,15 @@ pub fn to_stored(ty: ColumnType, value: i64, base_ms: i64) -> u64 {
         ColumnType::TimeUs => zigzag(value).wrapping_add(1),
         _ => value as u64,
     }
+}
+
+/// The values of a column for writing: stored numbers or strings.
+#[derive(Clone, Debug)]
+pub enum Values {
+    /// One stored number per row.
+    Ints(Vec<u64>),
+    /// One string per row.
+    Bytes(Vec<Vec<u8>>),
 }
 
 pub(crate) fn encode_section(out: &mut Vec<u8>, table: u8, rows: usize, columns: &[(u8, Values)]) {

@@ -41,7 +41,7 @@ struct Start {
 /// The kept starts of each session's newest run.
 #[derive(Default)]
 pub(crate) struct Starts {
-    /// By session reference: query, transaction, state.
+    /// Starts of query, transaction and state in each session's newest run, by session reference.
     newest: Vec<[Start; 3]>,
 }
 
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_coarse_stays() {
+    fn coarse_starts_stay() {
         for interval in [10, 1_000, 1_500, 10_000] {
             for age in 0..30_000 {
                 let once = coarse_age(age, interval);

@@ -3,7 +3,7 @@
 //! together and by some dimensions. The code that answers questions makes and reads them
 //! (`query/sums/totals_write.rs`, `query/sums/totals.rs`).
 
-use crate::format::schema::TableDef;
+use crate::format::schema::{RUN, SAMPLE, Schema, TableDef};
 
 /// Table with the coverage and the load of each minute.
 pub(crate) const WHOLE: &str = "minute";
@@ -62,4 +62,32 @@ pub(crate) fn tables() -> Vec<TableDef> {
     let all = (FIRST_ID..).zip(all.chain(by_minute).chain(by_group).chain(whole_groups));
     all.map(|(id, (name, columns))| TableDef::of_numbers(id, &name, columns))
         .collect()
+}
+
+impl Schema {
+    /// True if this table (by index) is a table of totals. Files store these with the dictionaries,
+    /// for all groups.
+    pub fn is_totals(&self, table: usize) -> bool {
+        self.tables[table].id >= FIRST_ID
+    }
+
+    /// The same schema with table `run` in place of `sample`, and with the tables of totals. `at`
+    /// becomes `first_tick` and `gone` becomes `ticks`; their ids stay.
+    #[must_use]
+    pub fn with_runs(mut self) -> Self {
+        if let Some(table) = self.tables.iter_mut().find(|t| t.name == SAMPLE) {
+            table.name = RUN.into();
+            for column in &mut table.columns {
+                match column.name.as_str() {
+                    "at" => column.name = "first_tick".into(),
+                    "gone" => column.name = "ticks".into(),
+                    _ => (),
+                }
+            }
+        }
+        if !(0..self.tables.len()).any(|t| self.is_totals(t)) {
+            self.tables.extend(tables());
+        }
+        self
+    }
 }

@@ -3,8 +3,8 @@
 use crate::error::{Error, Result};
 use crate::files::directory::{Kind, parse_name, recorded_node};
 use crate::files::storage::{OsStorage, ReadFile, Storage, read_readable};
-use crate::format::log::{LogDamage, LogHeader, read_log};
-use crate::format::part::{Identity, Part};
+use crate::format::log::{LogHeader, read_log};
+use crate::format::part::{Identity, LogDamage, Part};
 pub use crate::query::Removal;
 use crate::query::{REMOVED, decode, removals};
 use crate::store::sealed_read::{BlockFile, Schemas};
@@ -21,7 +21,7 @@ pub struct FileReport {
     pub bytes: u64,
     /// The node and server that wrote it.
     pub identity: Identity,
-    /// Its groups, or the one part of a log.
+    /// Groups of the file as parts, or the one part of a log.
     pub parts: Vec<Part>,
     /// Damaged ranges of bytes.
     pub damage: Vec<LogDamage>,

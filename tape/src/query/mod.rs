@@ -34,10 +34,10 @@ pub(crate) mod value;
 pub use ask::context::{Context, Explained, Run};
 pub use ask::request::{Argument, Emit, Given, Kind, Request};
 pub use ask::row::{Answer, Numeric, Row, Taken};
-pub use explain::{EXPLAINED, explain, find_explained};
+pub use explain::explain;
 pub use functions::report::value as report;
 pub use functions::structs::*;
-pub use functions::{Described as ChangeRule, RULES as CHANGE_RULES};
+pub use functions::{Described as ChangeRule, LONGEST_WITH_CAUSES, RULES as CHANGE_RULES};
 pub use functions::{Function, Removal, find, list};
 pub(crate) use functions::{REMOVED, removals};
 pub use pass::run::{Question, run_now};
@@ -46,8 +46,8 @@ pub use sums::statement_sums::middle_us;
 pub use value::bucket::Zone;
 pub use value::error::{CANCELED, INSUFFICIENT_PRIVILEGE, QueryError, QueryResult, UNDEFINED_FILE};
 pub use value::plain::{decode, plain_lines, plain_text, without_nul};
-pub use value::sink::{Field, Sink, Type, Value};
+pub use value::sink::{Field, Fields, Sink, Type, Value};
 pub use value::vocabulary::{
-    LOAD_STATES, LOCK_MODES, NOT_COUNTED, Scope, cpu_key, wait_classes, wait_key,
+    LOAD_STATES, LOCK_MODES, NOT_COUNTED, Scope, cpu_key, has_relation, wait_classes, wait_key,
 };
 pub use value::{bucket, filter, json};

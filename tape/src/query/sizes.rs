@@ -5,16 +5,15 @@ use crate::error::{Error, Result};
 use crate::files::directory::Kind;
 use crate::files::storage::read_readable;
 use crate::format::codec;
+use crate::format::entry::Entry;
+use crate::format::entry::{CHUNK_BYTES, COLUMN, FOOTER, GROUP, INDEX, PACK, SCHEMA};
 use crate::format::footer::Chunks;
 use crate::format::frame::{CRC_BYTES, Frame, HEADER_BYTES, HELLO};
 use crate::format::hello;
 use crate::format::log::{FRAMES_AT, LogHeader, Scan, Stretch};
 use crate::format::packs::{PACK_BYTES, Pack};
 use crate::format::schema::Schema;
-use crate::format::sealed_write::Entry;
-use crate::format::sealed_write::{
-    CHUNK_BYTES, COLUMN, FOOTER, GROUP, HEAD_BYTES, INDEX, PACK, SCHEMA, TAIL_BYTES,
-};
+use crate::format::sealed_write::{HEAD_BYTES, TAIL_BYTES};
 use crate::query::inspect::open_history_file;
 use crate::store::sealed_read::{BlockFile, Schemas};
 use std::collections::BTreeMap;
@@ -212,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn every_byte_of_a_file_is_counted_once_whatever_is_damaged() {
+    fn every_byte_of_a_damaged_file_is_counted_once() {
         let directory = directory("whole");
         let (open, tape) = (
             directory.join("0000000001.open"),

@@ -4,10 +4,10 @@
 
 use crate::error::Result;
 use crate::files::open_files::{FILES, OpenFiles};
-use crate::format::codec;
+use crate::format::coding;
 use crate::format::packs::Pack;
 use crate::format::table::{BytesColumn, Column};
-use crate::store::chunks::{Chunks, Listing};
+use crate::store::chunks::{Chunks, Key, Listing};
 use quick_cache::Weighter;
 use quick_cache::sync::Cache;
 use std::collections::HashMap;
@@ -30,9 +30,6 @@ struct Columns {
     decoded: Cache<Place, Decoded, Weight>,
     files: AtomicU64,
 }
-
-/// Group, table and column.
-pub(crate) type Key = (u32, u8, u8);
 
 /// Number of the file in the cache, kind of the value, and its key.
 type Place = (u64, Kind, Key);
@@ -226,7 +223,7 @@ impl Default for ColumnStore {
 pub(crate) struct OfOne {
     ints: HashMap<Key, Column>,
     strings: HashMap<Key, BytesColumn>,
-    /// By group and number.
+    /// Packs; the key is the group and the number of the pack.
     packs: HashMap<(u32, u8), Arc<Pack>>,
     chunks: HashMap<Listing, Arc<Chunks>>,
 }
@@ -338,7 +335,7 @@ impl ColumnStore {
         };
         let mut cache = locked(cache);
         let released = cache.ints.extract_if(|key, _| key.0 == group);
-        released.for_each(|(_, column)| codec::recycle(column));
+        released.for_each(|(_, column)| coding::recycle(column));
         cache.strings.retain(|key, _| key.0 != group);
         cache.packs.retain(|key, _| key.0 != group);
     }

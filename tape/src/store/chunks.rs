@@ -2,10 +2,12 @@
 //! groups has 14,000 chunks with 48 bytes each. Therefore the lists are kept in the cache of
 //! columns (`cache.rs`) and read again if there was no room.
 
+use crate::format::entry::Entry;
 use crate::format::footer::Gap;
-use crate::format::log::LogDamage;
-use crate::format::sealed_write::Entry;
-use crate::store::cache::Key;
+use crate::format::part::LogDamage;
+
+/// Group, table and column.
+pub(crate) type Key = (u32, u8, u8);
 
 /// Kind of list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -50,7 +52,8 @@ impl Chunks {
         &self.entries
     }
 
-    /// The chunk of this kind at this place; the last one if there are several.
+    /// The chunk of this kind with the given group, table and column; the last one if there are
+    /// several.
     pub(crate) fn find(&self, kind: u8, key: Key) -> Option<Entry> {
         let end = self.entries.partition_point(|e| place(e) <= (kind, key));
         let last = &self.entries[end.checked_sub(1)?];

@@ -19,7 +19,7 @@ impl Snapshot {
         let mut times: Vec<(i64, i64)> = self.times(node).into_iter().collect();
         for other in known.iter().filter(|n| n.id != node) {
             let same = system.is_some_and(|system| system == other.system_identifier);
-            if !same || self.apart().contains(&other.id) {
+            if !same || self.other_servers().contains(&other.id) {
                 continue;
             }
             let own = self.times(other.id);

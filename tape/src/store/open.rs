@@ -7,8 +7,8 @@ use crate::files::directory::{self, Kind, Listed, Numbers};
 use crate::files::open_files::{LaterFile, OpenFiles};
 use crate::files::storage::{Name, OsStorage, ReadFile, Stamp, Storage, read_readable};
 use crate::format::footer::{Bytes, Footer};
-use crate::format::log::{FRAMES_AT, LogContents, LogDamage, LogHeader, read_log};
-use crate::format::part::Part;
+use crate::format::log::{FRAMES_AT, LogContents, LogHeader, read_log};
+use crate::format::part::{LogDamage, Part};
 use crate::store::cache::{ColumnStore, Shared};
 use crate::store::sealed_read::{BlockFile, Schemas};
 use crate::store::snapshot::is_covered_by;
@@ -54,17 +54,17 @@ impl Snapshot {
 #[derive(Clone, Default)]
 pub(crate) struct History {
     pub(crate) parts: Vec<Part>,
-    /// Parts of damaged merged files. They count only if some of their parents are missing: the
-    /// files that they were merged from.
+    /// Parts of damaged merged files. They are read only if some of their parents, the files that
+    /// they were merged from, are missing. Otherwise the undamaged parents have the same rows.
     pub(crate) doubtful: Vec<Part>,
     pub(crate) damage: Vec<Damage>,
     pub(crate) repeats: Repeats,
     /// Logs whose rows are in no sealed file, newest first.
     pub(crate) logs: Vec<Opened>,
-    /// True if something is unreadable but may become readable later.
+    /// True if a file is unreadable now but may become readable later.
     pub(crate) is_passing: bool,
     own_node: Option<u64>,
-    apart: Vec<u64>,
+    other_servers: Vec<u64>,
     /// An error of the file `node`, reported after errors of logs.
     pub(crate) node_damage: Option<Damage>,
     vanished: bool,
@@ -118,7 +118,9 @@ impl History {
         history.is_passing |= history.vanished;
         match recorded {
             Ok(None) => (),
-            Ok(Some(own)) => (history.own_node, history.apart) = (Some(own.node), own.apart),
+            Ok(Some(own)) => {
+                (history.own_node, history.other_servers) = (Some(own.node), own.other_servers)
+            }
             Err(error) => {
                 let path = storage.directory().join(directory::NODE);
                 let damage = Damage::unreadable(&path, 0, &error);
@@ -230,7 +232,7 @@ impl History {
             parts: std::mem::take(&mut self.parts),
             damage: self.damage.clone(),
             own_node: self.own_node,
-            apart: self.apart.clone(),
+            other_servers: self.other_servers.clone(),
             ..History::default()
         };
         files.into_snapshot()
@@ -245,7 +247,7 @@ impl History {
         let mut snapshot = Snapshot::of_files(self.parts);
         snapshot.damage = self.damage;
         snapshot.damage.extend(self.node_damage);
-        (snapshot.own_node, snapshot.apart) = (self.own_node, self.apart);
+        (snapshot.own_node, snapshot.other_servers) = (self.own_node, self.other_servers);
         snapshot
     }
 }
@@ -661,7 +663,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn what_footers_say_is_read_again() {
+    fn footers_are_read_again() {
         let (storage, expected) = many_files();
         let store = check(&storage, &expected);
         assert_eq!(store.damage(), &[]);

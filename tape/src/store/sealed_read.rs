@@ -3,17 +3,18 @@
 
 use crate::error::{Error, Result};
 use crate::files::storage::ReadFile;
-use crate::format::codec::{self, Span, Stretch};
+use crate::format::codec::{self, EqualRun, Span};
+use crate::format::coding;
+use crate::format::entry::{COLUMN, Entry, PACK};
 use crate::format::footer::{Bytes, Footer, Gap, damage_of, index_entry};
-use crate::format::log::LogDamage;
 use crate::format::packs::{PACKS, Pack, pack_of};
-use crate::format::part::{Chunk, Identity, Part, PartInfo, Source};
+use crate::format::part::{Chunk, Identity, LogDamage, Part, PartInfo, Source};
 use crate::format::schema::{ColumnType, RUN, Schema};
-use crate::format::sealed_write::{COLUMN, Entry, FrameRange, GroupInfo, MAX_ROWS, PACK, at_ticks};
+use crate::format::sealed_write::{FrameRange, GroupInfo, MAX_ROWS, at_ticks};
 use crate::format::table::{BytesColumn, Column, Strings};
 use crate::format::totals;
-use crate::store::cache::{ColumnStore, Key};
-use crate::store::chunks::{Chunks, Listing};
+use crate::store::cache::ColumnStore;
+use crate::store::chunks::{Chunks, Key, Listing};
 use std::cmp::Reverse;
 use std::ops::Range;
 use std::path::Path;
@@ -22,7 +23,7 @@ use std::sync::{Arc, OnceLock};
 pub use crate::format::footer::Schemas;
 
 /// Codings of columns that are stored as spans.
-const AS_SPANS: [u8; 2] = [codec::CONSTANT, codec::SPANS];
+const AS_SPANS: [u8; 2] = [coding::CONSTANT, coding::SPANS];
 
 /// Maximum length of a chain of columns, each stored relative to the next one.
 const MAX_DEPTH: u8 = 4;
@@ -125,7 +126,7 @@ impl BlockFile {
         self.shared.groups.iter().map(|g| g.1.frames)
     }
 
-    /// Its tables and columns.
+    /// Tables and columns of the file.
     pub fn schema(&self) -> Arc<Schema> {
         self.shared.schema.clone()
     }
@@ -237,7 +238,7 @@ impl BlockFile {
             (PACK, ..) => {
                 let pack = usize::from(entry.column).wrapping_sub(1);
                 let of = PACKS.get(pack).unwrap_or(&"a later version");
-                format!("{}: small columns of {of}", error.reason())
+                format!("{}: pack of {of}", error.reason())
             }
             _ => error.reason(),
         };
@@ -270,7 +271,7 @@ impl Shared {
         match footer.crc == self.footer_crc {
             true => Ok(footer),
             false => {
-                let what = "file that was written anew while it was read";
+                let what = "file was replaced while it was read";
                 Err(self.bytes.damaged(what, 0))
             }
         }
@@ -310,7 +311,8 @@ impl Shared {
         Ok(all)
     }
 
-    /// The chunk of a kind at a place; the last one if there are several.
+    /// The chunk of a kind with the given group, table and column; the last one if there are
+    /// several.
     fn chunk(&self, kind: u8, key: Key) -> Result<Option<Entry>> {
         let own = self.footer_chunks()?.find(kind, key);
         if own.is_some() || key.0 == 0 {
@@ -510,7 +512,7 @@ impl GroupSource {
         let def = &shared.schema.tables[table].columns[column];
         match def.are_sensible(&values) {
             true => Ok(Column(Arc::new(values))),
-            false => Err(at(Error::damaged("column with impossible times"))),
+            false => Err(at(Error::damaged("column has impossible times"))),
         }
     }
 
@@ -540,7 +542,7 @@ impl GroupSource {
             return Ok(None);
         };
         let entry = &stored.entry;
-        if entry.coding != codec::STRINGS {
+        if entry.coding != coding::STRINGS {
             return Ok(None);
         }
         let read = || {
@@ -559,7 +561,7 @@ impl GroupSource {
         match entry.rows as usize == rows && rows <= MAX_ROWS {
             true => Ok(()),
             false => Err(Error::damaged(
-                "column with another number of rows than its table",
+                "column and its table have different numbers of rows",
             )),
         }
     }
@@ -567,7 +569,7 @@ impl GroupSource {
     /// The base of a rewritten column; zeros if it is left out.
     fn base(&self, table: usize, column: usize, depth: u8) -> Result<Column> {
         if depth >= MAX_DEPTH {
-            return Err(Error::damaged("column that is rewritten against itself"));
+            return Err(Error::damaged("column refers to itself"));
         }
         let found = self.column(table, column, depth + 1)?;
         Ok(found.unwrap_or_else(|| Column(Arc::new(vec![0; self.rows(table)]))))
@@ -611,8 +613,8 @@ impl GroupSource {
         let own = |name| (table, shared.schema.tables[table].index(name));
         let numbers = (base_table, shared.schema.tables[base_table].index("tick"));
         let others = match entry.coding {
-            codec::OFFSET => vec![],
-            codec::GAPS => vec![own("session"), own("ticks")],
+            coding::OFFSET => vec![],
+            coding::GAPS => vec![own("session"), own("ticks")],
             _ if base_table == table => vec![own("session")],
             _ => vec![own("session"), own("first_tick"), numbers],
         };
@@ -630,13 +632,13 @@ impl GroupSource {
         if !codec::is_rewritten(entry.coding) {
             return codec::decode_values(entry.coding, data, rows);
         }
-        let broken = || Error::damaged("column that is rewritten against nothing");
+        let broken = || Error::damaged("column refers to a missing column");
         let schema = &self.shared.schema;
         let (base_table, base_column) = self.base_place(data).ok_or_else(broken)?;
         let base_def = &schema.tables[base_table];
         let base = self.base(base_table, base_column, depth)?;
         let mut coded = codec::decode_ints(data.get(2..).unwrap_or(&[]), rows)?;
-        if entry.coding == codec::OFFSET {
+        if entry.coding == coding::OFFSET {
             if base.len() != rows {
                 return Err(broken());
             }
@@ -649,7 +651,7 @@ impl GroupSource {
             self.base(table, column, depth)
         };
         let sessions = own("session")?;
-        if entry.coding == codec::GAPS {
+        if entry.coding == coding::GAPS {
             let origin = base.first().copied().unwrap_or(0);
             codec::from_gaps(&mut coded, &sessions, &own("ticks")?, origin);
             return Ok(coded);
@@ -696,14 +698,14 @@ impl Source for GroupSource {
         codec::spans(&coded, rows)
     }
 
-    fn stretches(&self) -> Option<Vec<Stretch>> {
+    fn stretches(&self) -> Option<Vec<EqualRun>> {
         let spans = |name| {
             let (table, column) = self.shared.schema.column(RUN, name)?;
             self.spans(table, column)
         };
         let (sessions, ticks) = (spans("session")?, spans("ticks")?);
         let (table, column) = self.shared.schema.column(RUN, "first_tick")?;
-        let (gaps, rows) = self.coded(table, column, &[codec::GAPS])?;
+        let (gaps, rows) = self.coded(table, column, &[coding::GAPS])?;
         let (table, column) = self.base_place(&gaps[1..])?;
         let origin = self.base(table, column, 0).ok()?.first().copied();
         let gaps = codec::spans(gaps.get(3..)?, rows)?;

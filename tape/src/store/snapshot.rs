@@ -2,8 +2,8 @@
 //! node in order of ticks, and the damage.
 
 use crate::error::{Error, Kind};
-use crate::format::log::LogDamage;
-use crate::format::part::{Part, PartInfo, RoleColumn, role_columns};
+use crate::format::noting::Noted;
+use crate::format::part::{LogDamage, Part, PartInfo, RoleColumn, role_columns};
 use crate::format::schema::Schema;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -35,9 +35,9 @@ pub struct Damage {
     pub offset: u64,
     /// Number of skipped bytes.
     pub bytes: u64,
-    /// Slot time of the last tick before it in ms, if there is one.
+    /// Slot time in ms of the last tick before the damage, if there is one.
     pub since_ms: Option<i64>,
-    /// Slot time of the first tick after it in ms, if there is one.
+    /// Slot time in ms of the first tick after the damage, if there is one.
     pub until_ms: Option<i64>,
     /// The damage, in words.
     pub reason: String,
@@ -54,7 +54,7 @@ pub struct Snapshot {
     nodes: BTreeMap<u64, Parts>,
     pub(crate) damage: Vec<Damage>,
     pub(crate) own_node: Option<u64>,
-    pub(crate) apart: Vec<u64>,
+    pub(crate) other_servers: Vec<u64>,
     /// The nodes before parts were left out.
     all_nodes: Option<Vec<NodeInfo>>,
 }
@@ -77,9 +77,9 @@ struct Sealed {
 /// First and last slot time of the parts, in ms.
 #[derive(Clone, Copy, Default)]
 struct Times {
-    /// Times of all parts; `None` without parts.
+    /// First and last time of all parts; `None` without parts.
     all: Option<(i64, i64)>,
-    /// Times of the parts with ticks.
+    /// First and last time of the parts with ticks; `None` without such parts.
     with_ticks: Option<(i64, i64)>,
 }
 
@@ -222,8 +222,8 @@ impl Snapshot {
     }
 
     /// Nodes of other servers, whose histories were copied into this directory.
-    pub fn apart(&self) -> &[u64] {
-        &self.apart
+    pub fn other_servers(&self) -> &[u64] {
+        &self.other_servers
     }
 
     /// Makes names of roles with another OID null, so that a role does not see sessions of a
@@ -241,6 +241,19 @@ impl Snapshot {
             };
             *part = part.without_other_roles(oid, columns);
         }
+    }
+
+    /// A history whose parts note the columns that are read and decode none, and for each part of
+    /// this history, by node and in ascending order of ticks, what it has noted.
+    pub(crate) fn noting(&self) -> (Snapshot, Vec<(Part, Noted)>) {
+        let mut noting = self.clone();
+        let mut parts = Vec::new();
+        for part in noting.nodes.values_mut().flat_map(Parts::lists).flatten() {
+            let noted = Noted::default();
+            parts.push((part.clone(), noted.clone()));
+            *part = noted.part(part);
+        }
+        (noting, parts)
     }
 
     /// Leaves out parts and returns their properties. Nodes stay known, so that the same nodes

@@ -176,7 +176,8 @@ pub fn mend_log(bytes: &mut [u8]) {
 
 /// Corrects the checksums of a sealed file: head, chunks and tail.
 pub fn mend_sealed(bytes: &mut [u8]) {
-    use crate::format::sealed_write::{CHUNK_MAGIC, HEAD_BYTES, TAIL_BYTES};
+    use crate::format::entry::CHUNK_MAGIC;
+    use crate::format::sealed_write::{HEAD_BYTES, TAIL_BYTES};
     mend(bytes, 0, HEAD_BYTES - 4);
     let mut at = HEAD_BYTES.min(bytes.len());
     while let Some(skip) = bytes[at..].windows(4).position(|w| w == CHUNK_MAGIC) {

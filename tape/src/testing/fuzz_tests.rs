@@ -5,6 +5,8 @@ use crate::crc::crc32c;
 use crate::files::directory::{Kind, Numbers, file_name};
 use crate::files::storage::Storage;
 use crate::format::codec;
+use crate::format::coding;
+use crate::format::entry::{FOOTER, INDEX};
 use crate::format::footer_tests::index_of;
 use crate::format::frame::{Frame, FrameBuilder, HELLO};
 use crate::format::hello;
@@ -14,18 +16,18 @@ use crate::format::packs::Pack;
 use crate::format::part::Identity;
 use crate::format::pipe::FrameBuffer;
 use crate::format::schema::Schema;
-use crate::format::sealed_write::{FOOTER, INDEX};
 use crate::query::{self, Field, QueryResult, Sink, Value};
 use crate::store::sealed_read::{BlockFile, Schemas};
 use crate::store::snapshot::Snapshot;
 use crate::testing::fuzz::{Fuzz, keep, mend_frames, mend_log, mend_sealed};
 use crate::testing::memory::MemoryStorage;
 use crate::testing::{Arguments, Load, Sampler, log_bytes, run, schema};
+use crate::write::clock::Now;
 use crate::write::marks::Marks;
 use crate::write::merge::{MergeJob, merge};
 use crate::write::repair::{Outcome, Repaired, repair};
 use crate::write::seal::seal_log;
-use crate::write::writer::{Now, Writer};
+use crate::write::writer::Writer;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -355,7 +357,7 @@ fn fuzz_pack() {
         for (entry, data) in pack.columns().take(9) {
             let rows = entry.rows.min(1 << 12) as usize;
             let error = match entry.coding {
-                codec::STRINGS => codec::decode_strings(data, 0, rows).err(),
+                coding::STRINGS => codec::decode_strings(data, 0, rows).err(),
                 _ => codec::decode_values(entry.coding, data, rows).err(),
             };
             outcome.push_str(&error.map_or_else(String::new, |e| e.message));

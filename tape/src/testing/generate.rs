@@ -3,11 +3,12 @@
 
 use crate::catalog;
 use crate::files::directory::{Kind, file_name};
-use crate::format::frame::{DATA, Frame, FrameBuilder, HELLO, Values};
+use crate::format::frame::{DATA, Frame, FrameBuilder, HELLO};
 use crate::format::hello;
 use crate::format::log::LogHeader;
 use crate::format::part::Part;
 use crate::format::schema::{ColumnType, Schema};
+use crate::format::section::Values;
 use crate::format::section::to_stored;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -106,7 +107,7 @@ pub fn stats_schema() -> Schema {
 /// A sampler with random data.
 #[derive(Clone, Debug)]
 pub struct Sampler {
-    /// Its incarnation.
+    /// Incarnation of the sampler, which is its life.
     pub incarnation: u64,
     /// Sequence of the next frame.
     pub sequence: u64,
@@ -134,7 +135,7 @@ pub struct Sampler {
 struct Session {
     pid: i64,
     row: Option<Seen>,
-    /// Its row in the current frame.
+    /// The session's row in the current frame.
     written: Option<Seen>,
 }
 
@@ -601,9 +602,10 @@ pub fn difference<T: PartialEq + std::fmt::Debug>(got: &[T], expected: &[T]) -> 
     Some(format!("row {at}: got {got:?}, expected {expected:?}"))
 }
 
-/// Same as [`difference`] for rows of sealed files, where starts are coarse: later than they were
-/// by at most a quarter of the age, or a second. The age is unknown here, so up to a second is
-/// accepted.
+/// Same as [`difference`], for rows of sealed files. Their starts are rounded: the age of a query
+/// by at most a quarter or a second (`starts.rs`), so a query may have begun up to 999 ms later
+/// than `expected`. The start of its transaction is rounded from that start, so it may differ twice
+/// as much.
 pub fn rows_difference(got: &[Seen], expected: &[Seen]) -> Option<String> {
     let near = |got: i64, was: i64, most: i64| match (got, was) {
         (0, 0) => true,

@@ -441,8 +441,12 @@ impl Storage for MemoryStorage {
         Ok(self.state().place.clone())
     }
 
-    fn is_at(&self, path: &str, _node: u64) -> bool {
-        self.state().originals.iter().any(|o| o == path)
+    fn other_at(&self, path: &str) -> io::Result<Option<Box<dyn Storage>>> {
+        // A caller that cannot look at an original takes it as one.
+        match self.state().originals.iter().any(|o| o == path) {
+            true => Err(io::Error::from(io::ErrorKind::PermissionDenied)),
+            false => Ok(None),
+        }
     }
 
     fn set_file_mode(&self, _mode: u32) -> io::Result<()> {

@@ -11,9 +11,10 @@ use crate::store::snapshot::Snapshot;
 use crate::store::tape::Tape;
 use crate::testing::memory::{Crash, MemoryStorage};
 use crate::testing::{Load, Sampler, Seen, difference, log_bytes, read, rows_difference};
+use crate::write::clock::Now;
 use crate::write::merge_tests::{NODE, Rows, check, go, sealed_files};
 use crate::write::seal::seal_log;
-use crate::write::writer::{Code, Now, Writer};
+use crate::write::writer::{Code, Writer};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -89,7 +90,7 @@ fn read_columns(store: &Snapshot) -> bool {
 }
 
 #[test]
-fn damage_of_a_merged_file_of_many_groups_is_told_and_spares_the_rest() {
+fn damage_of_a_merged_file_is_reported_and_spares_the_other_groups() {
     let (storage, expected) = sealed_files(25, 6, 600);
     go(&storage, 6).unwrap().unwrap();
     let name = Numbers { first: 1, last: 6 }.name(Kind::Sealed);
@@ -128,7 +129,7 @@ fn damage_of_a_merged_file_of_many_groups_is_told_and_spares_the_rest() {
 }
 
 #[test]
-fn whatever_a_device_cannot_read_is_told_and_spares_the_rest() {
+fn every_unreadable_page_is_reported_and_spares_the_rest() {
     let (storage, mut expected) = sealed_files(25, 6, 600);
     go(&storage, 6).unwrap().unwrap();
     let mut log = next_life(&expected);

@@ -4,10 +4,12 @@
 use crate::error::{Error, Result};
 use crate::files::directory::{Kind, Numbers};
 use crate::files::storage::Storage;
-use crate::format::codec::{self, GAPS, OFFSET, STARTS};
+use crate::format::codec;
+use crate::format::coding::{GAPS, OFFSET, STARTS};
+use crate::format::entry::{COLUMN, Entry, GROUP, INDEX, SCHEMA};
 use crate::format::part::Part;
 use crate::format::schema::ColumnType;
-use crate::format::sealed_write::{BlockWriter, COLUMN, Entry, GROUP, GroupInfo, INDEX, SCHEMA};
+use crate::format::sealed_write::{BlockWriter, GroupInfo};
 use crate::store::sealed_read::{BlockFile, Schemas};
 use std::sync::Arc;
 

@@ -3,9 +3,9 @@
 
 use crate::error::{self, Error, Result};
 use crate::files::directory::NODE;
-use crate::files::node::{Place, Recorded, recorded_node};
+use crate::files::node::{self, Place, Recorded, recorded_node};
 use crate::files::storage::Storage;
-use crate::write::writer::Message;
+use crate::write::message::Message;
 
 const NODE_TEMPORARY: &str = "node.tmp";
 
@@ -14,11 +14,11 @@ const NODE_TEMPORARY: &str = "node.tmp";
 enum Relation {
     /// The same directory.
     Same,
-    /// The same directory at another place.
+    /// The same directory, but its path, machine or device number has changed.
     Elsewhere,
-    /// It replaced its original, which is gone.
+    /// The directory replaced its original, which is gone.
     Restored,
-    /// It is a copy; the original still exists.
+    /// The directory is a copy; the original still exists.
     Copied,
 }
 
@@ -36,7 +36,7 @@ fn found(storage: &dyn Storage, known: &Recorded, here: &Place) -> Relation {
         };
     }
     let moved = !was.path.is_empty() && was.path != here.path;
-    let beside = moved && storage.is_at(&was.path, known.node);
+    let beside = moved && node::is_at(storage, &was.path, known.node);
     let other_host = !was.host.is_empty() && was.host != here.host;
     match same {
         _ if beside => Relation::Copied,
@@ -70,11 +70,11 @@ pub(crate) fn claim_node(storage: &dyn Storage, random: u64) -> Result<Claim> {
         node: random.max(1),
         ..Claim::default()
     };
-    let mut apart = Vec::new();
+    let mut other_servers = Vec::new();
     match recorded_node(storage) {
         Ok(None) => (),
         Ok(Some(known)) => {
-            apart.clone_from(&known.apart);
+            other_servers.clone_from(&known.other_servers);
             match found(storage, &known, &place) {
                 Relation::Same => {
                     claim.node = known.node;
@@ -86,7 +86,7 @@ pub(crate) fn claim_node(storage: &dyn Storage, random: u64) -> Result<Claim> {
                 }
                 Relation::Restored => claim.continue_history_of(&known),
                 Relation::Copied => {
-                    apart.push(known.node);
+                    other_servers.push(known.node);
                     claim.separate_from(&known);
                 }
             }
@@ -100,11 +100,11 @@ pub(crate) fn claim_node(storage: &dyn Storage, random: u64) -> Result<Claim> {
     let recorded = Recorded {
         node: claim.node,
         place,
-        apart,
+        other_servers,
     };
     write(storage, &recorded)?;
     if let Some(why) = &claim.new_node {
-        let message = format!("history begins node {:016x}: {why}", claim.node);
+        let message = format!("history starts as node {:016x}: {why}", claim.node);
         claim.messages.push(Message::Warning(message));
     }
     Ok(claim)
@@ -120,7 +120,7 @@ impl Claim {
             ..known.clone()
         };
         let message = format!(
-            "the directory of history is at another place than before (\"{}\", device {}): it stays node {:016x}",
+            "the history directory was moved from \"{}\" (device {}): it remains node {:016x}",
             known.place.path, known.place.device, known.node
         );
         self.messages.push(Message::Log(message));
@@ -132,7 +132,7 @@ impl Claim {
     fn continue_history_of(&mut self, known: &Recorded) {
         self.before = Some(known.node);
         self.new_node = Some(format!(
-            "the directory was restored or moved; what node {:016x} has recorded belongs to it",
+            "the directory was restored or moved; its previous node is {:016x}",
             known.node
         ));
     }
@@ -140,7 +140,7 @@ impl Claim {
     fn separate_from(&mut self, known: &Recorded) {
         let path = &known.place.path;
         self.new_node = Some(format!(
-            "the directory was copied from \"{path}\"; what came with it is read as node {:016x}",
+            "the directory was copied from \"{path}\"; the copied history is node {:016x}",
             known.node
         ));
     }
@@ -187,8 +187,8 @@ mod tests {
         assert_eq!(messages.len(), 1, "{messages:?}");
         let again = claim_node(&storage, 0xEF).unwrap();
         assert_eq!((again.node, again.messages), (claim.node, vec![]));
-        let apart = recorded_node(&storage).unwrap().unwrap().apart;
-        (claim.node, claim.before, apart)
+        let other_servers = recorded_node(&storage).unwrap().unwrap().other_servers;
+        (claim.node, claim.before, other_servers)
     }
 
     #[test]
@@ -214,12 +214,18 @@ mod tests {
 
     #[test]
     fn a_copy_beside_the_original_or_on_another_machine_is_another_one() {
-        let apart = (0xCD, None, vec![0xAB]);
+        let other_servers = (0xCD, None, vec![0xAB]);
         let original = ["/pg/tacho"];
-        assert_eq!(moved(place(1, 7, 8, "a", "/copy/tacho"), &original), apart);
+        assert_eq!(
+            moved(place(1, 7, 8, "a", "/copy/tacho"), &original),
+            other_servers
+        );
         // A snapshot of the volume, mounted next to it, has the same inode number.
-        assert_eq!(moved(place(9, 2, 3, "a", "/snap/tacho"), &original), apart);
-        assert_eq!(moved(place(1, 7, 8, "b", "/pg/tacho"), &[]), apart);
+        assert_eq!(
+            moved(place(9, 2, 3, "a", "/snap/tacho"), &original),
+            other_servers
+        );
+        assert_eq!(moved(place(1, 7, 8, "b", "/pg/tacho"), &[]), other_servers);
     }
 
     #[test]
@@ -253,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn any_damage_of_the_file_node_is_told_and_begins_a_new_node() {
+    fn any_damage_of_the_file_node_is_reported_and_begins_a_new_node() {
         let storage = MemoryStorage::new();
         claim_node(&storage, 0xAB).unwrap();
         let whole = storage.bytes_of(NODE).unwrap();

@@ -2,8 +2,9 @@
 //! sampler does not know that the log is new. An entry counts as in use for a while after it was
 //! last defined or referred to. The sampler repeats its definitions far more often.
 
-use crate::format::frame::{DEFINE, FrameBuilder, Header, Values};
+use crate::format::frame::{DEFINE, FrameBuilder, Header};
 use crate::format::schema::{ColumnType, Schema};
+use crate::format::section::Values;
 use crate::format::section::{Section, from_stored, to_stored};
 use std::collections::{BTreeMap, HashMap};
 
@@ -263,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn entries_that_nobody_refers_to_are_forgotten_after_ten_minutes() {
+    fn unused_entries_are_forgotten_after_ten_minutes() {
         let mut live_definitions = LiveDefinitions::default();
         take(
             &mut live_definitions,

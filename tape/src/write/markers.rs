@@ -1,10 +1,13 @@
 //! Markers that the writer itself puts into the history, in define frames.
 
-use crate::format::frame::{DEFINE, FrameBuilder, Header, Values};
+use crate::format::frame::{DEFINE, FrameBuilder, Header};
 use crate::format::schema::{ColumnType, Schema};
+use crate::format::section::Values;
 use crate::format::section::to_stored;
 use crate::query::REMOVED;
-use crate::write::marks::MARK;
+
+/// Kind of the users' markers.
+pub const MARK: &str = "mark";
 
 /// First id of names that the writer defines itself.
 const OWN_IDS: u64 = 1 << 63;

@@ -8,17 +8,15 @@ use crate::files::storage::{OsStorage, Stamp, Storage, read_all};
 use crate::format::schema::Schema;
 use crate::query::{INSUFFICIENT_PRIVILEGE, QueryError, QueryResult, Removal, decode, removals};
 use crate::store::snapshot::Snapshot;
-use crate::write::markers::Marker;
-use crate::write::recording::{now, random};
-use crate::write::writer::{Message, Now};
+use crate::write::clock::{Now, now, random};
+use crate::write::markers::{MARK, Marker};
+use crate::write::message::Message;
 use std::collections::BTreeSet;
 use std::fs::OpenOptions;
 use std::io::{self, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, fchown};
 use std::path::Path;
 
-/// Kind of the users' markers.
-pub const MARK: &str = "mark";
 /// Maximum length of a text in bytes.
 pub const TEXT_BYTES: usize = 1_000;
 
@@ -59,7 +57,7 @@ pub fn write_mark(directory: &Path, text: &str) -> QueryResult<()> {
             directory.display()
         );
         return Err(QueryError::new("53400", message)
-            .hint("Check the log of the recorder, and tacho status."));
+            .hint("Check the log of the recorder and the output of tacho status."));
     }
     let name = format!("{PREFIX}{:016x}", random());
     let incomplete = format!("{name}{INCOMPLETE}");
@@ -87,9 +85,9 @@ fn checked(text: &str) -> QueryResult<&str> {
 fn check_recorded(directory: &Path) -> QueryResult<()> {
     let shown = directory.display();
     let not_recorded = || {
-        let message = format!("nothing is being recorded into directory \"{shown}\"");
+        let message = format!("no recorder runs for directory \"{shown}\"");
         Err(QueryError::new("55000", message)
-            .hint("Markers are written by whoever records: start the server, or tacho record."))
+            .hint("Start the server or tacho record: the recorder writes the markers."))
     };
     if !directory.join(NODE).exists() && !directory.join(LOCK).exists() {
         return match std::fs::read_dir(directory) {
@@ -110,7 +108,7 @@ fn write_error(directory: &Path, error: &io::Error) -> QueryError {
     let message = format!("could not write a marker to directory \"{directory}\": {error}");
     match error.kind() {
         io::ErrorKind::PermissionDenied => QueryError::new(INSUFFICIENT_PRIVILEGE, message)
-            .hint("Run this as the user who records, such as postgres."),
+            .hint("Run this as the user that runs the recorder, such as postgres."),
         io::ErrorKind::ReadOnlyFilesystem => QueryError::new("25006", message),
         io::ErrorKind::StorageFull => QueryError::new("53100", message),
         _ => QueryError::new("58030", message),
@@ -231,7 +229,7 @@ impl Marks {
         let news: Vec<String> = names.into_iter().map(|n| n.name).filter(is_new).collect();
         let free = AT_ONCE.saturating_sub(self.waiting.len());
         if news.len() > free {
-            // The next call finds the others.
+            // Without a stamp the next call looks again and finds the other files.
             self.looked = Some((now.mono_ms, None));
         }
         let mut messages = Vec::new();
@@ -285,7 +283,7 @@ impl Mark {
     }
 }
 
-/// Times and texts of the users' markers in the history.
+/// Times (ms since 1970) and texts of the users' markers in the history.
 fn recorded_texts(storage: &dyn Storage) -> crate::Result<BTreeSet<(i64, String)>> {
     let store = Snapshot::open_storage(storage)?;
     let mut recorded = BTreeSet::new();

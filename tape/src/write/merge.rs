@@ -56,7 +56,7 @@ impl MergeJob {
 /// A merged file.
 #[derive(Debug)]
 pub struct Merged {
-    /// Its length in bytes.
+    /// Length of the merged file in bytes.
     pub bytes: u64,
     /// First and last slot time; `None` without ticks.
     pub times: Option<(i64, i64)>,
@@ -185,7 +185,9 @@ fn check_alone(storage: &dyn Storage, job: &MergeJob) -> Result<()> {
         let foreign = file.kind == Kind::Log || !job.files.contains(&file.numbers);
         if file.kind != Kind::Temporary && all.replaces(file.numbers) && foreign {
             let path = storage.directory().join(file.name());
-            return Err(Error::new(error::Kind::Damaged, "file among those to merge").at(&path));
+            return Err(
+                Error::new(error::Kind::Damaged, "file lies between the files to merge").at(&path),
+            );
         }
     }
     Ok(())
@@ -263,7 +265,7 @@ fn common_schema(
             None => own.clone(),
             Some(known) if **known == *own => continue,
             Some(known) => Arc::new(known.with_all_of(&own).ok_or_else(|| {
-                Error::damaged("file whose columns are others than those before it").at(&path)
+                Error::damaged("columns differ from those of the earlier files").at(&path)
             })?),
         };
         common = Some(both);
@@ -312,7 +314,7 @@ struct Merger {
     places: HashMap<usize, Places>,
     /// Uses of the texts.
     usage: Usage,
-    /// By session reference.
+    /// The newest run of each session, by the session's reference.
     newest: Vec<Newest>,
     /// Hour of the current group, and the frames it was made of.
     hour: Option<i64>,
@@ -327,7 +329,7 @@ struct Merger {
 #[derive(Clone, Copy, Default)]
 struct Newest {
     end: i64,
-    /// Start of its query as it was read; `kept` is the start as it was written.
+    /// Start of the query as it was read, in ms since 1970; `kept` is the start as it was written.
     was: i64,
     kept: i64,
 }
@@ -364,7 +366,7 @@ impl Merger {
 
     fn add(&mut self, part: &Part, frames: FrameRange) -> Result<()> {
         if part.info().identity != self.identity {
-            return Err(Error::damaged("file of another server"));
+            return Err(Error::damaged("file belongs to another server"));
         }
         let ticks = part.first_tick() <= part.last_tick();
         let hour = ticks.then(|| part.min_ms().div_euclid(HOUR_MS));
@@ -470,7 +472,7 @@ impl Merger {
 
     fn runs(&mut self, part: &Part, t: usize, rows: &Table) -> Result<()> {
         let def = &self.schema.tables[t];
-        let incomplete = || Error::damaged("table \"run\" without its columns");
+        let incomplete = || Error::damaged("table \"run\" lacks columns");
         let own = |name| def.index(name).ok_or_else(incomplete);
         let [session, first, ticks] = [own("session")?, own("first_tick")?, own("ticks")?];
         let starts = ["query_start", "xact_start", "state_change"];
@@ -498,7 +500,7 @@ impl Merger {
             }
             let ticks = value(ticks, row);
             if !self.builder.runs.push(session, first, ticks, &values) {
-                return Err(Error::damaged("runs of a session that overlap"));
+                return Err(Error::damaged("runs of a session overlap"));
             }
             self.newest_mut(session).end = first.saturating_add(ticks);
         }
@@ -515,8 +517,8 @@ impl Merger {
         &mut self.newest[slot]
     }
 
-    /// The difference to add to a start, so that it equals the start written before. Two files may
-    /// have slightly different starts of one execution (`starts.rs`).
+    /// The difference in ms to add to a start, so that it equals the start written before. Two
+    /// files may have slightly different starts of one execution (`starts.rs`).
     fn shift(&mut self, session: i64, first: i64, start: i64, clock: &Clock) -> i64 {
         let newest = self.newest_mut(session);
         let adjacent = newest.kept != 0 && first == newest.end;
@@ -609,8 +611,7 @@ fn replace(references: &mut [i64], places: Option<&Places>) -> Result<()> {
     let places = places.unwrap_or(&Places::Same(0));
     for reference in references {
         let place = places.of(*reference);
-        *reference =
-            place.ok_or_else(|| Error::damaged("reference to a row that does not exist"))?;
+        *reference = place.ok_or_else(|| Error::damaged("reference to a missing row"))?;
     }
     Ok(())
 }

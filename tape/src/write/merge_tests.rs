@@ -4,10 +4,11 @@
 use crate::PartBuilder;
 use crate::files::directory::{Kind, Numbers, file_name};
 use crate::files::storage::Storage;
+use crate::format::entry::{CHUNK_BYTES, CHUNK_MAGIC, COLUMN};
 use crate::format::log::LogHeader;
 use crate::format::part::Identity;
 use crate::format::schema::Schema;
-use crate::format::sealed_write::{CHUNK_BYTES, CHUNK_MAGIC, COLUMN, FrameRange};
+use crate::format::sealed_write::FrameRange;
 use crate::store::snapshot::Snapshot;
 use crate::testing::memory::{Crash, MemoryStorage};
 use crate::testing::{Load, Sampler, Seen, difference, log_bytes, read, rows_difference};
@@ -297,7 +298,7 @@ fn planned(files: &[Stored], most: u64, waiting: &[u64]) -> Option<Vec<u64>> {
 }
 
 #[test]
-fn a_file_without_statistics_of_statements_says_so() {
+fn a_file_without_statistics_of_statements_is_marked() {
     let (storage, _) = sealed_files(21, 2, 30);
     let merged = go(&storage, 2).unwrap().unwrap();
     assert_eq!(merged.statements_ms, None);
@@ -370,7 +371,7 @@ fn whole_schema() -> Schema {
 }
 
 #[test]
-fn files_of_a_program_that_knew_less_are_merged_with_those_of_the_next_one() {
+fn files_of_an_older_program_are_merged_with_newer_ones() {
     let new = whole_schema();
     let mut old = new.clone();
     let by_query = |name: &str| matches!(name, "group_query_id" | "minute_query_id");
@@ -407,7 +408,10 @@ fn files_that_contradict_each_other_are_left_as_they_are() {
     other.tables[run].columns[state].role = crate::format::schema::Role::Counter;
     let storage = two_files([&one, &other]);
     let error = go(&storage, 2).unwrap_err().to_string();
-    assert!(error.contains("others than those before it"), "{error}");
+    assert!(
+        error.contains("columns differ from those of the earlier files"),
+        "{error}"
+    );
     assert_eq!(names(&storage), ["0000000001.tape", "0000000002.tape"]);
     let store = Snapshot::open_storage(&storage).unwrap();
     let ticks = store.parts(NODE).map(|p| p.rows("tick")).sum::<usize>();

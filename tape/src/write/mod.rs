@@ -3,12 +3,14 @@
 
 pub mod background;
 pub(crate) mod claim;
+pub mod clock;
 pub mod live_definitions;
 pub(crate) mod markers;
 pub mod marks;
 pub mod merge;
 #[cfg(test)]
 pub(crate) mod merge_tests;
+pub mod message;
 pub(crate) mod pause;
 pub mod recording;
 pub mod recover;

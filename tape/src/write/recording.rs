@@ -7,16 +7,18 @@ use crate::files::directory::LOCK;
 use crate::files::storage::{OsStorage, Storage, open_regular};
 use crate::format::frame::Frame;
 use crate::write::background::{self, Done, Work};
-use crate::write::writer::{Code, Message, Now, Writer};
+use crate::write::clock::{now, random};
+use crate::write::message::Message;
+use crate::write::writer::{Code, Writer};
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 
 /// Pause between two attempts to take the lock. The previous writer may still be ending.
 const LOCK_STEP: Duration = Duration::from_millis(50);
@@ -69,7 +71,7 @@ impl Recording {
         self.writer.flush(now(), force);
     }
 
-    /// ms until [`Recording::flush`] has something to do.
+    /// ms until the log must be synced with [`Recording::flush`]; `None` if all frames are on disk.
     pub fn flush_in_ms(&self) -> Option<i64> {
         self.writer.flush_in_ms(now())
     }
@@ -103,27 +105,6 @@ impl Recording {
     }
 }
 
-/// The clocks of this process.
-pub fn now() -> Now {
-    static BEGIN: OnceLock<Instant> = OnceLock::new();
-    let wall = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
-    let mono = BEGIN.get_or_init(Instant::now).elapsed();
-    Now {
-        wall_ms: wall.map_or(0, |d| d.as_millis() as i64),
-        mono_ms: mono.as_millis() as i64,
-    }
-}
-
-/// A random number, for ids that no other process has.
-pub fn random() -> u64 {
-    let mut bytes = [0; 8];
-    let filled = rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty());
-    match filled {
-        Ok(8) => u64::from_ne_bytes(bytes),
-        _ => now().wall_ms as u64 ^ (u64::from(std::process::id()) << 44),
-    }
-}
-
 /// A held lock.
 struct Lock {
     path: PathBuf,
@@ -148,7 +129,10 @@ fn lock(directory: &Path, wait: Duration) -> Result<Lock> {
     match try_lock(&path, wait) {
         Ok(Some(file)) => Ok(Lock { path, file }),
         Ok(None) => {
-            let message = format!("another writer holds directory \"{}\"", directory.display());
+            let message = format!(
+                "directory \"{}\" is in use by another writer",
+                directory.display()
+            );
             Err(Error::new(Kind::Locked, message))
         }
         Err(error) => Err(Error::io("lock file", &path, error)),

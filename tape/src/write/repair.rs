@@ -5,8 +5,8 @@
 use crate::error::{self, Error, Result};
 use crate::files::directory::{self, HistoryFile, Kind};
 use crate::files::storage::{Storage, read_all};
-use crate::format::log::{LogContents, LogDamage};
-use crate::format::part::{Memory, Part};
+use crate::format::log::LogContents;
+use crate::format::part::{LogDamage, Memory, Part};
 use crate::format::part_builder::bounds;
 use crate::format::schema::{ColumnType, RUN, Schema, TableDef};
 use crate::format::sealed_write::FrameRange;

@@ -59,7 +59,7 @@ fn whole_files_are_copied_byte_for_byte() {
 }
 
 #[test]
-fn what_a_device_cannot_read_is_repaired_as_damage() {
+fn unreadable_pages_are_repaired_as_damage() {
     let (storage, _) = sealed_files(3, 1, 1_200);
     let name = file_name(1, Kind::Sealed);
     let sampler = &mut Sampler::new(9, Load::default());
@@ -87,7 +87,7 @@ fn what_a_device_cannot_read_is_repaired_as_damage() {
 }
 
 #[test]
-fn damage_anywhere_leaves_what_was_readable() {
+fn repair_keeps_all_readable_rows() {
     let (storage, expected) = day();
     let bytes = storage.bytes_of(DAY).unwrap();
     for at in (0..bytes.len()).step_by(bytes.len() / 60) {
@@ -233,7 +233,7 @@ fn a_damaged_log_becomes_a_sealed_file_with_a_marker() {
 }
 
 #[test]
-fn nothing_to_read_is_said_and_the_other_files_are_kept() {
+fn an_empty_file_is_reported_and_the_others_are_kept() {
     let (storage, _) = sealed_files(6, 2, 20);
     storage.put("0000000001.tape", &[7; 500]);
     let (to, done) = repaired(&storage);

@@ -5,8 +5,8 @@
 use crate::error::{Error, Result};
 use crate::files::directory::{Kind, Numbers, file_name};
 use crate::files::storage::{ReadFile, Storage, read_all, read_readable};
-use crate::format::log::{LogContents, LogDamage, LogHeader, read_log};
-use crate::format::part::{Identity, PartInfo};
+use crate::format::log::{LogContents, LogHeader, read_log};
+use crate::format::part::{Identity, LogDamage, PartInfo};
 use crate::format::part_builder::PartBuilder;
 use crate::format::schema::{STATS, Schema};
 use crate::format::sealed_write::{BlockWriter, FrameRange};

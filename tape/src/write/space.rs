@@ -6,7 +6,8 @@
 //! its known size, because the file system may report the freed space late. No more than half of
 //! the history is removed in a day, however much the rest grows.
 
-/// The space of removed files may become free up to this much later, in ms.
+/// Longest time in ms until the file system reports the space of a removed file as free. Some free
+/// it in the background, or when the last reader closes the file.
 const SETTLE_MS: i64 = 10_000;
 /// Time in ms in which at most half of the history is removed.
 const DAY_MS: i64 = 86_400_000;
@@ -104,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_history_cannot_cover_removes_nothing() {
+    fn a_shortage_beyond_the_history_removes_nothing() {
         let (mut guard, mut files) = (SpaceGuard::default(), vec![10; 30]);
         let (removed, last) = looks(&mut guard, &mut files, 0..100, |_, _| 500);
         assert_eq!((removed, last), (vec![], Verdict::Pause));
@@ -122,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn what_it_can_cover_is_removed_one_file_a_look() {
+    fn a_shortage_within_the_history_removes_one_file_a_look() {
         let (mut guard, mut files) = (SpaceGuard::default(), vec![10; 30]);
         let cured = |_, removed| 25_u64.saturating_sub(removed);
         let (removed, last) = looks(&mut guard, &mut files, 0..100, cured);
@@ -138,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn what_grows_beside_the_history_takes_half_of_it_a_day_at_most() {
+    fn growth_of_other_files_takes_at_most_half_the_history_a_day() {
         let (mut guard, mut files) = (SpaceGuard::default(), vec![10; 30]);
         let (removed, last) = looks(&mut guard, &mut files, 0..80_000, |_, _| 1);
         assert_eq!((removed, last), (vec![10; 15], Verdict::Pause));
@@ -147,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn without_files_there_is_nothing_but_a_pause() {
+    fn without_files_recording_only_pauses() {
         let (mut guard, mut files) = (SpaceGuard::default(), Vec::new());
         let (removed, last) = looks(&mut guard, &mut files, 0..3, |_, _| 1);
         assert_eq!((removed, last), (vec![], Verdict::Pause));

@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_is_shipped_the_bound_holds_and_what_is_less_than_it_stays() {
+    fn the_bound_holds_and_unshipped_files_below_it_stay() {
         let mut random = Random(7);
         for _ in 0..2_000 {
             let most = 1 + random.below(5_000);

@@ -15,10 +15,12 @@ use crate::format::log::{FRAMES_AT, LogHeader};
 use crate::format::section::Section;
 use crate::write::background::Retries;
 use crate::write::claim::claim_node;
+use crate::write::clock::Now;
 use crate::write::live_definitions::LiveDefinitions;
 use crate::write::markers::{Marker, define_markers};
 use crate::write::marks::Marks;
 use crate::write::merge::MergeJob;
+use crate::write::message::Message;
 use crate::write::pause::{Cause, Pause};
 use crate::write::recover::{End, SealJob, Stored, is_space, read_directory};
 use crate::write::removed::Removed;
@@ -38,15 +40,6 @@ const SPACE_BYTES: u64 = 1 << 20;
 /// Free space is checked again after this many ms.
 const SPACE_MS: i64 = 1_000;
 
-/// The clocks in ms.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Now {
-    /// Wall clock since 1970.
-    pub wall_ms: i64,
-    /// Monotonic clock.
-    pub mono_ms: i64,
-}
-
 /// Acknowledgement codes (`docs/format.md`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Code {
@@ -56,20 +49,6 @@ pub enum Code {
     Paused,
     /// The newest frame could not be written.
     Failed,
-}
-
-/// Lines for the server's log.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Message {
-    /// Information.
-    Log(String),
-    /// Something is wrong, but the writer continues normally.
-    Warning(String),
-    /// An operation failed.
-    Error(String),
-    /// The reason why the newest frame is not written, or why the writer ends. The sampler puts it
-    /// into the server's log.
-    Trouble(String),
 }
 
 /// The current log.
@@ -231,7 +210,7 @@ impl Writer {
             }
         }
         if let Err(error) = self.storage.set_file_mode(self.settings.file_mode) {
-            let message = format!("could not set the mode of the directory: {error}");
+            let message = format!("could not set permissions of the directory: {error}");
             self.messages.push(Message::Warning(message));
         }
     }
@@ -408,7 +387,7 @@ impl Writer {
         if self.pause.is_on() {
             return match same_server {
                 true => "recording was paused for lack of space",
-                false => "recording was paused for lack of space when the server ended",
+                false => "the server ended while recording was paused for lack of space",
             };
         }
         match (same_server, self.end.stopped) {
@@ -532,14 +511,14 @@ impl Writer {
         let name = oldest.numbers.name(oldest.kind);
         let path = self.storage.directory().join(name);
         self.messages.push(Message::Warning(format!(
-            "removed the oldest file of history \"{}\": the file system lacks {lacking} bytes of \"{}\"",
+            "removed the oldest history file \"{}\": free space is {lacking} bytes below \"{}\"",
             path.display(),
             self.settings.name_of(Limit::Space)
         )));
     }
 
-    /// Closes the current log. Frames from `until_sequence` on do not count. Earlier frames are on
-    /// disk afterwards, unless the sync fails.
+    /// Closes the current log, to be sealed. Frames from sequence `until_sequence` on do not become
+    /// part of the sealed file. Earlier frames are on disk afterwards, unless the sync fails.
     fn close_log(&mut self, until_sequence: u64) {
         self.sync_log();
         if let Some(log) = self.log.take() {
@@ -589,7 +568,7 @@ impl Writer {
         is_synced
     }
 
-    /// ms until [`Writer::flush`] has something to do.
+    /// ms until the log must be synced with [`Writer::flush`]; `None` if all frames are on disk.
     pub fn flush_in_ms(&self, now: Now) -> Option<i64> {
         let since = self.log.as_ref()?.dirty_since?;
         let due = since + self.settings.flush_interval_ms as i64;

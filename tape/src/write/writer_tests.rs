@@ -8,10 +8,12 @@ use crate::format::part::Part;
 use crate::store::snapshot::Snapshot;
 use crate::testing::memory::{Crash, MemoryStorage};
 use crate::testing::{Load, Sampler, Seen, difference, read, rows_difference};
+use crate::write::clock::Now;
 use crate::write::merge::merge;
+use crate::write::message::Message;
 use crate::write::recover;
 use crate::write::seal::seal_log;
-use crate::write::writer::{Code, Message, Now, Writer};
+use crate::write::writer::{Code, Writer};
 use std::io::ErrorKind;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -372,8 +374,10 @@ fn a_step_of_the_clock_closes_the_log_and_deletes_nothing() {
 
 #[test]
 fn a_crash_after_any_operation_loses_nothing_that_was_acknowledged() {
-    // Returns the last acknowledged frame, and the last frame that was older than the flush
-    // interval when operation `last` was over.
+    // Runs the writer until storage operation number `last`; all later ones fail, as in a crash.
+    // Returns the drive and two frame numbers, 0 = no frame: the last frame that the writer
+    // acknowledged, and the last one that was acknowledged more than 5 s (the flush interval)
+    // before the crash, which must survive a power failure.
     let run = |storage: &MemoryStorage, last: usize| {
         let mut drive = Drive::new(storage, sampler(7));
         let mut acknowledged: Vec<(i64, u64)> = Vec::new();
@@ -542,7 +546,7 @@ fn a_pause_is_known_to_the_writer_of_the_next_life() {
         ("5", "recording was paused for lack of space"),
         (
             "6",
-            "recording was paused for lack of space when the server ended",
+            "the server ended while recording was paused for lack of space",
         ),
     ];
     for (postmaster_start, cause) in causes {
@@ -602,7 +606,7 @@ fn frames_that_went_to_a_directory_that_is_gone_are_a_gap() {
 }
 
 #[test]
-fn somebody_elses_full_disk_destroys_no_history() {
+fn a_disk_filled_by_others_destroys_no_history() {
     let storage = MemoryStorage::new();
     let mut drive = Drive::new(&storage, sampler(11));
     drive.send(1_900);
@@ -628,7 +632,7 @@ fn below_the_free_space_the_oldest_file_goes_when_that_helps() {
     let gone = "/memory/0000000001.tape";
     storage.set_free((1 << 30) - 100);
     let warning = format!(
-        "removed the oldest file of history \"{gone}\": the file system lacks 100 bytes of \"tacho.min_free_space\""
+        "removed the oldest history file \"{gone}\": free space is 100 bytes below \"tacho.min_free_space\""
     );
     // The file system reports the freed space late.
     drive.send(8);
@@ -720,7 +724,8 @@ fn a_copied_directory_begins_a_node_of_its_own() {
     let first = store.parts(99).next().unwrap();
     assert_eq!(first.first_tick(), 1);
     let markers: Vec<_> = markers_of(first).into_iter().map(|m| (m.0, m.3)).collect();
-    let why = "the directory was copied from \"/memory\"; what came with it is read as node 000000000000004d";
+    let why =
+        "the directory was copied from \"/memory\"; the copied history is node 000000000000004d";
     assert_eq!(markers, [("new node".into(), why.to_string())]);
     assert_eq!(store.answering(99), [99]);
     drive.storage = copy;
@@ -728,7 +733,7 @@ fn a_copied_directory_begins_a_node_of_its_own() {
 }
 
 #[test]
-fn a_restored_directory_answers_with_what_it_had() {
+fn a_restored_directory_answers_from_its_files() {
     let server = [("system_identifier", "7"), ("postmaster_start", "5")];
     let storage = MemoryStorage::new();
     let mut drive = Drive::with(&storage, sampler(14), &server);

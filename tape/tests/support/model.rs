@@ -171,7 +171,7 @@ fn clocks() -> impl Strategy<Value = Clocks> {
 pub struct Kept {
     /// Number of queries with totals by minute.
     pub minute_keys: usize,
-    /// Every second file has a version without totals by query.
+    /// True if every second file has a version without totals by query.
     pub mixed: bool,
 }
 
@@ -579,7 +579,7 @@ fn statement(b: &mut PartBuilder, query: i64) -> i64 {
 /// The rows of an answer.
 #[derive(Debug, Default)]
 pub struct Answer {
-    pub fields: Vec<&'static str>,
+    pub fields: Vec<String>,
     pub rows: Vec<Vec<Value>>,
 }
 
@@ -592,7 +592,7 @@ impl Answer {
 
 impl Sink for Answer {
     fn begin(&mut self, fields: &[Field]) -> QueryResult<()> {
-        self.fields = fields.iter().map(|f| f.0).collect();
+        self.fields = fields.iter().map(|f| f.0.to_string()).collect();
         Ok(())
     }
 
@@ -616,7 +616,7 @@ pub fn ask_timeline(spec: &Arguments, tape: &Tape, asked: &Asked) -> Option<Answ
     match run("timeline", spec, &tape.store(asked), &mut answer) {
         Ok(()) => Some(answer),
         Err(error) => {
-            let refused = "bucket is shorter than the interval of samples";
+            let refused = "bucket is shorter than the sampling interval";
             assert_eq!(error.message, refused);
             let longest = tape.ticks.iter().map(|tick| tick.interval_ms).max();
             assert!(longest.is_some_and(|ms| ms * 1000 > asked.bucket_us));

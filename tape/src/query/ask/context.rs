@@ -21,13 +21,15 @@ pub struct Context<'a> {
     pub zone: Option<&'a (dyn Zone + Sync)>,
     /// Set to end the question.
     pub cancel: &'a AtomicBool,
-    /// Without `node`: asks the node that the directory belongs to, even if another wrote later.
+    /// If true, a question without `node` is about the node that the directory belongs to, even if
+    /// another node wrote later.
     pub at_home: bool,
     /// If set: only sessions of this role, and only query texts that it ran.
     pub owner: Option<String>,
-    /// Answers contain query texts. Off if the caller may not read them.
+    /// True if answers contain query texts. Off if the caller may not read them.
     pub texts: bool,
-    /// Uses the totals in files where they suffice. Off in tests that compare both ways.
+    /// True if the totals in files are used where they suffice. Off in tests that compare both
+    /// ways.
     pub totals: bool,
     /// If a dictionary has at most this many entries, one pass makes cells for all its keys. For a
     /// larger one, a second pass makes cells only for the printed keys.
@@ -97,6 +99,14 @@ impl<'a> Context<'a> {
             decode: crate::query::value::plain::decode,
         }
     }
+
+    /// Fails if the cancel flag is set.
+    pub fn check_cancel(&self) -> QueryResult<()> {
+        match self.cancel.load(Ordering::Relaxed) {
+            true => Err(QueryError::canceled()),
+            false => Ok(()),
+        }
+    }
 }
 
 /// One attempt to answer a question. Every function takes a `Run` and its request.
@@ -110,16 +120,6 @@ pub struct Run<'a> {
     pub(crate) damage: &'a Damage,
     /// If set: takes the plans, and nothing reads the window.
     pub(crate) explained: Option<&'a Explained>,
-}
-
-impl Run<'_> {
-    /// Fails if the cancel flag is set.
-    pub fn check_cancel(&self) -> QueryResult<()> {
-        match self.cancel.load(Ordering::Relaxed) {
-            true => Err(QueryError::canceled()),
-            false => Ok(()),
-        }
-    }
 }
 
 impl<'a> Deref for Run<'a> {

@@ -29,6 +29,8 @@ struct Found {
     left_out: HashSet<(Arc<PathBuf>, u32)>,
     /// Damaged places of query texts; the answer lacks these texts.
     texts: BTreeSet<Place>,
+    /// Notices about things that the answer lacks.
+    missing: Vec<QueryError>,
 }
 
 impl Damage {
@@ -48,13 +50,19 @@ impl Damage {
         }
     }
 
+    /// Adds a notice about something that the answer lacks.
+    pub fn note_missing(&self, notice: QueryError) {
+        self.found().missing.push(notice);
+    }
+
     /// Fails if damage was found.
     pub fn check(&self) -> QueryResult<()> {
         let first = self.found().errors.first().cloned();
         first.map_or(Ok(()), Err)
     }
 
-    /// Leaves out one damaged part. The caller has used no row of it yet.
+    /// If `result` is an error of damage, notes the damage and answers without this part (`None`).
+    /// The caller must have used no row of the part before, or the answer would contain half of it.
     pub fn leave_out_part<T>(&self, part: &Part, result: QueryResult<T>) -> QueryResult<Option<T>> {
         match result {
             Err(QueryError {
@@ -137,8 +145,8 @@ impl Damage {
         let groups: usize = found.groups.values().map(Vec::len).sum();
         if groups > 0 {
             let message = match groups {
-                1 => "a damaged group of the history was left out".to_string(),
-                _ => format!("{groups} damaged groups of the history were left out"),
+                1 => "skipped a damaged group of the history".to_string(),
+                _ => format!("skipped {groups} damaged groups of the history"),
             };
             let sentences = found
                 .groups
@@ -155,6 +163,7 @@ impl Damage {
                 first_sentences(found.texts.iter().map(place_text)),
             ));
         }
+        warnings.extend(found.missing.iter().cloned());
         warnings
     }
 }
@@ -175,8 +184,8 @@ pub fn of_later_version(store: &Snapshot) -> Option<QueryError> {
 pub fn of_whole_files(store: &Snapshot) -> Option<QueryError> {
     let (files, detail) = not_read(store, |damage| damage.whole && !damage.of_later_version)?;
     let message = match files {
-        1 => "a file of the history could not be read".to_string(),
-        n => format!("{n} files of the history could not be read"),
+        1 => "could not read a file of the history".to_string(),
+        n => format!("could not read {n} files of the history"),
     };
     Some(warning(message, detail))
 }
@@ -201,7 +210,7 @@ fn not_read(
 fn warning(message: String, detail: String) -> QueryError {
     QueryError::new(DATA_CORRUPTED, message)
         .detail(detail)
-        .hint("Run \"tacho inspect\" on the directory of the history; with --repair it writes what can be read to another one.")
+        .hint("Run \"tacho inspect\" on the history directory; with --repair it copies the readable data to another directory.")
 }
 
 /// The first [`NAMED`] sentences, and the number of further ones.
@@ -218,7 +227,7 @@ fn first_sentences(sentences: impl ExactSizeIterator<Item = String>) -> String {
     text
 }
 
-/// `File "0000000001.tape": damaged chunk at offset 7.`
+/// A sentence that names a damaged place: `File "0000000001.tape": damaged chunk at offset 7.`
 fn place_text(place: &Place) -> String {
     let name = place.file.file_name().unwrap_or(place.file.as_os_str());
     let mut text = format!("File \"{}\": {}", name.to_string_lossy(), place.reason);
@@ -234,10 +243,10 @@ fn left_out(place: &Place, groups: &[PartInfo]) -> String {
     let mut text = place_text(place);
     match groups {
         [one] => {
-            let _ = write!(text, " Left out is group {}", one.group);
+            let _ = write!(text, " Group {} was skipped", one.group);
         }
         several => {
-            let _ = write!(text, " Left out are {} groups", several.len());
+            let _ = write!(text, " {} groups were skipped", several.len());
         }
     }
     let with_ticks = || groups.iter().filter(|g| g.first_tick <= g.last_tick);
@@ -323,7 +332,7 @@ mod tests {
         let expected = warnings([1, 3, 4, 2, 0]);
         assert_eq!(expected.len(), 2);
         let detail = expected[0].1.as_deref().unwrap();
-        let a = "File \"a\": damaged chunk at offset 7. Left out are 3 groups, ticks 1 to 3";
+        let a = "File \"a\": damaged chunk at offset 7. 3 groups were skipped, ticks 1 to 3";
         assert!(detail.starts_with(a), "{detail}");
         for order in [[0, 1, 2, 3, 4], [4, 3, 2, 1, 0], [2, 4, 0, 1, 3]] {
             assert_eq!(warnings(order), expected, "{order:?}");

@@ -29,6 +29,8 @@ pub enum Kind {
     Zone,
     /// `true` or `false`.
     Switch,
+    /// The id of a plan.
+    Plan,
     /// A value, a list or an exclusion of metrics or their objects.
     Metric,
     /// A value, a list or an exclusion of a dimension, or of an attribute of statements.
@@ -41,7 +43,7 @@ impl Kind {
     /// Placeholder of the value in a description.
     pub fn name(self) -> &'static str {
         match self {
-            Kind::Node => "ID",
+            Kind::Node | Kind::Plan => "ID",
             Kind::Dimension => "DIMENSION",
             Kind::Time => "TIME",
             Kind::Interval => "INTERVAL",
@@ -134,13 +136,14 @@ pub(crate) mod argument {
     pub const node: Argument = Argument::new(
         "node",
         Kind::Node,
-        "Recorder: an id, or all: their mean by time observed",
+        "Node id, or all: the mean of all nodes, weighted by time observed",
         Some("the newest"),
     );
     pub const dimension: Argument = Argument::new("dimension", Kind::Dimension, "", None);
     pub const by: Argument = Argument::new("by", Kind::Dimension, "Split by a dimension", None);
     /// A point in time instead of a window.
-    pub const at: Argument = Argument::new("at", Kind::Time, "", None);
+    pub const at: Argument =
+        Argument::new("at", Kind::Time, "Point in time instead of a window", None);
     pub const since: Argument = window(
         "since",
         "Start: 1h, 03:12, \"yesterday 14:00\", RFC 3339",
@@ -201,6 +204,9 @@ pub(crate) mod argument {
     pub const by_leader: Argument =
         Argument::new("by_leader", Kind::Switch, "Exclude parallel workers", None);
     pub const filters: Argument = Argument::new("filters", Kind::Filters, "", None);
+    pub const plan_id: Argument = Argument::new("plan_id", Kind::Plan, "Id of the plan", None);
+    pub const diff: Argument =
+        Argument::new("diff", Kind::Plan, "Id of a plan to compare it with", None);
     pub const query_id: Argument = filter("query_id", "query identifier");
     pub const database: Argument = filter("database", "name of the database");
     pub const username: Argument = filter("username", "name of the role");
@@ -230,7 +236,7 @@ pub(crate) mod rust {
     pub type until_2 = Time;
     pub type before_since = Time;
     pub type before_until = Time;
-    /// µs.
+    /// Width of a bucket in µs.
     pub type bucket = Option<i64>;
     /// `None` means all.
     pub type n = Option<i64>;
@@ -244,6 +250,8 @@ pub(crate) mod rust {
     pub type by_leader = bool;
     /// Dimensions and the texts of their filters.
     pub type filters = Vec<(String, String)>;
+    pub type plan_id = Text;
+    pub type diff = Text;
     pub type query_id = Text;
     pub type database = Text;
     pub type username = Text;
@@ -431,7 +439,7 @@ pub(crate) fn field<F: Field>(
 ) -> QueryResult<F> {
     match arguments.next() {
         Some(argument) => F::of(argument, given),
-        None => Err(QueryError::new("XX000", "an argument is not described")),
+        None => Err(QueryError::new("XX000", "argument has no description")),
     }
 }
 
@@ -495,7 +503,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_that_says_nothing_has_the_defaults() {
+    fn a_request_without_arguments_has_the_defaults() {
         let top = Top::default();
         let text = |text: &str| Some(text.to_string());
         assert_eq!((top.dimension, top.n), (text("wait_event"), Some(10)));

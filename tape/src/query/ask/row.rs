@@ -11,10 +11,10 @@ pub trait Row: Sized {
     /// The function whose answer has these rows.
     const FUNCTION: &'static str;
     /// The columns that are always there.
-    const FIELDS: &'static [Field];
+    const FIELDS: &'static [Field<'static>];
 
     /// All columns, including the ones from the catalog.
-    fn columns(_: &Schema) -> Vec<Field> {
+    fn columns(_: &Schema) -> Vec<Field<'_>> {
         Self::FIELDS.to_vec()
     }
 
@@ -104,7 +104,7 @@ pub(crate) mod rust {
     pub type Numeric = super::Numeric;
     /// µs since 1970 UTC.
     pub type Time = i64;
-    /// µs.
+    /// Length of time in µs.
     pub type Interval = i64;
 }
 
@@ -115,7 +115,7 @@ macro_rules! row {
     ($(#[$doc:meta])* $row:ident of $function:literal: $fields:ident {
         $($column:ident: $type:ident,)*
     } $(and $more:ident of $columns:path)?) => {
-        pub const $fields: &[$crate::query::value::sink::Field] =
+        pub const $fields: &[$crate::query::value::sink::Field<'static>] =
             &[$((stringify!($column), $crate::query::value::sink::Type::$type),)*];
 
         $(#[$doc])*
@@ -128,9 +128,9 @@ macro_rules! row {
 
         impl $crate::query::ask::row::Row for $row {
             const FUNCTION: &'static str = $function;
-            const FIELDS: &'static [$crate::query::value::sink::Field] = $fields;
+            const FIELDS: &'static [$crate::query::value::sink::Field<'static>] = $fields;
 
-            $(fn columns(catalog: &$crate::format::schema::Schema) -> Vec<$crate::query::value::sink::Field> {
+            $(fn columns(catalog: &$crate::format::schema::Schema) -> Vec<$crate::query::value::sink::Field<'_>> {
                 [$fields, &$columns(catalog)].concat()
             })?
 
@@ -299,8 +299,62 @@ mod tests {
         }
     }
 
+    row! {
+        /// The fields as they stand in one version.
+        Calm of "top": CALM {
+            begin: Time,
+            end: Time,
+            load: Numeric,
+            pct: Numeric,
+            text: Text,
+        }
+    }
+
+    row! {
+        /// The same fields with two pairs swapped.
+        Swapped of "top": SWAPPED {
+            end: Time,
+            begin: Time,
+            pct: Numeric,
+            load: Numeric,
+            text: Text,
+        }
+    }
+
+    /// The values of a row by name, as SQL, JSON and HTTP show them.
+    fn by_name<R: Row>(row: R) -> std::collections::BTreeMap<&'static str, Value> {
+        let names = R::FIELDS.iter().map(|field| field.0);
+        names.zip(row.values()).collect()
+    }
+
     #[test]
-    fn rows_are_what_is_printed() {
+    fn swapping_two_fields_of_one_type_changes_no_output() {
+        let calm = || Calm {
+            begin: Some(1),
+            end: Some(2),
+            load: Some(Numeric(3)),
+            pct: Some(Numeric(4)),
+            text: Some("five".into()),
+        };
+        let swapped = Swapped {
+            begin: Some(1),
+            end: Some(2),
+            load: Some(Numeric(3)),
+            pct: Some(Numeric(4)),
+            text: Some("five".into()),
+        };
+        let shown = by_name(calm());
+        assert_eq!(shown["begin"], Value::Time(1));
+        assert_eq!(shown["pct"], Value::Numeric(4));
+        assert_eq!(shown, by_name(swapped.clone()));
+        // A reader of the other version takes the same values.
+        let mut taken = Taken::<Swapped>::new(CALM);
+        taken.add(calm().values());
+        assert_eq!(taken.rows, [swapped]);
+    }
+
+    #[test]
+    fn rows_as_structs_equal_printed_rows() {
         let (storage, _) = sealed_files(1, 3, 130);
         go(&storage, 2).unwrap().unwrap();
         let snapshot = Snapshot::open_storage(&storage).unwrap();

@@ -2,11 +2,12 @@
 //! the time that others waited behind them. For a point in time it shows the whole tree.
 
 pub use super::blocking_rows::BlockingRow;
-use super::blocking_rows::{Locks, Object, QueueFigures, SessionFacts, TreeNode, row};
+use super::blocking_rows::{Locks, Object, QueueFigures, SessionFacts, Shown, TreeNode, row};
 use super::blocking_waits::{LaterWaits, edges, taken_at};
 use crate::query::ask::context::Run;
 use crate::query::ask::request::{Emit, request};
 use crate::query::rows::blockers::{Edge, Graph, Head, Node};
+use crate::query::rows::integers::Reference;
 use crate::query::rows::keys::View;
 use crate::query::rows::parse::{NEAR, Samples, Window, check_moment, limit};
 use crate::query::rows::scan::Scan;
@@ -16,7 +17,7 @@ use crate::query::value::error::QueryResult;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 request! {
-    /// Who blocked others: heads of lock queues, or the tree of a moment
+    /// Blocking sessions: heads of lock queues, or the tree of one moment
     Blocking of blocking: BlockingRow {
         node,
         at("Point in time instead of a window: the tree of waits", None),
@@ -73,18 +74,30 @@ fn window(asked: &Blocking, run: Run, left: usize, emit: Emit<BlockingRow>) -> Q
     let mut order: Vec<(Head, QueueFigures)> = heads.into_iter().collect();
     order.sort_by_key(|(head, found)| (-found.blocked_ms, *head));
     order.truncate(left);
+    let heads = order.into_iter();
+    let shown = heads.map(|(head, found)| Shown::new(TreeNode::head(head, 0), found));
+    let shown: Vec<Shown> = shown.collect();
     let mut facts = SessionFacts::default();
     for index in 0..scan.parts.len() {
-        let here = order.iter().filter(|(_, found)| found.part == index);
-        facts.read(
-            &scan,
-            index,
-            here.map(|(head, found)| (head.node, found.tick)),
-        )?;
+        let here = shown.iter().filter(|row| row.figures.part == index);
+        let wanted = here.map(|row| (row.tree_node.head.node, row.figures.tick));
+        facts.read(&scan, index, wanted)?;
     }
-    facts.find_texts(&scan)?;
-    for (head, found) in &order {
-        emit(row(&TreeNode::head(*head, 0), found, &facts, run))?;
+    show(&scan, &shown, facts, run, emit)
+}
+
+/// Emits rows. `facts` has their sessions.
+fn show(
+    scan: &Scan,
+    shown: &[Shown],
+    mut facts: SessionFacts,
+    run: Run,
+    emit: Emit<BlockingRow>,
+) -> QueryResult<()> {
+    facts.find_texts(scan)?;
+    facts.find_relations(scan, shown)?;
+    for one in shown {
+        emit(row(one, &facts, run))?;
     }
     Ok(())
 }
@@ -97,7 +110,7 @@ fn own_sessions(view: &View, run: Run) -> QueryResult<Option<HashSet<i64>>> {
     let users = view.part.ints("session", "username")?;
     let mut own = HashSet::new();
     for (row, user) in users.iter().enumerate() {
-        if view.name(*user)?.as_ref() == Some(owner) {
+        if view.name(Reference(*user))?.as_ref() == Some(owner) {
             own.insert(row as i64 + 1);
         }
     }
@@ -126,7 +139,7 @@ fn add_tick(
     }
 }
 
-/// By head: number of waiters, and steps to the farthest waiter.
+/// Number of waiters behind each head, and steps to the farthest one.
 type Counted = BTreeMap<Head, (i64, i64)>;
 
 /// Counts the waiters behind each head at one tick.
@@ -223,27 +236,22 @@ fn moment(
         edges.retain(|edge| own.contains(&edge.session));
     }
     let tree = Tree::new(&view, &ticks, last, &edges, &locks)?;
-    let tree_nodes = tree.tree_nodes(left);
+    let nodes = tree.tree_nodes(left).into_iter();
+    let shown: Vec<Shown> = nodes
+        .map(|node| Shown::new(node, tree.found(&node, index)))
+        .collect();
     let mut facts = SessionFacts::default();
     let number = ticks.number(last);
-    facts.read(
-        &scan,
-        index,
-        tree_nodes.iter().map(|node| (node.head.node, number)),
-    )?;
-    facts.find_texts(&scan)?;
-    for tree_node in &tree_nodes {
-        let found = tree.found(tree_node, index);
-        emit(row(tree_node, &found, &facts, run))?;
-    }
-    Ok(())
+    let wanted = shown.iter().map(|row| (row.tree_node.head.node, number));
+    facts.read(&scan, index, wanted)?;
+    show(&scan, &shown, facts, run, emit)
 }
 
 /// The waiters behind each blocker at one tick.
 struct Tree<'a> {
     edges: &'a [Edge],
     heads: Vec<Head>,
-    /// By blocker: indexes of the edges to it, longest wait first.
+    /// Indexes of the edges to each blocker, longest wait first.
     behind: HashMap<Node, Vec<usize>>,
     /// Waiting time of each edge; `None` if unknown.
     waited_ms: Vec<Option<i64>>,

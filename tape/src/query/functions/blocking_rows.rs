@@ -1,12 +1,14 @@
 //! The rows of `blocking`: one for each blocker or waiter.
 
-use crate::format::schema::RUN;
+use crate::format::schema::{RUN, Schema};
 use crate::format::table::Column;
 use crate::query::ask::context::Run;
 use crate::query::ask::row::row;
 use crate::query::functions::common_columns::{nonzero, seconds};
 use crate::query::rows::blockers::{Head, Node};
+use crate::query::rows::integers::Reference;
 use crate::query::rows::keys::View;
+use crate::query::rows::relations::{Relation, RelationNames};
 use crate::query::rows::scan::Scan;
 use crate::query::rows::text::{TextKey, Texts};
 use crate::query::value::error::QueryResult;
@@ -50,11 +52,12 @@ row! {
 /// A blocker or waiter in the answer.
 #[derive(Clone, Copy)]
 pub struct TreeNode {
-    /// Its node; `cycle` is set only for the first row of a tree.
+    /// Node of the session or prepared transaction; `cycle` is set only for the first row of a
+    /// tree.
     pub head: Head,
     /// Steps from the head of the tree.
     pub level: i64,
-    /// In a tree: index of the edge to its blocker.
+    /// Index of the edge to the node's blocker; only in the tree of a moment.
     pub edge: Option<usize>,
 }
 
@@ -91,7 +94,15 @@ pub struct Object {
 }
 
 impl Object {
-    /// The blocker is only ahead in the queue for it.
+    /// The locked relation, or the relation that contains the locked object.
+    fn relation(self, catalog: &Schema) -> Option<Relation> {
+        let oid = pg::locked_relation(catalog, self.locktype, self.fields)?;
+        let database = self.database;
+        Some(Relation { database, oid })
+    }
+
+    /// True if the blocker does not hold this lock: it only stands before the waiter in the queue
+    /// for the lock.
     pub fn is_of_a_queue(self) -> bool {
         self.hard == 0
     }
@@ -183,7 +194,7 @@ impl Locks {
     pub fn gid(&self, view: &View, row: usize) -> QueryResult<Option<String>> {
         match self.later(row) {
             Some(copied) => Ok(copied.gid.clone()),
-            None => view.name(self.gid[row]),
+            None => view.name(Reference(self.gid[row])),
         }
     }
 }
@@ -197,25 +208,26 @@ pub struct QueueFigures {
     pub waiters: i64,
     /// Largest number of steps to a waiter.
     pub depth: i64,
-    /// Its own waiting time in ms.
+    /// Time that the node itself has waited, in ms; `None` if it does not wait or the time is
+    /// unknown.
     pub waited_ms: Option<i64>,
-    /// Locked objects, each with the time that others waited for it.
+    /// Locked objects, each with the time in ms that others waited for it.
     pub objects: HashMap<Object, i64>,
     /// Identifier of a prepared transaction.
     pub gid: Option<String>,
-    /// Part in which it was seen last.
+    /// Part in which the node was seen last.
     pub part: usize,
-    /// Number of the tick at which it was seen last.
+    /// Number of the tick at which the node was seen last.
     pub tick: i64,
-    /// Slot times in ms at which it was seen first and last.
+    /// Slot times in ms at which the node was seen first and last.
     pub seen: Option<(i64, i64)>,
     /// Time when that last tick was taken, in ms.
     pub taken_ms: i64,
 }
 
 impl QueueFigures {
-    /// Adds a tick at which it was seen. If the clock was set back, two ticks may have the same
-    /// slot time. The tick with the larger number then counts, in whatever order they come.
+    /// Adds a tick at which the node was seen. If the clock was set back, two ticks may have the
+    /// same slot time. The tick with the larger number then counts, in whatever order they come.
     pub fn see(&mut self, part: usize, tick: i64, slot_ms: i64, taken_ms: i64) {
         let (first, last) = self.seen.unwrap_or((slot_ms, slot_ms));
         if (slot_ms, part, tick) >= (last, self.part, self.tick) {
@@ -228,6 +240,28 @@ impl QueueFigures {
     fn object(&self) -> Option<Object> {
         let largest = self.objects.iter().max_by_key(|(o, ms)| (**ms, **o));
         largest.map(|(object, _)| *object)
+    }
+}
+
+/// A row that the answer shows.
+pub struct Shown {
+    /// The node of the row, and where it stands in the tree.
+    pub tree_node: TreeNode,
+    /// Figures about the queue behind it.
+    pub figures: QueueFigures,
+    /// The object that others waited for longest.
+    object: Option<Object>,
+}
+
+impl Shown {
+    /// Finds the object among the figures.
+    pub fn new(tree_node: TreeNode, figures: QueueFigures) -> Shown {
+        let object = figures.object();
+        Shown {
+            tree_node,
+            figures,
+            object,
+        }
     }
 }
 
@@ -247,6 +281,7 @@ struct SessionFact {
 pub struct SessionFacts {
     sessions: HashMap<Node, SessionFact>,
     texts: Texts,
+    relations: RelationNames,
 }
 
 impl SessionFacts {
@@ -298,12 +333,21 @@ impl SessionFacts {
         self.texts = Texts::find(wanted, near, far, scan.run)?;
         Ok(())
     }
+
+    /// Finds the names of the relations that the rows show.
+    pub fn find_relations(&mut self, scan: &Scan, shown: &[Shown]) -> QueryResult<()> {
+        let objects = shown.iter().filter_map(|row| row.object);
+        let wanted = objects.filter_map(|object| object.relation(scan.run.catalog));
+        let parts = scan.parts.iter().rev().chain(scan.others.iter().rev());
+        self.relations = RelationNames::find(wanted, parts.copied(), scan.run)?;
+        Ok(())
+    }
 }
 
 impl SessionFact {
     fn read(view: &View, row: usize, entry: usize) -> QueryResult<SessionFact> {
         let session = |column: &str| -> QueryResult<Option<String>> {
-            view.name(view.part.ints("session", column)?[entry])
+            view.name(Reference(view.part.ints("session", column)?[entry]))
         };
         let run = |column: &str| -> QueryResult<i64> { Ok(view.part.ints(RUN, column)?[row]) };
         let statement = usize::try_from(run("statement")? - 1).ok();
@@ -328,12 +372,8 @@ impl SessionFact {
 }
 
 /// The row of a blocker or waiter.
-pub fn row(
-    tree_node: &TreeNode,
-    found: &QueueFigures,
-    facts: &SessionFacts,
-    run: Run,
-) -> BlockingRow {
+pub fn row(shown: &Shown, facts: &SessionFacts, run: Run) -> BlockingRow {
+    let (tree_node, found, object) = (&shown.tree_node, &shown.figures, shown.object);
     let fact = facts.sessions.get(&tree_node.head.node);
     let text = |value: fn(&SessionFact) -> &Option<String>| -> Option<Arc<str>> {
         value(fact?).as_deref().map(Arc::from)
@@ -351,11 +391,13 @@ pub fn row(
     // Starts are rounded (`format/starts.rs`), so this age may be too small. A wait is never longer
     // than its transaction.
     let xact_age = |start: i64| us((found.taken_ms - start).max(found.waited_ms.unwrap_or(0)));
-    let object = found.object();
     let catalog = run.catalog;
-    let relation = object.and_then(|o| pg::locked_relation(catalog, o.locktype, o.fields));
+    let relation = object.and_then(|o| o.relation(catalog));
     let via = object.filter(|_| tree_node.edge.is_some());
-    let name = |o: Object| pg::locked_object(catalog, o.locktype, o.database, o.fields);
+    let name = |o: Object| {
+        let relation = relation.and_then(|relation| facts.relations.get(relation));
+        pg::locked_object(catalog, o.locktype, o.database, o.fields, relation)
+    };
     BlockingRow {
         tree: Some(tree(tree_node, kind, pid, xid, found.gid.as_deref()).into()),
         level: Some(tree_node.level),
@@ -380,8 +422,8 @@ pub fn row(
             .and_then(|o| pg::locktype(catalog, o.locktype))
             .map(Arc::from),
         object: object.map(|o| name(o).into()),
-        lock_database: object.map(|o| o.database).filter(|_| relation.is_some()),
-        lock_relation: relation,
+        lock_database: relation.map(|relation| relation.database),
+        lock_relation: relation.map(|relation| relation.oid),
         mode: object
             .and_then(|o| pg::lock_mode(o.requested))
             .map(Arc::from),

@@ -95,7 +95,7 @@ fn answer(asked: &Chart, run: Run, emit: Emit<ChartRow>) -> QueryResult<()> {
             "width must be between {} and {}",
             WIDTHS.0, WIDTHS.1
         ))
-        .detail(format!("The value given is {width}.")));
+        .detail(format!("The value is {width}.")));
     }
     let (scanned, lines) = lines.read(run, |ranked| choose(ranked, n))?;
     check_width(asked.bucket, &scanned)?;
@@ -160,7 +160,7 @@ impl<'a> Picture<'a> {
         chart
     }
 
-    /// Sum of the weights of each line in a bucket.
+    /// Sum of the weights of each line in a bucket, in ms.
     fn sums(&self, bucket: usize) -> impl Iterator<Item = i64> {
         let cells = self
             .lines
@@ -215,7 +215,7 @@ impl<'a> Picture<'a> {
         }
     }
 
-    /// `Lock=1.25 IO=0.50`
+    /// Writes the AAS of each line that has load in the bucket: `Lock=1.25 IO=0.50`.
     fn detail(&self, bucket: usize, covered: &Coverage) -> String {
         let parts = self.lines.iter().zip(self.sums(bucket));
         let detail = parts.filter(|(_, sum)| *sum > 0).map(|(line, sum)| {

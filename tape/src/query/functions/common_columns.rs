@@ -3,8 +3,9 @@
 use crate::query::ask::request::Emit;
 use crate::query::ask::row::Numeric;
 use crate::query::pass::read::Scanned;
+use crate::query::rows::integers::Id;
 use crate::query::rows::parse::Window;
-use crate::query::rows::register::{Id, Register};
+use crate::query::rows::register::Register;
 use crate::query::rows::scan::Scan;
 use crate::query::rows::text::{TextKey, Texts};
 use crate::query::rows::ticks::Coverage;
@@ -64,7 +65,8 @@ pub struct Load {
 }
 
 impl Load {
-    /// `sessions` is false if the largest number of sessions in one tick is unknown.
+    /// The load of a key with these cells. `sessions` is false if the largest number of sessions in
+    /// one tick is unknown; then its column is null.
     pub fn of(cells: &Cells, scanned: &Scanned, total: &Coverage, sessions: bool) -> Load {
         if total.observed_ms == 0 {
             return Load::default();
@@ -112,7 +114,8 @@ impl Covered {
 /// Keys with their cells.
 pub type Ranked = Vec<(Id, Cells)>;
 
-/// The keys of a group of one dimension, the largest first, ties by key.
+/// The keys of one dimension with their cells, ordered by the sum of the cells, the largest first.
+/// Keys with equal sums are in the order of the keys.
 pub fn ranked(register: &Register, cube: Cube<Cells>) -> Ranked {
     let keys = cube.into_cells();
     let mut ranked: Vec<_> = keys

@@ -11,8 +11,9 @@ use crate::query::ask::request::{Emit, request};
 use crate::query::ask::row::row;
 use crate::query::pass::read::Scanned;
 use crate::query::rows::dimension::Dimension;
+use crate::query::rows::integers::{Id, NULL};
 use crate::query::rows::parse::{MAX_BUCKETS, Samples, Window, buckets, limit, samples};
-use crate::query::rows::register::{Id, NULL, Register};
+use crate::query::rows::register::Register;
 use crate::query::rows::scan::Scan;
 use crate::query::rows::text::Texts;
 use crate::query::rows::ticks::Coverage;
@@ -303,7 +304,7 @@ fn coverage_note(sides: &[Side; 2]) -> Option<String> {
     }
 }
 
-/// `12.5000 %`
+/// Writes ten-thousandths of a percent: `12.5000 %`.
 fn percent_text(n: i128) -> String {
     format!("{}.{:04} %", n / 10_000, n % 10_000)
 }

@@ -7,9 +7,9 @@ use crate::query::ask::context::Run;
 use crate::query::ask::request::{Emit, request};
 use crate::query::ask::row::{Numeric, row};
 use crate::query::rows::parse::{MAX_ROWS, Window, buckets};
-use crate::query::sums::statement_sums::{
-    Counter, DurationClass, Recorded, Stats, Sums, counters, duration_classes, is_bucket,
-};
+use crate::query::sums::counters::{Counter, Counters, Named, Sums};
+use crate::query::sums::executions::DurationClass;
+use crate::query::sums::statement_sums::{Recorded, Stats};
 use crate::query::value::bucket::Buckets;
 use crate::query::value::error::QueryResult;
 use crate::query::value::number::Ratio;
@@ -28,7 +28,7 @@ row! {
 }
 
 request! {
-    /// How long executions of statements took, over time
+    /// Execution times of statements over time
     LatencyHistory of latency_history: LatencyHistoryRow {
         node,
         since,
@@ -53,17 +53,14 @@ fn answer(asked: &LatencyHistory, run: Run, emit: Emit<LatencyHistoryRow>) -> Qu
     if rows > MAX_ROWS {
         return Err(too_many(rows));
     }
-    let needed = |c: &Counter| c.name == "calls" || is_bucket(&c.name);
-    let all = counters(run.catalog);
+    let needed = |c: &Counter| c.is_any_of(&[Named::Calls]) || c.is_bucket();
     let stats = Stats {
+        run,
         window,
-        counters: all.into_iter().filter(needed).collect(),
+        counters: Counters::of(run.catalog).only(needed),
         filters: statement_filters!(asked, run)?,
-        decode: run.decode,
-        damage: run.damage,
-        cancel: run.cancel,
     };
-    let found = scan(run, asked.node.as_deref(), &stats, &buckets, |_| 0)?;
+    let found = scan(&stats, asked.node.as_deref(), &buckets, |_| 0)?;
     for bucket in 0..buckets.len() {
         let span = buckets.clipped(bucket);
         let recorded = found.recorded[bucket];
@@ -80,16 +77,15 @@ fn answer(asked: &LatencyHistory, run: Run, emit: Emit<LatencyHistoryRow>) -> Qu
 
 /// Executions in each class of durations that has any. A line without a class has the executions
 /// without a measured time, or shows that there were none.
-fn lines(counters: &[Counter], sums: Option<&Sums>) -> Vec<(Option<DurationClass>, Option<i64>)> {
-    let get = |name: &str| {
-        let place = counters.iter().position(|c| c.name == name);
-        place.zip(sums).map_or(0, |(place, sums)| sums.0[place])
-    };
-    let classes = duration_classes(get).into_iter();
+fn lines(counters: &Counters, sums: Option<&Sums>) -> Vec<(Option<DurationClass>, Option<i64>)> {
+    let none = counters.zeros();
+    let sums = sums.unwrap_or(&none);
+    let classes = counters.histogram(sums).classes().into_iter();
     let counted = classes.map(|class| (Some(class), Some(class.count)));
     let mut lines: Vec<_> = counted.filter(|(_, calls)| *calls > Some(0)).collect();
     let timed = lines.iter().filter_map(|(_, calls)| *calls);
-    let rest = get("calls").saturating_sub(timed.fold(0, i64::saturating_add));
+    let calls = counters.calls(sums);
+    let rest = calls.saturating_sub(timed.fold(0, i64::saturating_add));
     if rest > 0 || lines.is_empty() {
         lines.push((None, Some(rest.max(0))));
     }

@@ -1,7 +1,7 @@
 //! The life of a session as spans, and the time between them. Times are in ms. A span ends at the
 //! end of its last tick's slot.
 
-/// Start and end of a time in which nothing was observed.
+/// Start and end of a time in which nothing was observed, in ms.
 pub type Gap = (i64, i64);
 
 /// Consecutive ticks with the same activity of a session.
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn what_continues_is_one_span_and_what_lies_between_is_told() {
+    fn continued_runs_are_one_span_with_the_gaps_between() {
         let spans = vec![
             span(0, 20, 1),
             span(20, 30, 1),
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn the_clock_finds_what_was_not_observed() {
+    fn the_clock_finds_unobserved_time() {
         let mut clock = Clock::default();
         let ticks = [(0, 10), (10, 20), (40, 50), (45, 50), (50, 60)];
         let continues = ticks.map(|(begin, end)| clock.tick(begin, end));

@@ -104,7 +104,7 @@ impl Change {
             (Some(command), _) => Some(self.statement(command, rest.as_deref(), lasted_ms)),
             (None, Some(name)) => Some(self.setting(name, rest.as_deref())),
             (None, None) if self.left_out > 0 => Some(format!(
-                "{} more changes of the schema are not listed",
+                "{} more schema changes are not listed",
                 self.left_out
             )),
             (None, None) => rest,
@@ -256,7 +256,7 @@ mod tests {
         };
         assert_eq!(
             described(&many, "", 0),
-            "12 more changes of the schema are not listed"
+            "12 more schema changes are not listed"
         );
     }
 

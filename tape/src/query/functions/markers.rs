@@ -6,6 +6,7 @@ use crate::format::part::Part;
 use crate::query::ask::context::Run;
 use crate::query::ask::request::{Emit, request};
 use crate::query::ask::row::row;
+use crate::query::rows::integers::Reference;
 use crate::query::rows::keys::View;
 use crate::query::rows::parse::{Window, nodes};
 use crate::query::value::error::QueryResult;
@@ -34,7 +35,7 @@ row! {
 }
 
 request! {
-    /// Events that explain the history: starts, gaps, changes, damage
+    /// Events: starts, gaps, changed settings and marks: starts, gaps, changes, damage
     Markers of markers: MarkersRow {
         node,
         since,
@@ -171,7 +172,7 @@ fn read_part(run: Run, part: &Part, window: Window, markers: &mut Vec<Marker>) -
             marker.kind = view.key("marker", "kind", kind[row])?.unwrap_or_default();
             marker.change = changes.of(row, &view)?.shown_to(run.owner.as_deref());
             let lasted_ms = marker.until.saturating_sub(marker.since);
-            let rest = view.name(detail[row])?;
+            let rest = view.name(Reference(detail[row]))?;
             marker.detail = marker.change.described(rest, lasted_ms);
             markers.push(marker);
         }
@@ -234,7 +235,7 @@ pub fn removals(
             time_ms: time[row],
             since_ms: since[row],
             until_ms: until[row],
-            detail: view.name(detail[row])?,
+            detail: view.name(Reference(detail[row]))?,
         })
     };
     rows.map(removal).collect()

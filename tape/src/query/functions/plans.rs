@@ -6,9 +6,8 @@ use crate::query::ask::context::Run;
 use crate::query::ask::request::{Emit, request};
 use crate::query::ask::row::{Numeric, row};
 use crate::query::rows::parse::{Window, limit};
-use crate::query::sums::plan_sums::{
-    Cost, Histories, Interval, Plan, Use, Which, counters_of_plans, read,
-};
+use crate::query::sums::counters::Counters;
+use crate::query::sums::plan_sums::{Cost, Histories, Interval, Plan, Use, Which, read};
 use crate::query::sums::plans_seen::name_plans;
 use crate::query::sums::statement_sums::{EntryKey, Filters, Stats};
 use crate::query::value::error::QueryResult;
@@ -60,12 +59,12 @@ request! {
 /// The executions of a statement by a plan in the window.
 #[derive(Clone, Debug)]
 struct Line {
-    /// Counters or samples tell the id.
+    /// True if counters have the plan's id.
     counted: bool,
     sampled: bool,
     first_us: i64,
     last_us: i64,
-    /// In 10 µs, while it is known of all executions.
+    /// Longest execution in units of 10 µs; `None` if it is unknown for some of them.
     longest: Option<i64>,
     cost: Cost,
 }
@@ -91,7 +90,7 @@ impl Line {
         self.cost.add(other.cost);
     }
 
-    /// The source of the plan's id, or the reason that there is none.
+    /// Source of the plan's id, or the reason why it is not known.
     fn source(&self, key: LineKey) -> &'static str {
         match (key, self.counted, self.sampled) {
             (LineKey::Id(_), true, true) => "counters, samples",
@@ -106,7 +105,7 @@ impl Line {
     }
 }
 
-/// A plan by its id, or executions whose plan is not known.
+/// A plan with a known id, or the reason why the plan of some executions is not known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum LineKey {
     Id(i64),
@@ -129,8 +128,8 @@ impl LineKey {
 /// The lines of a statement.
 type Lines = BTreeMap<LineKey, Line>;
 
-/// The lines of each statement. Parts of a use that no call came to, such as 10 µs of rounding,
-/// make no line.
+/// Lines of each statement. A use without a call makes no line: it is a rest of rounding, such as
+/// 10 µs.
 fn lines(histories: Histories) -> BTreeMap<EntryKey, Lines> {
     let mut statements: BTreeMap<EntryKey, Lines> = BTreeMap::new();
     for ((_, key), intervals) in histories {
@@ -157,14 +156,12 @@ pub(super) fn histories(
     which: Which,
 ) -> QueryResult<Histories> {
     let stats = Stats {
+        run,
         window,
-        counters: counters_of_plans(),
+        counters: Counters::default(),
         filters,
-        decode: run.decode,
-        damage: run.damage,
-        cancel: run.cancel,
     };
-    let mut histories = read(run, node, &stats, which)?;
+    let mut histories = read(&stats, node, which)?;
     name_plans(run, node, window, &mut histories)?;
     Ok(histories)
 }
@@ -204,22 +201,22 @@ fn time(lines: &Lines) -> i128 {
     lines.values().map(|line| i128::from(line.cost.time)).sum()
 }
 
-/// Time in 10 µs, as ms.
+/// A time in units of 10 µs as ms.
 pub(super) fn ms(units: i64) -> Numeric {
     Numeric(i128::from(units) * 100)
 }
 
-/// Time in 10 µs for each call, as ms.
+/// Mean time of a call in ms.
 pub(super) fn mean(cost: &Cost) -> Option<Ratio> {
     Ratio::new(cost.time.into(), i128::from(cost.calls) * 100)
 }
 
-/// Something for each call.
+/// A sum divided by the number of calls.
 pub(super) fn per_call(sum: i128, cost: &Cost) -> Option<Numeric> {
     numeric(Ratio::new(sum, cost.calls.into()))
 }
 
-/// Blocks of all kinds that were used.
+/// Number of shared blocks, found in the cache or read.
 pub(super) fn blocks(cost: &Cost) -> i128 {
     i128::from(cost.hit) + i128::from(cost.read)
 }

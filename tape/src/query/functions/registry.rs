@@ -10,15 +10,15 @@ use crate::query::value::sink::Field;
 
 /// A function of the registry.
 pub struct Function {
-    /// Its name in SQL and on the command line.
+    /// Name of the function in SQL and on the command line.
     pub name: &'static str,
-    /// Its answer in one line, for help.
+    /// Description of the answer in one line, for help.
     pub about: &'static str,
-    /// Its arguments. Functions with a window also take a time zone.
+    /// Arguments of the function. Functions with a window also take a time zone.
     pub arguments: &'static [Argument],
-    /// Its columns, except the ones from the catalog.
-    pub fields: &'static [Field],
-    pub(in crate::query) columns: fn(&Schema) -> Vec<Field>,
+    /// Columns of the answer, except the ones from the catalog.
+    pub fields: &'static [Field<'static>],
+    pub(in crate::query) columns: fn(&Schema) -> Vec<Field<'_>>,
     pub(in crate::query) question: fn(&mut Given) -> QueryResult<Box<dyn Question>>,
 }
 
@@ -36,7 +36,7 @@ impl Function {
     }
 
     /// All columns of its answers, also the ones from the catalog (sums of counters).
-    pub fn columns(&self, catalog: &Schema) -> Vec<Field> {
+    pub fn columns<'c>(&self, catalog: &'c Schema) -> Vec<Field<'c>> {
         (self.columns)(catalog)
     }
 
@@ -100,10 +100,13 @@ registry! {
     report: Report, ReportRow;
     markers: Markers, MarkersRow;
     server_history: ServerHistory, ServerHistoryRow;
+    tables_history: TablesHistory, TablesHistoryRow;
     statements_history: StatementsHistory, StatementsHistoryRow;
+    queries: Queries, QueriesRow;
     latency_history: LatencyHistory, LatencyHistoryRow;
     plans: Plans, PlansRow;
     plan_changes: PlanChanges, PlanChangesRow;
+    plan: Plan, PlanRow;
 }
 
 /// All functions.
@@ -132,7 +135,7 @@ mod tests {
 
     /// If an argument differs from function to function, each function describes it.
     #[test]
-    fn every_function_says_what_its_own_arguments_are() {
+    fn every_function_documents_its_own_arguments() {
         for function in list() {
             for argument in function.arguments {
                 let (name, kind) = (argument.name, argument.kind);

@@ -7,6 +7,7 @@ use crate::format::table::Column;
 use crate::query::ask::context::Run;
 use crate::query::ask::request::{Emit, request};
 use crate::query::ask::row::row;
+use crate::query::rows::integers::Reference;
 use crate::query::rows::keys::View;
 use crate::query::rows::parse::{Window, limit, samples};
 use crate::query::rows::scan::Scan;
@@ -53,7 +54,7 @@ row! {
 }
 
 request! {
-    /// The samples themselves, newest first
+    /// Single samples, newest first
     Samples of samples: SamplesRow {
         node,
         since,
@@ -152,10 +153,9 @@ impl Named {
         self.column(name).get(row).copied().unwrap_or(0)
     }
 
-    /// A dictionary's value by reference (row + 1); 0 if there is no such row.
-    fn field(&self, name: &str, reference: i64) -> i64 {
-        let row = usize::try_from(reference - 1).ok();
-        row.map_or(0, |row| self.value(name, row))
+    /// A dictionary's value; 0 if there is no such row.
+    fn field(&self, name: &str, reference: Reference) -> i64 {
+        reference.row().map_or(0, |row| self.value(name, row))
     }
 }
 
@@ -217,9 +217,13 @@ impl<'a> Page<'a> {
         });
         let columns = SampleColumns::read(part, &ticks)?;
         // Reads the names now: damage in them must be found before the first row is written.
-        view.name(1)?;
+        view.name(Reference(1))?;
         let sessions = columns.run.column("session");
-        let pid = |row: u32| columns.session.field("pid", sessions[row as usize]);
+        let pid = |row: u32| {
+            columns
+                .session
+                .field("pid", Reference(sessions[row as usize]))
+        };
         rows.sort_by_cached_key(|(tick, row)| (Reverse(*tick), pid(*row), *row));
         rows.truncate(left);
         Ok(Page {
@@ -250,11 +254,11 @@ impl<'a> Page<'a> {
     }
 
     fn statement(&self, column: &str, reference: i64) -> i64 {
-        self.columns.statement.field(column, reference)
+        self.columns.statement.field(column, Reference(reference))
     }
 
     fn session(&self, column: &str, reference: i64) -> i64 {
-        self.columns.session.field(column, reference)
+        self.columns.session.field(column, Reference(reference))
     }
 
     fn session_key(&self, column: &str, reference: i64) -> QueryResult<Option<Arc<str>>> {
@@ -283,8 +287,8 @@ impl<'a> Page<'a> {
     }
 
     fn wait(&self, column: &str, reference: i64) -> QueryResult<Option<Arc<str>>> {
-        let name = self.columns.wait.field(column, reference);
-        Ok(self.view.name(name)?.map(Arc::from))
+        let name = self.columns.wait.field(column, Reference(reference));
+        Ok(self.view.name(Reference(name))?.map(Arc::from))
     }
 
     fn row(&self, sample: Row, texts: &Texts) -> QueryResult<SamplesRow> {

@@ -7,6 +7,7 @@ use crate::format::schema::{Role, Schema, TableDef};
 use crate::query::ask::context::Run;
 use crate::query::ask::request::{Emit, request};
 use crate::query::ask::row::row;
+use crate::query::rows::integers::Reference;
 use crate::query::rows::keys::View;
 use crate::query::rows::parse::{MAX_ROWS, Window, buckets, nodes};
 use crate::query::value::bucket::Buckets;
@@ -71,7 +72,9 @@ struct Sums {
     high: Option<Ratio>,
 }
 
-/// Readings in a bucket, and the time covered by readings with an increase.
+/// The readings of the server in one bucket: their number, and the time between them in ms. The
+/// first reading of a sampler's life has no predecessor, so it adds no time and counters have no
+/// increase at it.
 #[derive(Clone, Default)]
 struct Observed {
     readings: i64,
@@ -247,7 +250,8 @@ impl<'a> History<'a> {
         Ok(())
     }
 
-    /// Counts the readings in the window; returns the covered time of each reading by its time.
+    /// Counts the readings in the window. Returns the time of each reading (ms since 1970) with the
+    /// ms that it covers.
     fn readings(&mut self, part: &Part) -> QueryResult<HashMap<i64, i64>> {
         let times = part.ints(READINGS, "time")?;
         let elapsed = part.ints(READINGS, "elapsed_ms")?;
@@ -273,7 +277,7 @@ impl<'a> History<'a> {
         let mut names: HashMap<i64, Option<String>> = HashMap::new();
         for &object in objects.iter() {
             if let Entry::Vacant(entry) = names.entry(object) {
-                entry.insert(view.name(object)?);
+                entry.insert(view.name(Reference(object))?);
             }
         }
         for column in &table.columns {

@@ -9,6 +9,7 @@ use crate::format::table::Column;
 use crate::query::ask::context::Run;
 use crate::query::ask::request::{Emit, request};
 use crate::query::ask::row::row;
+use crate::query::rows::integers::Reference;
 use crate::query::rows::keys::{View, field};
 use crate::query::rows::parse::{Window, limit, samples};
 use crate::query::rows::scan::Scan;
@@ -310,7 +311,8 @@ impl SessionLives {
         Ok(())
     }
 
-    /// For each row of `ticks`: true if it does not continue the row before.
+    /// For each row of `ticks`: true if its tick does not follow the one before without a gap, or
+    /// does not count.
     fn breaks(&mut self, view: &View, ticks: &Ticks) -> Vec<bool> {
         let clock = self.clocks.entry(view.part.node()).or_default();
         let rows = 0..ticks.len();
@@ -343,17 +345,18 @@ impl SessionLives {
         let [class, event] = dictionaries
             .wait
             .each_ref()
-            .map(|column| field(column, wait));
+            .map(|column| field(column, Reference(wait)));
         let [query_id, plan_id, text_key] = dictionaries
             .statement
             .each_ref()
-            .map(|column| field(column, statement));
+            .map(|column| field(column, Reference(statement)));
         let activity = Activity {
             state: view.key(RUN, pg::STATE, state)?.map(Arc::from),
-            wait: [view.name(class)?, view.name(event)?].map(|name| name.map(Arc::from)),
+            wait: [view.name(Reference(class))?, view.name(Reference(event))?]
+                .map(|name| name.map(Arc::from)),
             query_id,
             plan_id,
-            blocked_by: view.pid(blocker)?.unwrap_or(0),
+            blocked_by: view.pid(Reference(blocker))?.unwrap_or(0),
             text: TextKey::of(query_id, text_key),
         };
         let next = self.activities.len();

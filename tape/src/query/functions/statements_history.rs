@@ -7,10 +7,8 @@ use crate::query::ask::request::{Emit, request};
 use crate::query::ask::row::{Numeric, row};
 use crate::query::rows::parse::{MAX_ROWS, Window, buckets, limit, nodes};
 use crate::query::rows::text::{TextKey, Texts};
-use crate::query::sums::statement_sums::{
-    Counter, EntryKey, Executions, Recorded, Stats, Sums, SumsByEntry, counters, duration_classes,
-    is_bucket,
-};
+use crate::query::sums::counters::{Counter, Counters, Named, Sums, Unit};
+use crate::query::sums::statement_sums::{EntryKey, Recorded, Stats, SumsByEntry};
 use crate::query::sums::statements_running::{self, Running};
 use crate::query::value::bucket::Buckets;
 use crate::query::value::error::{QueryError, QueryResult};
@@ -19,8 +17,8 @@ use crate::query::value::number::Ratio;
 use crate::query::value::sink::{Field, Type, Value};
 use crate::query::value::vocabulary as pg;
 use std::cmp::Reverse;
-use std::collections::{BTreeSet, HashMap};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::collections::HashMap;
+use std::sync::Arc;
 
 row! {
     /// A row of `statements_history`. The catalog has the names of the counters.
@@ -48,7 +46,7 @@ row! {
 }
 
 request! {
-    /// What statements have cost over time
+    /// Cost of statements over time
     StatementsHistory of statements_history: StatementsHistoryRow {
         node,
         since,
@@ -63,39 +61,18 @@ request! {
     }
 }
 
-/// Key for the sum of entries that were evicted to make room.
-const EVICTED: &str = "(evicted)";
-
 /// The columns of the counters of a catalog.
-fn columns_of_counters(catalog: &Schema) -> Vec<Field> {
-    let counters = counters(catalog);
-    let shown = counters.iter().filter(|c| is_shown(c));
-    let column = |counter: &Counter| {
-        let ty = match counter.is_time {
-            true => Type::Numeric,
-            false => Type::Int,
+fn columns_of_counters<'a>(catalog: &'a Schema) -> Vec<Field<'a>> {
+    let counters = Counters::of(catalog);
+    let shown = counters.list().iter().filter(|c| c.is_shown());
+    let column = |counter: &Counter<'a>| {
+        let ty = match counter.unit {
+            Unit::Time => Type::Numeric,
+            _ => Type::Int,
         };
-        (interned(&counter.name), ty)
+        (counter.name, ty)
     };
     shown.map(column).collect()
-}
-
-/// A column name that lives as long as the program. Each name is kept once, so that many questions
-/// take no more memory than one.
-fn interned(name: &str) -> &'static str {
-    static NAMES: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
-    let mut names = NAMES.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some(known) = names.get(name) {
-        return known;
-    }
-    let kept: &'static str = Box::leak(name.into());
-    names.insert(kept);
-    kept
-}
-
-/// False for squares and the histogram: the answer has only figures computed from them.
-fn is_shown(counter: &Counter) -> bool {
-    !counter.name.starts_with("square_") && !is_bucket(&counter.name)
 }
 
 /// Order of the statements, which decides the ones that are shown.
@@ -109,8 +86,14 @@ enum Order {
 }
 
 impl Order {
-    fn parse(text: Option<&str>, counters: &[Counter]) -> QueryResult<Order> {
+    fn parse(text: Option<&str>, counters: &Counters) -> QueryResult<Order> {
         let sum = |names: &[&str]| Order::Sum(names.iter().map(|n| n.to_string()).collect());
+        let is_shown = |name: &str| {
+            counters
+                .list()
+                .iter()
+                .any(|c| c.name == name && c.is_shown())
+        };
         Ok(match text.unwrap_or("time") {
             "time" => sum(&["total_exec_time"]),
             "cpu" => sum(&["user_time", "system_time"]),
@@ -119,7 +102,7 @@ impl Order {
             "p95" => Order::Percentile(95),
             "p99" => Order::Percentile(99),
             "running_time" => Order::RunningTime,
-            name if counters.iter().any(|c| c.name == name && is_shown(c)) => sum(&[name]),
+            name if is_shown(name) => sum(&[name]),
             other => {
                 return Err(QueryError::invalid(format!("invalid order_by \"{other}\"")).hint(
                     "Available orders are time, mean, p95, p99, cpu, blocks, running_time, and every counter, such as calls, rows, errors.",
@@ -130,68 +113,25 @@ impl Order {
 
     /// True if the order needs this counter.
     fn needs(&self, counter: &Counter) -> bool {
-        let name = counter.name.as_str();
         match self {
-            Order::Sum(names) => names.iter().any(|n| n == name),
-            Order::Mean => name == "calls" || name == "total_exec_time",
-            Order::Percentile(_) => is_bucket(name) || name == "total_exec_time",
+            Order::Sum(names) => names.iter().any(|name| name == counter.name),
+            Order::Mean => counter.is_any_of(&[Named::Calls, Named::Time]),
+            Order::Percentile(_) => counter.is_bucket() || counter.is_any_of(&[Named::Time]),
             Order::RunningTime => false,
         }
     }
 
-    /// The figure of a statement from the sums of its counters.
-    fn measure(&self, sums: &Named) -> Option<Ratio> {
+    /// The figure of a statement.
+    fn measure(&self, counters: &Counters, sums: &Sums) -> Option<Ratio> {
         match self {
             Order::Sum(names) => {
-                let sum: i128 = names.iter().map(|n| i128::from(sums.get(n))).sum();
-                Ratio::new(sum, 1)
+                let sum = |name: &String| i128::from(sums.at(counters.place(name)));
+                Ratio::new(names.iter().map(sum).sum(), 1)
             }
-            Order::Mean => sums.mean(),
-            Order::Percentile(percent) => sums.percentile(*percent),
+            Order::Mean => counters.mean(sums),
+            Order::Percentile(percent) => counters.percentile(sums, *percent),
             Order::RunningTime => None,
         }
-    }
-}
-
-/// Sums with the names of their counters.
-struct Named<'s> {
-    counters: &'s [Counter],
-    sums: &'s Sums,
-}
-
-impl Named<'_> {
-    fn get(&self, name: &str) -> i64 {
-        let place = self.counters.iter().position(|c| c.name == name);
-        place.map_or(0, |c| self.sums.0[c])
-    }
-
-    /// Mean duration in ms.
-    fn mean(&self) -> Option<Ratio> {
-        let calls = i128::from(self.get("calls")) * 100;
-        Ratio::new(self.get("total_exec_time").into(), calls)
-    }
-
-    /// Standard deviation in ms. Squares are in hundredths of a square millisecond.
-    fn deviation(&self) -> Option<Numeric> {
-        let calls = self.get("calls") as f64;
-        if calls == 0.0 {
-            return None;
-        }
-        let time = self.get("total_exec_time") as f64 / 100.0;
-        let squares = self.get("square_exec_time") as f64 / 100.0;
-        let variance = (squares - time * time / calls) / calls;
-        Some(Numeric(
-            (variance.max(0.0).sqrt() * 10_000.0).round() as i128
-        ))
-    }
-
-    fn percentile(&self, percent: i64) -> Option<Ratio> {
-        let executions = Executions {
-            classes: duration_classes(|name| self.get(name)),
-            total_time: self.get("total_exec_time"),
-        };
-        let (num, den) = executions.percentile_ms(percent)?;
-        Ratio::new(num, den)
     }
 }
 
@@ -209,7 +149,7 @@ fn answer(
     let window = Window::of(run.context, asked.since, asked.until)?;
     let n = limit(asked.n)?;
     let node = asked.node.as_deref();
-    let all = counters(run.catalog);
+    let all = Counters::of(run.catalog);
     let order = Order::parse(asked.order_by.as_deref(), &all)?;
     let whole = Buckets::whole(window.since, window.until);
     let buckets = match asked.bucket {
@@ -217,15 +157,13 @@ fn answer(
         Some(width) => buckets(run.context, window, width, MAX_ROWS)?,
     };
     let mut stats = Stats {
+        run,
         window,
-        counters: all.iter().filter(|c| order.needs(c)).cloned().collect(),
+        counters: all.only(|c| order.needs(c)),
         filters: statement_filters!(asked, run)?,
-        decode: run.decode,
-        damage: run.damage,
-        cancel: run.cancel,
     };
     let running = statements_running::read(run, node, &buckets, |key| stats.wants(key))?;
-    let ranked = rank(run, node, &stats, &whole, (&order, &running))?;
+    let ranked = rank(&stats, node, &whole, (&order, &running))?;
     let lines: HashMap<EntryKey, u32> = ranked.iter().take(n).cloned().zip(0..).collect();
     let other = lines.len() as u32;
     let rows = (lines.len() + 1).saturating_mul(buckets.len());
@@ -233,7 +171,7 @@ fn answer(
         return Err(too_many(rows));
     }
     stats.counters = all;
-    let found = scan(run, node, &stats, &buckets, |key| {
+    let found = scan(&stats, node, &buckets, |key| {
         lines.get(&key).copied().unwrap_or(other)
     })?;
     let mut shown: Vec<Line> = ranked.iter().take(n).cloned().map(Line::One).collect();
@@ -279,18 +217,18 @@ pub(super) fn filters(
                 continue;
             };
             let valid = match name {
-                "query_id" => value == EVICTED || value.parse::<i64>().is_ok(),
+                "query_id" => value == pg::EVICTED || value.parse::<i64>().is_ok(),
                 "toplevel" => value == "true" || value == "false",
                 _ => true,
             };
             if !valid {
                 let message = format!("invalid value \"{value}\" for filter \"{name}\"");
                 return Err(QueryError::invalid(message).hint(match name {
-                    "query_id" => "Give a whole number, a list of them, or (null).",
-                    _ => "Give true or false.",
+                    "query_id" => "Use a whole number, a list of whole numbers, or (null).",
+                    _ => "Use true or false.",
                 }));
             }
-            if name == "query_id" && value == EVICTED {
+            if name == "query_id" && value == pg::EVICTED {
                 *item = None;
             }
         }
@@ -325,9 +263,8 @@ pub(super) use statement_filters;
 /// Adds up the rows of all requested nodes. Each node records for itself: coverage is taken from
 /// the node that recorded most of a period.
 pub(super) fn scan(
-    run: Run,
-    node: Option<&str>,
     stats: &Stats,
+    node: Option<&str>,
     buckets: &Buckets,
     mut number: impl FnMut(EntryKey) -> u32,
 ) -> QueryResult<SumsByEntry> {
@@ -335,8 +272,9 @@ pub(super) fn scan(
         recorded: vec![Recorded::default(); buckets.len()],
         ..SumsByEntry::default()
     };
-    for node in nodes(run, node)? {
-        let found = stats.sums(run.store.parts(node), buckets, &mut number)?;
+    for node in nodes(stats.run, node)? {
+        let parts = stats.run.store.parts(node);
+        let found = stats.sums(parts, buckets, &mut number)?;
         for (key, sums) in found.sums {
             match all.sums.get_mut(&key) {
                 Some(known) => known.add(&sums),
@@ -355,14 +293,13 @@ pub(super) fn scan(
 /// All statements, also running ones, the largest first. Among equals, statements without counters
 /// come last, then the key decides.
 fn rank(
-    run: Run,
-    node: Option<&str>,
     stats: &Stats,
+    node: Option<&str>,
     whole: &Buckets,
     (order, running): (&Order, &Running),
 ) -> QueryResult<Vec<EntryKey>> {
     let mut numbers: HashMap<EntryKey, u32> = HashMap::new();
-    let found = scan(run, node, stats, whole, |key| {
+    let found = scan(stats, node, whole, |key| {
         let next = numbers.len() as u32;
         *numbers.entry(key).or_insert(next)
     })?;
@@ -380,10 +317,7 @@ fn rank(
     let counters = &stats.counters;
     let measure = |key: &EntryKey, sums: Option<&Sums>| match order {
         Order::RunningTime => Ratio::new(longest.get(key).copied().unwrap_or(0).into(), 1),
-        _ => order.measure(&Named {
-            counters,
-            sums: sums?,
-        }),
+        _ => order.measure(counters, sums?),
     };
     let place = |(key, sums): (EntryKey, Option<&Sums>)| {
         let measure = measure(&key, sums).unwrap_or(Ratio::ZERO);
@@ -414,12 +348,13 @@ pub(super) fn text_of(texts: &Texts, key: &EntryKey) -> Option<Arc<str>> {
 }
 
 struct Answer<'a> {
-    counters: &'a [Counter],
+    counters: &'a Counters<'a>,
     buckets: &'a Buckets,
     found: &'a SumsByEntry,
     /// For each bucket: true if the statements that ran at its end are known.
     observed: &'a [bool],
-    /// By number of the line and index of the bucket.
+    /// The running executions of a line at the end of a bucket. The keys are the number of the line
+    /// and the index of the bucket.
     running: &'a HashMap<(u32, u32), statements_running::RunningExecutions>,
     texts: &'a Texts,
 }
@@ -441,13 +376,13 @@ impl Answer<'_> {
             ..self.of_line(line)
         };
         if recorded.elapsed_ms <= 0 {
-            let shown = self.counters.iter().filter(|c| is_shown(c)).count();
+            let shown = self.counters.list().iter().filter(|c| c.is_shown());
             return StatementsHistoryRow {
-                counters: vec![Value::Null; shown],
+                counters: shown.map(|_| Value::Null).collect(),
                 ..row
             };
         }
-        let none = Sums(vec![0; self.counters.len()]);
+        let none = self.counters.zeros();
         let sums = self.sums(bucket, number).unwrap_or(&none);
         self.with_measures(row, bucket, sums, recorded.elapsed_ms, lines)
     }
@@ -466,7 +401,7 @@ impl Answer<'_> {
         };
         let id = key.query_id.map(|id| id.to_string());
         StatementsHistoryRow {
-            key: Some(id.as_deref().unwrap_or(EVICTED).into()),
+            key: Some(id.as_deref().unwrap_or(pg::EVICTED).into()),
             query_id: key.query_id,
             database: key.database.as_deref().map(Arc::from),
             username: key.username.as_deref().map(Arc::from),
@@ -485,31 +420,25 @@ impl Answer<'_> {
         elapsed_ms: i64,
         lines: usize,
     ) -> StatementsHistoryRow {
-        let named = Named {
-            counters: self.counters,
-            sums,
-        };
-        let time = |sums: &Sums| {
-            let counters = self.counters;
-            i128::from(Named { counters, sums }.get("total_exec_time"))
-        };
+        let counters = self.counters;
+        let time = |sums: &Sums| i128::from(counters.time(sums));
         let all = (0..lines).filter_map(|number| self.sums(bucket, number));
-        let calls = i128::from(named.get("calls"));
-        let percentile = |percent| numeric(named.percentile(percent));
-        let shown = self.counters.iter().zip(&sums.0).filter(|c| is_shown(c.0));
-        let value = |(counter, &sum): (&Counter, &i64)| match counter.is_time {
-            true => Value::Numeric(i128::from(sum) * 100),
-            false => Value::Int(sum),
+        let calls = i128::from(counters.calls(sums));
+        let percentile = |percent| numeric(counters.percentile(sums, percent));
+        let shown = counters.list().iter().zip(&sums.0);
+        let value = |(counter, &sum): (&Counter, &i64)| match counter.unit {
+            Unit::Time => Value::Numeric(i128::from(sum) * 100),
+            _ => Value::Int(sum),
         };
         StatementsHistoryRow {
             pct: numeric(Ratio::new(time(sums) * 100, all.map(time).sum())),
             calls_per_second: numeric(Ratio::new(calls * 1000, elapsed_ms.into())),
-            mean_exec_time: numeric(named.mean()),
-            stddev_exec_time: named.deviation(),
+            mean_exec_time: numeric(counters.mean(sums)),
+            stddev_exec_time: counters.deviation(sums),
             p50_exec_time: percentile(50),
             p95_exec_time: percentile(95),
             p99_exec_time: percentile(99),
-            counters: shown.map(value).collect(),
+            counters: shown.filter(|(c, _)| c.is_shown()).map(value).collect(),
             ..row
         }
     }
@@ -522,20 +451,16 @@ mod tests {
     use crate::testing::{schema, stats_schema};
 
     #[test]
-    fn columns_are_those_of_the_catalog_asked_with() {
-        let names = |schema: &Schema| -> Vec<&'static str> {
-            let columns = StatementsHistoryRow::columns(schema);
-            columns.iter().map(|f| f.0).collect()
-        };
+    fn columns_follow_the_catalog_of_the_question() {
         let of_keys: Vec<&str> = FIELDS.iter().map(|f| f.0).collect();
         let mut less = schema();
         less.tables.retain(|table| table.name != "statement_stats");
+        let all = stats_schema();
+        let names = |schema| -> Vec<&str> {
+            let columns = StatementsHistoryRow::columns(schema);
+            columns.iter().map(|f| f.0).collect()
+        };
         assert_eq!(names(&less), of_keys);
-        let known = names(&stats_schema());
-        assert!(known.len() > of_keys.len());
-        assert_eq!(names(&less), of_keys);
-        // A second question does not keep the names a second time.
-        let kept = |names: &[&'static str]| names.iter().map(|n| n.as_ptr()).collect::<Vec<_>>();
-        assert_eq!(kept(&known), kept(&names(&stats_schema())));
+        assert!(names(&all).len() > of_keys.len());
     }
 }

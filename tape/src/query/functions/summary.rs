@@ -7,8 +7,8 @@ use crate::query::ask::request::{Emit, request};
 use crate::query::ask::row::{Numeric, row};
 use crate::query::pass::read::Scanned;
 use crate::query::rows::dimension::Dimension;
+use crate::query::rows::integers::NULL;
 use crate::query::rows::parse::{MAX_BUCKETS, Window, buckets, samples};
-use crate::query::rows::register::NULL;
 use crate::query::rows::scan::Scan;
 use crate::query::sums::cells::Cells;
 use crate::query::value::civil::time_text;
@@ -26,7 +26,7 @@ row! {
 }
 
 request! {
-    /// A window in a few lines
+    /// Summary of a window
     Summary of summary: SummaryRow {
         node,
         since,
@@ -120,7 +120,7 @@ fn headline(scanned: &Scanned, window: Window, cells: &Cells) -> Vec<Line> {
         .into()
 }
 
-/// `1.2500 AAS, 41.6667 %`
+/// Writes the load of a key and its share of the whole load: `1.2500 AAS, 41.6667 %`.
 fn share(cells: &Cells, scanned: &Scanned, all_ms: i64) -> String {
     let sum = i128::from(cells.sum_ms());
     let observed = scanned.observed.total().observed_ms;

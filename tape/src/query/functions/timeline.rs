@@ -57,13 +57,13 @@ request! {
 pub struct Series {
     /// The key as text.
     pub key: Option<Arc<str>>,
-    /// Its cells.
+    /// Cells of the key.
     pub cells: Cells,
     /// True if the largest number of sessions in one tick is known.
     pub sessions: bool,
 }
 
-/// Default width of a bucket for a window.
+/// Default width of a bucket for a window, in µs.
 pub fn auto_bucket(window: Window) -> i64 {
     match window.length() {
         length if length <= 6 * HOUR => aas::MINUTE,
@@ -240,9 +240,9 @@ pub fn check_width(bucket: Option<i64>, scanned: &Scanned) -> QueryResult<()> {
     }
     let [given, least] = [width, longest_us].map(json::interval);
     Err(
-        QueryError::invalid("bucket is shorter than the interval of samples")
+        QueryError::invalid("bucket is shorter than the sampling interval")
             .detail(format!(
-                "The bucket given is {given}, the window has samples taken every {least}."
+                "The bucket is {given}; the window has samples every {least}."
             ))
             .hint(format!(
                 "Use a bucket of at least {least}, or a window without these samples."

@@ -12,8 +12,9 @@ use crate::query::ask::row::row;
 use crate::query::pass::plan::Plan;
 use crate::query::pass::read::Scanned;
 use crate::query::rows::dimension::{Dimension, names};
+use crate::query::rows::integers::{Id, Key, NULL};
 use crate::query::rows::parse::{MAX_BUCKETS, Samples, Window, buckets, limit, samples};
-use crate::query::rows::register::{Id, Ids, Key, NULL, first_of};
+use crate::query::rows::register::{Ids, first_of};
 use crate::query::rows::scan::Scan;
 use crate::query::rows::text::Texts;
 use crate::query::sums::cells::{Cells, Sum};
@@ -116,7 +117,7 @@ struct Line {
     cells: Cells,
 }
 
-struct Shape {
+struct TopQuestion {
     dimension: Dimension,
     by: Option<Dimension>,
     order: Order,
@@ -124,7 +125,7 @@ struct Shape {
 }
 
 fn answer(asked: &Top, run: Run, emit: Emit<TopRow>) -> QueryResult<()> {
-    let (shape, scan) = Shape::scan(asked, run)?;
+    let (shape, scan) = TopQuestion::scan(asked, run)?;
     let width = asked.bucket.unwrap_or(aas::MINUTE);
     let buckets = buckets(run.context, scan.window(), width, MAX_BUCKETS)?;
     let mut found = shape.find(&scan, buckets)?;
@@ -133,7 +134,7 @@ fn answer(asked: &Top, run: Run, emit: Emit<TopRow>) -> QueryResult<()> {
 
 /// The rows for a report that shows no figures of buckets: the window is one bucket.
 pub fn of_whole(run: Run, asked: &Top) -> QueryResult<Vec<TopRow>> {
-    let (shape, scan) = Shape::scan(asked, run)?;
+    let (shape, scan) = TopQuestion::scan(asked, run)?;
     let mut found = shape.find(&scan, scan.whole())?;
     collected(|emit| shape.rows(&scan, &mut found, emit))
 }
@@ -152,7 +153,7 @@ pub fn of_report<const N: usize>(
     let mut rows = [const { Vec::new() }; N];
     let mut together = Vec::new();
     for (name, rows) in names.iter().zip(&mut rows) {
-        let shape = Shape {
+        let shape = TopQuestion {
             dimension: Dimension::find(run.catalog, "dimension", name)?,
             by: None,
             order: Order::Avg,
@@ -177,14 +178,14 @@ pub fn of_report<const N: usize>(
     Ok(rows)
 }
 
-impl Shape {
-    fn of(asked: &Top, run: Run) -> QueryResult<Shape> {
+impl TopQuestion {
+    fn of(asked: &Top, run: Run) -> QueryResult<TopQuestion> {
         let name = asked.dimension.as_deref().ok_or_else(|| {
             QueryError::invalid("dimension must be given")
                 .hint(format!("Available are {}.", names(run.catalog).join(", ")))
         })?;
         let find = |name| Dimension::find(run.catalog, "dimension", name);
-        Ok(Shape {
+        Ok(TopQuestion {
             dimension: find(name)?,
             by: asked.by.as_deref().map(find).transpose()?,
             order: Order::parse(asked.order_by.as_deref())?,
@@ -193,8 +194,8 @@ impl Shape {
     }
 
     /// The shape of a question and the samples that it needs.
-    fn scan<'a>(asked: &Top, run: Run<'a>) -> QueryResult<(Shape, Scan<'a>)> {
-        let shape = Shape::of(asked, run)?;
+    fn scan<'a>(asked: &Top, run: Run<'a>) -> QueryResult<(TopQuestion, Scan<'a>)> {
+        let shape = TopQuestion::of(asked, run)?;
         let window = Window::of(run.context, asked.since, asked.until)?;
         let scan = Scan::new(run, samples!(asked), window)?;
         Ok((shape, scan))
@@ -262,7 +263,7 @@ impl Ranking {
 
 /// Every key, and with `by` its parts: one for each key of `by`. With `by_avg` only the largest of
 /// them.
-fn all(scan: &Scan, shape: &Shape, buckets: Buckets, by_avg: bool) -> QueryResult<Ranking> {
+fn all(scan: &Scan, shape: &TopQuestion, buckets: Buckets, by_avg: bool) -> QueryResult<Ranking> {
     let mut groups = vec![vec![&shape.dimension]];
     groups.extend(shape.by.as_ref().map(|by| vec![&shape.dimension, by]));
     let mut left = FastSet::default();
@@ -286,7 +287,7 @@ fn all(scan: &Scan, shape: &Shape, buckets: Buckets, by_avg: bool) -> QueryResul
 }
 
 /// The largest keys, and all keys together.
-fn largest(scan: &Scan, shape: &Shape, plan: Plan) -> QueryResult<Ranking> {
+fn largest(scan: &Scan, shape: &TopQuestion, plan: Plan) -> QueryResult<Ranking> {
     let mut is_rest = false;
     let mut scanned = scan.read(plan, |sizes| {
         is_rest = sizes.sums().nth(shape.n).is_some();
@@ -303,7 +304,7 @@ fn largest(scan: &Scan, shape: &Shape, plan: Plan) -> QueryResult<Ranking> {
     })
 }
 
-/// A key with the sum of its weights.
+/// A key with the sum of its samples' weights in ms.
 type Weighed = (Key, i64);
 
 /// The `n` largest keys; ties by the texts of the keys.
@@ -349,7 +350,7 @@ fn choose_parts(
 }
 
 /// Ranks the keys and keeps the first `n`.
-fn lines(shape: &Shape, found: &mut Ranking, ids: &Ids) -> Vec<Line> {
+fn lines(shape: &TopQuestion, found: &mut Ranking, ids: &Ids) -> Vec<Line> {
     let mut cubes = std::mem::take(&mut found.scanned.cubes).into_iter();
     let (mut keys, mut rest): (Ranked, Ranked) = (Vec::new(), Vec::new());
     for (key, cells) in cubes.next().unwrap_or_default().into_cells() {
@@ -407,7 +408,7 @@ fn merged(rest: &Ranked) -> Option<Cells> {
 /// Adds the largest parts of a key and the rest of it. The rest may contain parts that are not in
 /// `parts`.
 fn split(
-    shape: &Shape,
+    shape: &TopQuestion,
     found: &Ranking,
     (key, whole): (Id, Cells),
     parts: Ranked,
@@ -438,7 +439,7 @@ fn split(
 }
 
 /// Query texts of the lines, if a key is a query id.
-fn texts(scan: &Scan, shape: &Shape, lines: &[Line]) -> QueryResult<Texts> {
+fn texts(scan: &Scan, shape: &TopQuestion, lines: &[Line]) -> QueryResult<Texts> {
     let by_is_query = shape.by.as_ref().is_some_and(|by| by.name == pg::QUERY_ID);
     if shape.dimension.name == pg::QUERY_ID {
         query_texts(scan, lines.iter().map(|line| line.key))
@@ -451,7 +452,7 @@ fn texts(scan: &Scan, shape: &Shape, lines: &[Line]) -> QueryResult<Texts> {
 
 fn rows(
     scan: &Scan,
-    shape: &Shape,
+    shape: &TopQuestion,
     scanned: &Scanned,
     lines: Vec<Line>,
     texts: &Texts,
@@ -498,7 +499,7 @@ fn shown(scan: &Scan, dimension: Option<&Dimension>, key: Id, other: bool) -> Op
 }
 
 /// The text of a line's query.
-fn text(scan: &Scan, shape: &Shape, line: &Line, texts: &Texts) -> Option<Arc<str>> {
+fn text(scan: &Scan, shape: &TopQuestion, line: &Line, texts: &Texts) -> Option<Arc<str>> {
     let only = only_database(scan);
     match &shape.by {
         _ if shape.dimension.name == pg::QUERY_ID => {

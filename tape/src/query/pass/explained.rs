@@ -1,15 +1,16 @@
-//! Plans as rows: chunks to be read, their ticks, and the reason for reading samples.
+//! Plans as rows: chunks to be read, their ticks, and the reason for reading samples or columns.
 
 use super::plan::{Plan, Step, last_group};
 use crate::fast::FastSet;
+use crate::format::noting::Noted;
 use crate::format::part::{Chunk, Part};
 use crate::format::schema::RUN;
-use crate::query::ask::context::Explained;
+use crate::query::ask::context::{Context, Explained};
 use crate::query::rows::dimension::Dimension;
 use crate::query::rows::scan::Scan;
 use crate::query::rows::{select, ticks};
 use crate::query::sums::totals::Totals;
-use crate::query::sums::way::{NoTotalsReason, Way};
+use crate::query::sums::way::{NoTotalsReason, ReadFrom};
 use crate::query::value::error::QueryResult;
 use crate::query::value::sink::Value;
 use std::collections::BTreeSet;
@@ -34,12 +35,59 @@ pub fn put(explained: &Explained, scan: &Scan, plan: &Plan) -> QueryResult<()> {
             .into_iter()
             .filter(|chunk| seen.insert(chunk.clone()));
         let bytes: u64 = new.map(|(_, chunk)| chunk.bytes).sum();
-        state.rows.push(row(number, &parts, ways, bytes));
+        let (plan, why) = (name(ways), why(ways).to_string());
+        state.rows.push(row(number, &parts, (plan, why), bytes));
     }
     Ok(())
 }
 
-fn row(number: i64, parts: &[&Part], ways: (Option<Way>, Way), bytes: u64) -> Vec<Value> {
+/// Adds the columns that functions read without such a plan: a row for consecutive parts of a node
+/// of which the same columns are read.
+pub fn put_columns(
+    explained: &Explained,
+    context: &Context,
+    parts: &[(Part, Noted)],
+) -> QueryResult<()> {
+    let read = parts.iter().map(|(part, noted)| (part, named(part, noted)));
+    let read: Vec<_> = read.filter(|(_, columns)| !columns.is_empty()).collect();
+    let mut state = explained.state();
+    let number = state.scans + 1;
+    let mut seen = FastSet::default();
+    for group in read.chunk_by(|a, b| (a.0.node(), &a.1) == (b.0.node(), &b.1)) {
+        context.check_cancel()?;
+        let (parts, columns) = (group.iter().map(|one| one.0), &group[0].1);
+        let parts: Vec<&Part> = parts.collect();
+        let mut bytes = 0;
+        for part in &parts {
+            for (table, column) in columns {
+                // If the index is damaged, its chunks are unknown.
+                for chunk in part.chunks(table, column).unwrap_or_default() {
+                    let is_new = seen.insert((part.info().file.clone(), chunk));
+                    bytes += if is_new { chunk.bytes } else { 0 };
+                }
+            }
+        }
+        let tables: BTreeSet<&str> = columns.iter().map(|(table, _)| table.as_str()).collect();
+        let why = format!("reads {}", Vec::from_iter(tables).join(", "));
+        state
+            .rows
+            .push(row(number, &parts, ("columns", why), bytes));
+        state.scans = number;
+    }
+    Ok(())
+}
+
+/// Table and name of the columns that were noted.
+fn named(part: &Part, noted: &Noted) -> Vec<(String, String)> {
+    let tables = &part.schema().tables;
+    let name = |(t, c): (usize, usize)| {
+        let table = tables.get(t)?;
+        Some((table.name.clone(), table.columns.get(c)?.name.clone()))
+    };
+    noted.columns().into_iter().filter_map(name).collect()
+}
+
+fn row(number: i64, parts: &[&Part], (plan, why): (&str, String), bytes: u64) -> Vec<Value> {
     let us = |ms: i64| Value::Time(ms.saturating_mul(1_000));
     let count = |n: usize| Value::Int(i64::try_from(n).unwrap_or(i64::MAX));
     let tick = |tick: Option<u64>| Value::int(tick.and_then(|tick| i64::try_from(tick).ok()));
@@ -48,7 +96,7 @@ fn row(number: i64, parts: &[&Part], ways: (Option<Way>, Way), bytes: u64) -> Ve
     let files: BTreeSet<&PathBuf> = sealed.map(|info| &*info.file).collect();
     vec![
         Value::Int(number),
-        Value::Text(name(ways).into()),
+        Value::Text(plan.into()),
         infos()
             .map(|info| info.min_ms)
             .min()
@@ -62,13 +110,13 @@ fn row(number: i64, parts: &[&Part], ways: (Option<Way>, Way), bytes: u64) -> Ve
         count(files.len()),
         count(parts.len()),
         Value::Int(i64::try_from(bytes).unwrap_or(i64::MAX)),
-        Value::Text(why(ways).into()),
+        Value::Text(why.into()),
     ]
 }
 
 /// How parts are read, in a word or two.
-fn name((first, last): (Option<Way>, Way)) -> &'static str {
-    match (first.map(Way::is_by_totals), last.is_by_totals()) {
+fn name((first, last): (Option<ReadFrom>, ReadFrom)) -> &'static str {
+    match (first.map(ReadFrom::is_by_totals), last.is_by_totals()) {
         (None | Some(true), true) => "totals",
         (None, false) => "one pass",
         (Some(false), false) => "two passes",
@@ -77,22 +125,22 @@ fn name((first, last): (Option<Way>, Way)) -> &'static str {
     }
 }
 
-fn why((first, last): (Option<Way>, Way)) -> &'static str {
+fn why((first, last): (Option<ReadFrom>, ReadFrom)) -> &'static str {
     let ways = [Some(last), first].into_iter().flatten();
     let mut reasons = ways.filter_map(|way| match way {
-        Way::Samples(why) => Some(why),
+        ReadFrom::Samples(why) => Some(why),
         _ => None,
     });
     match (reasons.next(), last) {
         (Some(NoTotalsReason::Off), _) => "totals are off",
-        (Some(NoTotalsReason::Selection), _) => "totals know no filter",
-        (Some(NoTotalsReason::Keys), _) => "no totals by these keys",
+        (Some(NoTotalsReason::Selection), _) => "totals have no filters",
+        (Some(NoTotalsReason::Keys), _) => "no totals for these keys",
         (Some(NoTotalsReason::Rest), _) => "sums, then largest keys",
         (Some(NoTotalsReason::Log), _) => "a log has no totals",
         (Some(NoTotalsReason::NoTotals), _) => "file has no totals",
-        (Some(NoTotalsReason::Cut), _) => "cuts a minute or group",
-        (None, Way::TotalsOfLargest) => "small keys need samples",
-        (None, _) => "totals have all",
+        (Some(NoTotalsReason::Cut), _) => "window cuts a minute or group",
+        (None, ReadFrom::TotalsOfLargest) => "small keys need samples",
+        (None, _) => "answered from totals",
     }
 }
 
@@ -101,7 +149,7 @@ fn chunks(
     scan: &Scan,
     plan: &Plan,
     parts: &[&Part],
-    ways: (Option<Way>, Way),
+    ways: (Option<ReadFrom>, ReadFrom),
 ) -> QueryResult<BTreeSet<(Arc<PathBuf>, Chunk)>> {
     let mut chunks = BTreeSet::new();
     let whole = scan.whole();

@@ -4,7 +4,7 @@
 //! [`MOST_BYTES`] are used.
 
 use crate::format::part::Part;
-use crate::query::rows::register::Key;
+use crate::query::rows::integers::{Key, Number};
 use crate::query::sums::cells::Sum;
 use crate::query::sums::choice::Choice;
 use crate::query::sums::measure::Cube;
@@ -12,7 +12,8 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Memory limit in bytes: enough for two days of 50 sessions with a new piece each second.
+/// Memory limit of the kept results in bytes. It is enough for two days of 50 sessions, if each
+/// session begins a new piece (a row of runs) every second.
 const MOST_BYTES: usize = 1 << 24;
 /// The results may use this fraction (1/8) of the memory limit.
 const MEMORY_SHARE: u64 = 8;
@@ -29,7 +30,7 @@ pub struct Pieces {
 
 /// The results that the first pass keeps.
 pub struct FirstPass {
-    /// By address of the part. The address is only compared.
+    /// The pieces of each part. The key is the address of the part, which is only compared.
     parts: Mutex<HashMap<usize, Pieces>>,
     /// Sum of the weights of each key.
     weights: Mutex<Cube<Sum>>,
@@ -38,7 +39,7 @@ pub struct FirstPass {
 }
 
 impl FirstPass {
-    /// For a process with this memory limit.
+    /// Empty results for a process with this memory limit.
     pub fn new(memory_bytes: Option<u64>) -> FirstPass {
         let share = memory_bytes.and_then(|bytes| usize::try_from(bytes / MEMORY_SHARE).ok());
         FirstPass {
@@ -58,7 +59,13 @@ impl FirstPass {
 
     /// Keeps the pieces of a part: the number of each piece's key, the ranges of its ticks unless
     /// they are computed, and the key of each number.
-    pub fn put(&self, part: &Part, numbers: &[u32], ranges: Option<&[(u32, u32)]>, keys: Vec<Key>) {
+    pub fn put(
+        &self,
+        part: &Part,
+        numbers: &[Number],
+        ranges: Option<&[(u32, u32)]>,
+        keys: Vec<Key>,
+    ) {
         let small = |rows: u32| u16::try_from(rows).ok();
         let ranges = ranges.unwrap_or_default().iter();
         let bytes = keys.len() * size_of::<Key>()
@@ -69,7 +76,7 @@ impl FirstPass {
         }
         let ranges = ranges.map(|(begin, end)| Some((small(*begin)?, small(*end)?)));
         let pieces = Pieces {
-            numbers: numbers.iter().map(|number| *number as u16).collect(),
+            numbers: numbers.iter().map(|number| number.index() as u16).collect(),
             ranges: ranges.collect::<Option<_>>().unwrap_or_default(),
             keys,
         };
@@ -125,7 +132,7 @@ impl KnownPieces {
 impl Pieces {
     /// Keeps only the pieces whose keys get cells, and sets `numbers` to these keys' numbers. On
     /// entry `ranges` has the ranges of all pieces.
-    pub fn choose(&self, choice: &Choice, ranges: &mut Vec<(u32, u32)>, numbers: &mut Vec<u32>) {
+    pub fn choose(&self, choice: &Choice, ranges: &mut Vec<(u32, u32)>, numbers: &mut Vec<Number>) {
         choice.apply_known(&self.keys, &self.numbers, ranges, numbers);
     }
 }
@@ -135,6 +142,7 @@ mod tests {
     use super::*;
     use crate::format::part::Identity;
     use crate::format::part_builder::PartBuilder;
+    use crate::query::rows::integers::{Id, NULL};
     use crate::testing::schema;
     use std::sync::Arc;
 
@@ -143,6 +151,14 @@ mod tests {
             let builder = PartBuilder::new(Arc::new(schema().with_runs()));
             builder.unwrap().finish(Identity::default())
         })
+    }
+
+    fn numbers(all: &[u32]) -> Vec<Number> {
+        all.iter().map(|number| Number::new(*number)).collect()
+    }
+
+    fn keys(ids: &[u32]) -> Vec<Key> {
+        ids.iter().map(|id| (Id::new(*id), NULL)).collect()
     }
 
     fn limited(most: usize) -> FirstPass {
@@ -156,36 +172,36 @@ mod tests {
     fn a_part_that_is_too_large_leaves_room_for_the_next() {
         let [small, large, next] = parts();
         let first_pass = limited(1_000);
-        first_pass.put(&small, &[0, 1, 0], None, vec![(1, 0), (3, 0)]);
-        first_pass.put(&large, &[0; 1_000], None, vec![(2, 0)]);
+        first_pass.put(&small, &numbers(&[0, 1, 0]), None, keys(&[1, 3]));
+        first_pass.put(&large, &numbers(&[0; 1_000]), None, keys(&[2]));
         first_pass.put(
             &next,
-            &[0, 1],
+            &numbers(&[0, 1]),
             Some(&[(3, 4), (5, 9)]),
-            vec![(3, 0), (1, 0)],
+            keys(&[3, 1]),
         );
         let known = first_pass.into_known();
         assert!(known.pieces(&large, 1_000).is_none());
         assert!(
             known.pieces(&small, 2).is_none(),
-            "another number of pieces"
+            "number of pieces differs"
         );
         assert!(known.pieces(&small, 3).is_some());
         let mut ranges = Vec::new();
         assert!(known.pieces_with_ranges(&small, &mut ranges).is_none());
         let pieces = known.pieces_with_ranges(&next, &mut ranges).unwrap();
-        assert_eq!(pieces.keys, [(3, 0), (1, 0)]);
+        assert_eq!(pieces.keys, keys(&[3, 1]));
         assert_eq!((&pieces.numbers[..], ranges.len()), (&[0, 1][..], 2));
     }
 
     #[test]
-    fn what_two_bytes_cannot_hold_is_not_kept() {
-        let [keys, rows] = parts();
+    fn numbers_beyond_two_bytes_are_not_kept() {
+        let [many, rows] = parts();
         let first_pass = limited(usize::MAX);
-        first_pass.put(&keys, &[65_536], None, vec![(1, 0); 65_537]);
-        first_pass.put(&rows, &[0], Some(&[(65_535, 65_536)]), vec![(1, 0)]);
+        first_pass.put(&many, &numbers(&[65_536]), None, keys(&[1; 65_537]));
+        first_pass.put(&rows, &numbers(&[0]), Some(&[(65_535, 65_536)]), keys(&[1]));
         let known = first_pass.into_known();
-        assert!(known.pieces(&keys, 1).is_none());
+        assert!(known.pieces(&many, 1).is_none());
         let mut ranges = Vec::new();
         assert!(known.pieces_with_ranges(&rows, &mut ranges).is_none());
         assert!(known.pieces(&rows, 1).is_some());

@@ -6,7 +6,7 @@ use crate::format::part::Part;
 use crate::query::rows::dimension::Dimension;
 use crate::query::rows::scan::Scan;
 use crate::query::sums::totals::{self, Totals};
-use crate::query::sums::way::{NoTotalsReason, Way};
+use crate::query::sums::way::{NoTotalsReason, ReadFrom};
 use crate::query::value::bucket::Buckets;
 
 /// The passes over a window.
@@ -26,10 +26,11 @@ pub enum Passes {
 pub struct Step<'a> {
     /// The part.
     pub part: &'a Part,
-    /// In the first of two passes; `None` if there is only one.
-    pub first: Option<Way>,
-    /// In the last or only pass.
-    pub last: Way,
+    /// The first of two passes reads this of the part: totals or samples. `None` if there is only
+    /// one pass.
+    pub first: Option<ReadFrom>,
+    /// The last or only pass reads this of the part.
+    pub last: ReadFrom,
 }
 
 /// How a window is read.
@@ -87,7 +88,7 @@ impl<'a> Scan<'a> {
         buckets: Buckets,
         groups: &'q [Vec<&'q Dimension>],
         passes: Passes,
-        ranks: Option<Vec<Way>>,
+        ranks: Option<Vec<ReadFrom>>,
     ) -> Plan<'a, 'q> {
         let is_chosen = passes != Passes::One;
         let ways = self.ways(&buckets, groups, passes, is_chosen);
@@ -114,7 +115,7 @@ impl<'a> Scan<'a> {
         groups: &[Vec<&Dimension>],
         passes: Passes,
         is_chosen: bool,
-    ) -> Vec<Way> {
+    ) -> Vec<ReadFrom> {
         let never = match passes {
             _ if !self.run.totals => Some(NoTotalsReason::Off),
             _ if !self.selection.is_load() => Some(NoTotalsReason::Selection),
@@ -123,7 +124,7 @@ impl<'a> Scan<'a> {
         };
         let totals = Totals::new(buckets, groups);
         let way = |part: &&Part| match never {
-            Some(why) => Way::Samples(why),
+            Some(why) => ReadFrom::Samples(why),
             None => totals.way(part, is_chosen),
         };
         self.parts.iter().map(way).collect()

@@ -9,8 +9,8 @@ use crate::format::part::Part;
 use crate::format::schema::RUN;
 use crate::query::rows::dimension::Dimension;
 use crate::query::rows::group::Coder;
+use crate::query::rows::integers::{Key, Number};
 use crate::query::rows::keys::{Keys, View};
-use crate::query::rows::register::Key;
 use crate::query::rows::scan::Scan;
 use crate::query::rows::select::{Selected, Tests};
 use crate::query::rows::ticks::{NONE, Observed, Ticks};
@@ -19,10 +19,9 @@ use crate::query::sums::choice::Choice;
 use crate::query::sums::closed_buckets::Finished;
 use crate::query::sums::measure::{Adder, Cube, Measures};
 use crate::query::sums::totals::Totals;
-use crate::query::sums::way::Way;
+use crate::query::sums::way::ReadFrom;
 use crate::query::value::bucket::Buckets;
 use crate::query::value::error::{QueryError, QueryResult};
-use crate::query::value::vocabulary as pg;
 use std::cell::OnceCell;
 use std::ops::Range;
 use std::rc::Rc;
@@ -42,7 +41,7 @@ pub struct Scanned {
     pub observed: Observed,
     /// Cells for each group of dimensions.
     pub cubes: Vec<Cube<Cells>>,
-    /// Finished buckets: load of keys that were not chosen.
+    /// Summary of finished buckets for the line "other": the load of keys that were not chosen.
     pub rest: Finished,
 }
 
@@ -238,7 +237,7 @@ enum WorkItem<'a> {
 }
 
 impl WorkItem<'_> {
-    /// The first and the last bucket in which it has ticks.
+    /// The first and the last bucket in which the work item has ticks.
     fn buckets(&self, buckets: &Buckets) -> Option<(u32, u32)> {
         let parts = match self {
             WorkItem::Scan(part) => std::slice::from_ref(part),
@@ -254,7 +253,7 @@ impl WorkItem<'_> {
 
 /// Divides parts into work items that any thread may take. All parts of a file that totals answer
 /// are one work item.
-fn work_items<'a>(steps: impl Iterator<Item = (&'a Part, Way)>) -> Vec<WorkItem<'a>> {
+fn work_items<'a>(steps: impl Iterator<Item = (&'a Part, ReadFrom)>) -> Vec<WorkItem<'a>> {
     let mut work_items: Vec<WorkItem> = Vec::new();
     for (part, way) in steps {
         if !way.is_by_totals() {
@@ -299,7 +298,7 @@ fn on_threads(
         let others: Vec<_> = (1..threads).filter_map(start).collect();
         let mut total = work();
         for other in others {
-            let lost = |_| Err(QueryError::new("XX000", "a thread of the query failed"));
+            let lost = |_| Err(QueryError::new("XX000", "query thread failed"));
             let found = other.join().unwrap_or_else(lost);
             total = total.and_then(|mut total| {
                 total.merge(found?);
@@ -314,7 +313,8 @@ fn on_threads(
 struct Worker<'s, 'p> {
     scan: &'s Scan<'p>,
     question: &'s Question<'s>,
-    by_root: bool,
+    /// The dimensions of all groups.
+    dimensions: Vec<&'s Dimension>,
     sums: Measures,
     /// Parts that totals did not answer.
     left: Vec<&'p Part>,
@@ -324,7 +324,7 @@ struct Worker<'s, 'p> {
     /// Start and end of the ticks of each selected piece, as rows of table `tick`.
     ranges: Vec<(u32, u32)>,
     /// Number of each selected piece's key.
-    numbers: Vec<u32>,
+    numbers: Vec<Number>,
     adder: Adder,
 }
 
@@ -338,11 +338,10 @@ struct FileState<'s> {
 impl<'s, 'p> Worker<'s, 'p> {
     fn new(scan: &'s Scan<'p>, question: &'s Question<'s>) -> Self {
         let groups = question.groups;
-        let mut dimensions = groups.iter().flatten();
         Worker {
             scan,
             question,
-            by_root: dimensions.any(|dimension| dimension.name == pg::ROOT_BLOCKER),
+            dimensions: groups.iter().flatten().copied().collect(),
             sums: Measures {
                 observed: Observed::default(),
                 cubes: match question.detail {
@@ -452,7 +451,7 @@ impl<'s, 'p> Worker<'s, 'p> {
                 file.tests.get_or_init(|| tests)
             }
         };
-        let mut selected = Selected::of(view, tests, selection, self.by_root)?;
+        let mut selected = Selected::of(view, tests, selection, &self.dimensions)?;
         if selected.len() == 0 {
             return Ok(());
         }
@@ -517,10 +516,10 @@ impl Worker<'_, '_> {
     fn add_numbered(&mut self, group: usize, ticks: &Ticks, keys: Option<&[Key]>) {
         let cube = &mut self.sums.cubes[group];
         let numbers = keys.map(|keys| keys.iter().map(|key| cube.number(*key)));
-        let numbers: Option<Vec<u32>> = numbers.map(Iterator::collect);
+        let numbers: Option<Vec<Number>> = numbers.map(Iterator::collect);
         let width = numbers.as_ref().map_or(cube.len(), Vec::len);
-        let add = |number: u32, cell| {
-            let number = numbers.as_ref().map_or(number, |all| all[number as usize]);
+        let add = |number: Number, cell| {
+            let number = numbers.as_ref().map_or(number, |all| all[number.index()]);
             cube.at(number).add(cell);
         };
         let adder = &mut self.adder;
@@ -532,14 +531,14 @@ impl Worker<'_, '_> {
 fn sums(
     ticks: &Ticks,
     ranges: &[(u32, u32)],
-    numbers: &[u32],
+    numbers: &[Number],
     width: usize,
 ) -> impl Iterator<Item = (usize, i64)> {
     let pieces = ranges.iter().zip(numbers);
     let mut sums = vec![(0, 0); width];
     if let Some(weight_ms) = ticks.same_weight_ms() {
         for ((begin, end), number) in pieces {
-            sums[*number as usize].0 += u64::from(end - begin);
+            sums[number.index()].0 += u64::from(end - begin);
         }
         for (count, sum_ms) in &mut sums {
             *sum_ms = *count as i64 * weight_ms;
@@ -548,7 +547,7 @@ fn sums(
         let before = ticks.before();
         for ((begin, end), number) in pieces {
             let (begin, end) = (before[*begin as usize], before[*end as usize]);
-            let sum: &mut (u64, i64) = &mut sums[*number as usize];
+            let sum: &mut (u64, i64) = &mut sums[number.index()];
             *sum = (sum.0 + u64::from(end.0 - begin.0), sum.1 + end.1 - begin.1);
         }
     }

@@ -5,6 +5,7 @@ use crate::query::ask::context::{Context, Explained, Run};
 use crate::query::ask::damage::{self, Damage};
 use crate::query::ask::request::{Given, Request};
 use crate::query::ask::row::{Answer, Row};
+use crate::query::pass::explained;
 use crate::query::rows::empty::{self, Period};
 use crate::query::rows::hidden;
 use crate::query::rows::parse;
@@ -13,7 +14,6 @@ use crate::query::value::sink::{Field, Sink, Value};
 use crate::store::snapshot::Snapshot;
 use crate::store::tape::Tape;
 use std::cell::Cell;
-use std::sync::atomic::Ordering;
 
 /// A question to any function, for a sink: its rows become values.
 pub trait Question: Send + Sync {
@@ -23,7 +23,8 @@ pub trait Question: Send + Sync {
     /// The errors of [`Request::answer`]; or `sink` failed.
     fn run(&self, context: &Context, store: &Snapshot, sink: &mut dyn Sink) -> QueryResult<()>;
 
-    /// Makes the plans without reading the window.
+    /// Makes the plans without reading the window: columns are noted instead of decoded. Reads that
+    /// depend on the data found are not in the plans.
     ///
     /// # Errors
     /// The errors of [`Request::answer`].
@@ -55,7 +56,9 @@ impl<R: Request> Question for R {
     }
 
     fn plan(&self, context: &Context, store: &Snapshot, plans: &Explained) -> QueryResult<()> {
-        answer(self, context, store, Some(plans), &mut |_| Ok(())).map(drop)
+        let (noting, parts) = store.noting();
+        answer(self, context, &noting, Some(plans), &mut |_| Ok(()))?;
+        explained::put_columns(plans, context, &parts)
     }
 }
 
@@ -72,9 +75,7 @@ fn answer<R: Request>(
     let damage = Damage::default();
     let has_rows = Cell::new(false);
     let mut emit = |row| {
-        if context.cancel.load(Ordering::Relaxed) {
-            return Err(QueryError::canceled());
-        }
+        context.check_cancel()?;
         has_rows.set(true);
         emit(row)
     };
@@ -102,7 +103,10 @@ fn answer<R: Request>(
 
 /// Notices about the period of an answer.
 fn about_period<R: Request>(request: &R, run: Run, has_rows: bool) -> QueryResult<Vec<QueryError>> {
-    let Some(period) = Period::of(request, run)?.filter(|_| run.explained.is_none()) else {
+    if run.explained.is_some() {
+        return Ok(Vec::new());
+    }
+    let Some(period) = Period::of(request, run)? else {
         return Ok(Vec::new());
     };
     let mut notices = Vec::from_iter(hidden::warning(&period, run)?);

@@ -1,15 +1,17 @@
 //! Dimensions: attributes by which rows are filtered and grouped, and their keys.
 
+use super::derived::Derived;
+use super::integers::Code;
 use super::keys::{Codes, KeySet, Keys, LOST, View};
 use super::register::Atom;
-use super::root_blocker;
+use super::root_blocker::RootBlocker;
 use super::runs::Runs;
+use super::waits::{WAIT_EVENT, WAIT_TYPE};
 use crate::fast::FastMap;
 use crate::format::part::Part;
 use crate::format::schema::{ColumnType, RUN, Role, SAMPLE, Schema};
 use crate::format::table::Column;
 use crate::query::value::error::{QueryError, QueryResult};
-use crate::query::value::vocabulary as pg;
 use std::rc::Rc;
 
 /// Columns that hold the texts of names.
@@ -25,40 +27,40 @@ pub struct Dimension {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Place {
-    /// Class and name of the wait event, or the kind of CPU activity.
-    WaitEvent,
-    WaitType,
+    /// Several columns.
+    Derived(&'static dyn Derived),
     /// Column of a dictionary that a column of `run` refers to.
-    Dictionary {
-        table: String,
-        column: String,
-    },
+    Dictionary { table: String, column: String },
     /// Column of `run` itself.
-    Run {
-        column: String,
-    },
-    Root,
+    Run { column: String },
 }
 
-/// Names of all dimensions of a catalog, in its order.
+/// The derived dimensions. One without a column is also in `catalog/derived.h`.
+static DERIVED: [&dyn Derived; 3] = [&WAIT_EVENT, &WAIT_TYPE, &RootBlocker];
+
+fn derived(name: &str) -> Option<&'static dyn Derived> {
+    DERIVED.into_iter().find(|derived| derived.name() == name)
+}
+
+/// Names of all dimensions: the ones of a catalog in its order, then the derived ones that it does
+/// not name.
 pub fn names(catalog: &Schema) -> Vec<&str> {
     let columns = catalog.tables.iter().flat_map(|t| &t.columns);
-    columns
-        .filter(|c| c.role == Role::Dimension)
-        .map(|c| c.name.as_str())
-        .chain([pg::ROOT_BLOCKER])
-        .collect()
+    let columns = columns.filter(|c| c.role == Role::Dimension);
+    let mut names: Vec<&str> = columns.map(|c| c.name.as_str()).collect();
+    for derived in DERIVED {
+        if !names.contains(&derived.name()) {
+            names.push(derived.name());
+        }
+    }
+    names
 }
 
 impl Dimension {
     /// Finds a dimension by name; an error names the argument `what`.
     pub fn find(catalog: &Schema, what: &str, name: &str) -> QueryResult<Dimension> {
-        let place = match name {
-            pg::WAIT_EVENT => Some(Place::WaitEvent),
-            pg::WAIT_TYPE => Some(Place::WaitType),
-            pg::ROOT_BLOCKER => Some(Place::Root),
-            _ => catalog_place(catalog, name),
-        };
+        let derived = derived(name).map(Place::Derived);
+        let place = derived.or_else(|| catalog_place(catalog, name));
         let place = place.ok_or_else(|| {
             QueryError::undefined(format!("{what} \"{name}\" does not exist"))
                 .hint(format!("Available are {}.", names(catalog).join(", ")))
@@ -72,8 +74,7 @@ impl Dimension {
     /// True if keys are numbers.
     pub fn is_number(&self, catalog: &Schema) -> bool {
         let (table, column) = match &self.place {
-            Place::Root => return true,
-            Place::WaitEvent | Place::WaitType => return false,
+            Place::Derived(derived) => return derived.is_number(),
             Place::Dictionary { table, column } => (table.as_str(), column.as_str()),
             Place::Run { column } => (run_table(catalog), column.as_str()),
         };
@@ -83,7 +84,13 @@ impl Dimension {
             .is_some_and(|c| !matches!(c.ty, ColumnType::Name | ColumnType::Enum))
     }
 
-    /// True if the key of a session never changes.
+    /// True if a text is a key although keys are numbers.
+    pub fn is_named_key(&self, text: &str) -> bool {
+        matches!(self.place, Place::Derived(derived) if derived.is_named_key(text))
+    }
+
+    /// True if the key of a session never changes. False for every derived dimension: with a filter
+    /// of one, `sessions` shows `no match` instead of `idle`.
     pub fn is_of_session(&self) -> bool {
         matches!(&self.place, Place::Dictionary { table, .. } if table == "session")
     }
@@ -103,7 +110,7 @@ impl Dimension {
     /// True if all parts of a file share the keys.
     pub fn is_shared(&self, part: &Part) -> bool {
         match &self.place {
-            Place::Root => false,
+            Place::Derived(derived) => derived.is_shared(),
             Place::Run { column } => {
                 let def = part.schema().table(RUN).and_then(|t| t.column(column));
                 def.is_some_and(|d| matches!(d.ty, ColumnType::Ref | ColumnType::Enum))
@@ -116,7 +123,6 @@ impl Dimension {
     pub fn rows(&self, part: &Part) -> usize {
         match &self.place {
             Place::Dictionary { table, .. } => part.rows(table),
-            Place::WaitEvent | Place::WaitType => part.rows(pg::WAIT),
             Place::Run { column } => {
                 let def = part.schema().table(RUN).and_then(|t| t.column(column));
                 match def.map(|d| d.ty) {
@@ -125,7 +131,7 @@ impl Dimension {
                     _ => part.rows(RUN),
                 }
             }
-            Place::Root => part.rows("session"),
+            Place::Derived(derived) => derived.rows(part),
         }
     }
 
@@ -166,11 +172,6 @@ impl Dimension {
             }
         };
         let others = match &self.place {
-            Place::WaitEvent | Place::WaitType => {
-                columns.extend([pg::WAIT, pg::CPU].map(|column| (RUN, column.to_string())));
-                let wait = [pg::WAIT_TYPE, pg::WAIT_EVENT].map(|column| (pg::WAIT, column));
-                [&wait[..], &NAMES].concat()
-            }
             Place::Dictionary { table, column } => {
                 columns.push((RUN, reference_to(part, table)));
                 columns.push((table, column.clone()));
@@ -180,7 +181,7 @@ impl Dimension {
                 columns.push((RUN, column.clone()));
                 of_type(RUN)
             }
-            Place::Root => [&root_blocker::COLUMNS[..], &NAMES].concat(),
+            Place::Derived(derived) => [derived.columns(), &NAMES].concat(),
         };
         let others = others.into_iter();
         columns.extend(others.map(|(table, column)| (table, column.to_string())));
@@ -190,19 +191,21 @@ impl Dimension {
             .collect()
     }
 
+    /// Cuts the pieces of a part's runs where the key changes within one; `None` if it never does.
+    pub fn cut(&self, view: &View, runs: &Runs) -> QueryResult<Option<Runs>> {
+        match self.place {
+            Place::Derived(derived) => derived.cut(view, runs),
+            _ => Ok(None),
+        }
+    }
+
     fn find_keys(&self, view: &View, runs: &Runs) -> QueryResult<Keys> {
         match &self.place {
-            Place::WaitEvent => wait_keys(view, pg::wait_key, pg::cpu_key),
-            Place::WaitType => wait_keys(
-                view,
-                |class, _| class.map(str::to_string),
-                |_| pg::CPU_CLASS.to_string(),
-            ),
             Place::Dictionary { table, column } => {
                 view.references(table, column, reference_to(view.part, table))
             }
             Place::Run { column } => run_keys(view, column),
-            Place::Root => root_blocker::keys(view, runs),
+            Place::Derived(derived) => derived.keys(view, runs),
         }
     }
 }
@@ -242,40 +245,6 @@ fn reference_to(part: &Part, table: &str) -> String {
     found.map_or_else(|| table.to_string(), |c| c.name.clone())
 }
 
-/// Keys made of class and name of a wait event.
-fn wait_keys(
-    view: &View,
-    wait_key: impl Fn(Option<&str>, Option<&str>) -> Option<String>,
-    cpu_key: impl Fn(&str) -> String,
-) -> QueryResult<Keys> {
-    let (mut keys, register) = (KeySet::default(), &view.register);
-    let mut wait_map = vec![keys.code(Atom::Null)];
-    for (class, event) in wait_events(view)? {
-        let key = wait_key(class.as_deref(), event.as_deref());
-        wait_map.push(keys.code(register.atom(key.as_deref())));
-    }
-    let lost = keys.code(register.atom(Some(LOST)));
-    wait_map.push(lost);
-    let mut cpu_map = vec![keys.code(Atom::Null)];
-    for label in view.part.schema().labels(pg::CPU) {
-        let value = usize::try_from(label.value).unwrap_or(0);
-        cpu_map.resize(cpu_map.len().max(value + 1), lost);
-        cpu_map[value] = keys.code(register.atom(Some(&cpu_key(&label.label))));
-    }
-    cpu_map.push(lost);
-    Ok(keys.with(Codes::Wait { wait_map, cpu_map }))
-}
-
-/// Class and name of each wait event of a part.
-pub fn wait_events(view: &View) -> QueryResult<Vec<(Option<String>, Option<String>)>> {
-    let class = view.part.ints(pg::WAIT, pg::WAIT_TYPE)?;
-    let event = view.part.ints(pg::WAIT, pg::WAIT_EVENT)?;
-    let pairs = class.iter().zip(event.iter());
-    pairs
-        .map(|(c, e)| Ok((view.name(*c)?, view.name(*e)?)))
-        .collect()
-}
-
 /// Keys of a column of `run` itself.
 fn run_keys(view: &View, name: &str) -> QueryResult<Keys> {
     let def = view.part.schema().table(RUN).and_then(|t| t.column(name));
@@ -297,7 +266,7 @@ fn run_keys(view: &View, name: &str) -> QueryResult<Keys> {
         }
         _ => {
             let values = view.part.ints(RUN, name)?;
-            let mut known: FastMap<i64, u32> = FastMap::default();
+            let mut known: FastMap<i64, Code> = FastMap::default();
             let mut codes = Vec::with_capacity(values.len());
             for &value in values.iter() {
                 let code = match known.get(&value) {
@@ -313,5 +282,26 @@ fn run_keys(view: &View, name: &str) -> QueryResult<Keys> {
             }
             Ok(keys.with(Codes::Rows(codes)))
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::names;
+    use crate::catalog::{derived, schema};
+
+    #[test]
+    fn derived_dimensions_are_those_of_the_catalog_in_its_order() {
+        let schema = schema();
+        let columns = schema.tables.iter().flat_map(|t| &t.columns);
+        let names = names(&schema);
+        let own = names
+            .iter()
+            .filter(|name| columns.clone().all(|c| c.name != **name));
+        let declared = derived().iter().map(|(name, _)| name);
+        assert!(
+            own.eq(declared),
+            "DERIVED and catalog/derived.h differ: {names:?}"
+        );
     }
 }

@@ -97,8 +97,8 @@ pub fn notice(period: &Period, run: Run) -> QueryResult<QueryError> {
                 percent % 10_000
             ),
         ),
-        _ => QueryError::new(SUCCESS, "no rows: nothing of the period was observed")
-            .hint("See status for the times that the history has."),
+        _ => QueryError::new(SUCCESS, "no rows: the period was not observed")
+            .hint("Use status to see the times that the history covers."),
     };
     Ok(notice.detail(format!(
         "The period is {} to {}.",

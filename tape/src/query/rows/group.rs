@@ -1,8 +1,8 @@
 //! Numbers for the keys of a part's runs. Numbers are small, so that tables by number stay small
 //! even if dictionaries are large.
 
+use super::integers::{Code, Id, Key, NULL, Number};
 use super::keys::{Keys, View};
-use super::register::{Key, NULL};
 use super::select::Selected;
 use crate::fast::FastMap;
 use crate::query::value::error::QueryResult;
@@ -15,7 +15,7 @@ pub struct Coder {
     dimensions: [Numbering; 2],
     pairs: Pairs,
     /// Numbers in the second dimension, one for each piece; a reused buffer.
-    seconds: Vec<u32>,
+    seconds: Vec<Number>,
 }
 
 impl Coder {
@@ -25,13 +25,13 @@ impl Coder {
         view: &View,
         selected: &Selected,
         dimensions: &[Rc<Keys>],
-        numbers: &mut Vec<u32>,
+        numbers: &mut Vec<Number>,
     ) -> QueryResult<Vec<Key>> {
         let [first, second] = &mut self.dimensions;
         match dimensions {
             [] => {
                 numbers.clear();
-                numbers.resize(selected.len(), 0);
+                numbers.resize(selected.len(), Number::default());
                 Ok(vec![(NULL, NULL)])
             }
             [one] => {
@@ -45,7 +45,7 @@ impl Coder {
                 let found = self
                     .pairs
                     .numbers(numbers, &self.seconds, (ids.len(), others.len()));
-                let key = |(a, b): (u32, u32)| (ids[a as usize], others[b as usize]);
+                let key = |(a, b): (Number, Number)| (ids[a.index()], others[b.index()]);
                 Ok(found.into_iter().map(key).collect())
             }
         }
@@ -55,15 +55,17 @@ impl Coder {
 /// Numbers the keys of one dimension.
 #[derive(Default)]
 struct Numbering {
-    /// Number + 1 by code; 0 between parts.
+    /// For each code the number of its key in this part, plus one; 0 = none. All are 0 between two
+    /// parts.
     numbers: Vec<u32>,
     /// Codes that have a number in this part.
-    numbered_codes: Vec<u32>,
+    numbered_codes: Vec<Code>,
     /// Code by number.
-    codes: Vec<u32>,
-    /// By code, for the whole file: 1 + the code that had the same key first; 0 if there is none.
+    codes: Vec<Code>,
+    /// For each code of the file: 1 + the first code that had the same key; 0 if there is none.
     same: Vec<u32>,
-    /// Number + 1 by id; 0 between parts.
+    /// For each id the number of the key in this part, plus one; 0 = none. All are 0 between two
+    /// parts.
     by_id: Vec<u32>,
 }
 
@@ -74,16 +76,15 @@ impl Numbering {
         view: &View,
         selected: &Selected,
         keys: &Keys,
-        numbers: &mut Vec<u32>,
-    ) -> QueryResult<Vec<u32>> {
+        numbers: &mut Vec<Number>,
+    ) -> QueryResult<Vec<Id>> {
         let pieces = selected.pieces.as_deref();
         keys.codes
-            .of_pieces(view.part, &selected.runs, pieces, numbers)?;
-        for number in numbers.iter_mut() {
-            *number = self.number(*number);
-        }
+            .of_pieces(view.part, &selected.runs, pieces, numbers, |code| {
+                self.number(code)
+            })?;
         for code in self.numbered_codes.drain(..) {
-            self.numbers[code as usize] = 0;
+            self.numbers[code.index()] = 0;
         }
         let codes = std::mem::take(&mut self.codes);
         let ids = keys.ids(view, &codes)?;
@@ -94,39 +95,44 @@ impl Numbering {
     }
 
     #[inline]
-    fn number(&mut self, code: u32) -> u32 {
-        match self.numbers.get(code as usize) {
-            Some(number) if *number != 0 => number - 1,
+    fn number(&mut self, code: Code) -> Number {
+        match self.numbers.get(code.index()) {
+            Some(number) if *number != 0 => Number::new(number - 1),
             _ => self.new_number(code),
         }
     }
 
     #[cold]
-    fn new_number(&mut self, code: u32) -> u32 {
-        let at = code as usize;
+    fn new_number(&mut self, code: Code) -> Number {
+        let at = code.index();
         if at >= self.numbers.len() {
             self.numbers.resize(at + 1, 0);
         }
         self.numbered_codes.push(code);
         let number = match self.same.get(at) {
-            Some(same) if *same != 0 => self.number(same - 1),
+            Some(same) if *same != 0 => self.number(Code::new(same - 1)),
             _ => {
                 self.codes.push(code);
-                self.codes.len() as u32 - 1
+                Number::at(self.codes.len() - 1)
             }
         };
-        self.numbers[at] = number + 1;
+        self.numbers[at] = number.index() as u32 + 1;
         number
     }
 
     /// Gives codes with the same key one number; returns the ids by number.
-    fn merge_equal_keys(&mut self, codes: &[u32], ids: Vec<u32>, numbers: &mut [u32]) -> Vec<u32> {
-        let mut kept: Vec<u32> = Vec::with_capacity(ids.len());
+    fn merge_equal_keys(
+        &mut self,
+        codes: &[Code],
+        ids: Vec<Id>,
+        numbers: &mut [Number],
+    ) -> Vec<Id> {
+        let mut kept: Vec<Id> = Vec::with_capacity(ids.len());
         let mut new = Vec::with_capacity(ids.len());
         // Code of each kept number.
         let mut first = Vec::with_capacity(ids.len());
         for (code, id) in codes.iter().zip(&ids) {
-            let at = *id as usize;
+            let at = id.index();
             if at >= self.by_id.len() {
                 self.by_id.resize(at + 1, 0);
             }
@@ -137,39 +143,39 @@ impl Numbering {
             } else {
                 self.remember_same(*code, first[self.by_id[at] as usize - 1]);
             }
-            new.push(self.by_id[at] - 1);
+            new.push(Number::new(self.by_id[at] - 1));
         }
         for id in &kept {
-            self.by_id[*id as usize] = 0;
+            self.by_id[id.index()] = 0;
         }
         if kept.len() < ids.len() {
             for number in numbers {
-                *number = new[*number as usize];
+                *number = new[number.index()];
             }
         }
         kept
     }
 
-    fn remember_same(&mut self, code: u32, first: u32) {
-        let at = code as usize;
+    fn remember_same(&mut self, code: Code, first: Code) {
+        let at = code.index();
         if at >= self.same.len() {
             self.same.resize(at + 1, 0);
         }
-        self.same[at] = first + 1;
+        self.same[at] = first.index() as u32 + 1;
     }
 }
 
 /// Numbers pairs of two dimensions' numbers.
 #[derive(Default)]
 struct Pairs {
-    /// Number + 1 by pair; 0 between parts.
+    /// For each pair the number in this part, plus one; 0 = none. All are 0 between two parts.
     table: Vec<u32>,
     /// Same as `table`, for too many possible pairs.
-    map: FastMap<(u32, u32), u32>,
-    found: Vec<(u32, u32)>,
+    map: FastMap<(Number, Number), Number>,
+    found: Vec<(Number, Number)>,
 }
 
-/// Largest size of the table: this many entries for each piece, plus [`TABLE_LEAST`].
+/// The table of pairs has at most this many entries for each piece, plus [`TABLE_LEAST`].
 const TABLE_BY_PIECE: usize = 8;
 const TABLE_LEAST: usize = 1 << 14;
 
@@ -178,10 +184,10 @@ impl Pairs {
     /// are below `widths`. Returns the pairs.
     fn numbers(
         &mut self,
-        firsts: &mut [u32],
-        seconds: &[u32],
+        firsts: &mut [Number],
+        seconds: &[Number],
         widths: (usize, usize),
-    ) -> Vec<(u32, u32)> {
+    ) -> Vec<(Number, Number)> {
         let (most, width) = widths;
         let entries = most.saturating_mul(width);
         if entries <= TABLE_LEAST + TABLE_BY_PIECE * firsts.len() {
@@ -192,30 +198,36 @@ impl Pairs {
         std::mem::take(&mut self.found)
     }
 
-    fn by_table(&mut self, entries: usize, firsts: &mut [u32], seconds: &[u32], width: usize) {
+    fn by_table(
+        &mut self,
+        entries: usize,
+        firsts: &mut [Number],
+        seconds: &[Number],
+        width: usize,
+    ) {
         if self.table.len() < entries {
             self.table.resize(entries, 0);
         }
         let (table, found) = (&mut self.table[..entries], &mut self.found);
         for (first, second) in firsts.iter_mut().zip(seconds) {
-            let number = &mut table[*first as usize * width + *second as usize];
+            let number = &mut table[first.index() * width + second.index()];
             if *number == 0 {
                 found.push((*first, *second));
                 *number = found.len() as u32;
             }
-            *first = *number - 1;
+            *first = Number::new(*number - 1);
         }
         for (first, second) in found.iter() {
-            table[*first as usize * width + *second as usize] = 0;
+            table[first.index() * width + second.index()] = 0;
         }
     }
 
-    fn by_map(&mut self, firsts: &mut [u32], seconds: &[u32]) {
+    fn by_map(&mut self, firsts: &mut [Number], seconds: &[Number]) {
         let (map, found) = (&mut self.map, &mut self.found);
         for (first, second) in firsts.iter_mut().zip(seconds) {
             *first = *map.entry((*first, *second)).or_insert_with(|| {
                 found.push((*first, *second));
-                found.len() as u32 - 1
+                Number::at(found.len() - 1)
             });
         }
         map.clear();
@@ -232,16 +244,18 @@ mod tests {
         fn pairs_are_numbered_as_they_are_met(
             pieces in prop::collection::vec((0..40_u32, 0..40_u32), 0..200),
         ) {
-            let mut expected: Vec<(u32, u32)> = Vec::new();
+            let numbered = |(a, b)| (Number::new(a), Number::new(b));
+            let pieces: Vec<_> = pieces.into_iter().map(numbered).collect();
+            let mut expected: Vec<(Number, Number)> = Vec::new();
             let number = |pair| {
                 let known = expected.iter().position(|known| *known == pair);
-                known.unwrap_or_else(|| {
+                Number::at(known.unwrap_or_else(|| {
                     expected.push(pair);
                     expected.len() - 1
-                }) as u32
+                }))
             };
-            let numbers: Vec<u32> = pieces.iter().copied().map(number).collect();
-            let (firsts, seconds): (Vec<u32>, Vec<u32>) = pieces.into_iter().unzip();
+            let numbers: Vec<Number> = pieces.iter().copied().map(number).collect();
+            let (firsts, seconds): (Vec<Number>, Vec<Number>) = pieces.into_iter().unzip();
             let mut pairs = Pairs::default();
             for _ in 0..2 {
                 let mut by_table = firsts.clone();

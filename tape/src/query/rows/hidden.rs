@@ -2,6 +2,7 @@
 //! the answer lacks their load.
 
 use super::empty::Period;
+use super::integers::Reference;
 use super::keys::View;
 use super::parse::Window;
 use crate::format::part::Part;
@@ -63,7 +64,7 @@ impl Hidden {
             if sessions[row] > 0 && Some(status[row]) == failed && is_within(slot_ms[row]) {
                 self.ticks += 1;
                 self.sessions = self.sessions.max(sessions[row]);
-                self.reason = View::new(part, run.decode).name(reason[row])?;
+                self.reason = View::new(part, run.decode).name(Reference(reason[row]))?;
             }
         }
         Ok(())

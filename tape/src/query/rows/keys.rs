@@ -1,11 +1,11 @@
 //! The keys of a part. Each run has a code, and each code has a key.
 //!
-//! Example: the runs of query 0x1f… have code 7, the reference to its row in this file's
-//! dictionary. `group.rs` gives the code the number 3 in this part, and [`Register`] gives its key
-//! the id 41 in this question. A view finds a key once for each file, and only if a run of the
-//! window has its code. [`View`] also reads the texts of dictionaries.
+//! `group.rs` gives a code its number in the part, and [`Register`] gives a key its id in the
+//! question (`integers.rs` has an example). A view finds a key once for each file, and only if a
+//! run of the window has its code. [`View`] also reads the texts of dictionaries.
 
-use super::register::{Atom, Id, Register};
+use super::integers::{Code, Id, Reference};
+use super::register::{Atom, Register};
 use super::runs::Runs;
 use crate::fast::FastMap;
 use crate::format::part::Part;
@@ -82,20 +82,21 @@ impl Keys {
     }
 
     /// The key of a code.
-    fn atom(&self, view: &View, code: u32) -> QueryResult<Atom> {
+    fn atom(&self, view: &View, code: Code) -> QueryResult<Atom> {
         match &self.source {
-            Source::Atoms(atoms) => Ok(atoms[code as usize]),
+            Source::Atoms(atoms) => Ok(atoms[code.index()]),
             Source::Column(column) => column.atom(view, code),
-            Source::Codes(_) => Ok(Atom::Text(code)),
+            // No answer prints these keys, so any different ids do.
+            Source::Codes(_) => Ok(Atom::Text(Id::at(code.index()))),
         }
     }
 
     /// The ids of the keys of these codes.
-    pub fn ids(&self, view: &View, codes: &[u32]) -> QueryResult<Vec<Id>> {
+    pub fn ids(&self, view: &View, codes: &[Code]) -> QueryResult<Vec<Id>> {
         let mut ids = self.ids.borrow_mut();
         let mut new = Vec::new();
         for code in codes {
-            let at = *code as usize;
+            let at = code.index();
             if at >= ids.len() {
                 ids.resize(at + 1, UNKNOWN);
             }
@@ -107,7 +108,7 @@ impl Keys {
             let mut known = view.register.ids();
             new.iter().for_each(|(at, atom)| ids[*at] = known.of(*atom));
         }
-        Ok(codes.iter().map(|code| ids[*code as usize]).collect())
+        Ok(codes.iter().map(|code| ids[code.index()]).collect())
     }
 
     /// For each code: true if `accepts` is true for its key.
@@ -146,8 +147,8 @@ impl DictionaryColumn {
     }
 
     #[inline]
-    fn atom(&self, view: &View, code: u32) -> QueryResult<Atom> {
-        let Some(row) = (code as usize).checked_sub(1) else {
+    fn atom(&self, view: &View, code: Code) -> QueryResult<Atom> {
+        let Some(row) = code.index().checked_sub(1) else {
             return Ok(Atom::Null);
         };
         match self.values.get(row) {
@@ -185,45 +186,42 @@ pub enum Codes {
         /// The column.
         column: String,
         /// The largest code; larger values in a damaged file also get it.
-        last: u32,
+        last: Code,
     },
     /// The code follows from the value of a column of `run`.
     Lookup {
         /// The column.
         column: String,
         /// Code of each value. Larger values in a damaged file get the last code.
-        map: Vec<u32>,
+        map: Vec<Code>,
     },
     /// The code follows from the wait event, or without one from the kind of on-CPU activity.
     Wait {
         /// Code of each wait event.
-        wait_map: Vec<u32>,
+        wait_map: Vec<Code>,
         /// Code of each kind of on-CPU activity.
-        cpu_map: Vec<u32>,
+        cpu_map: Vec<Code>,
     },
     /// One code per row of table `run`.
-    Rows(Vec<u32>),
+    Rows(Vec<Code>),
     /// One code per piece of [`Runs`].
-    Pieces(Vec<u32>),
+    Pieces(Vec<Code>),
 }
-
-/// Reference without a definition; no dictionary has this many rows.
-pub(in crate::query) const LOST_REFERENCE: i64 = i32::MAX as i64;
 
 impl Codes {
     /// For each code below `width`, one reference that has this code. The kind of an on-CPU
     /// activity is negated. `None` if codes belong to one part only.
-    pub fn references(&self, width: usize) -> Option<Vec<i64>> {
-        let mut references = vec![0; width];
-        let mut put = |map: &[u32], sign: i64| {
+    pub fn references(&self, width: usize) -> Option<Vec<Reference>> {
+        let mut references = vec![Reference(0); width];
+        let mut put = |map: &[Code], sign: i64| {
             let last = map.len() - 1;
             for (value, code) in map.iter().enumerate().rev() {
                 let value = if value == last {
-                    LOST_REFERENCE
+                    Reference::LOST.0
                 } else {
                     value as i64
                 };
-                references[*code as usize] = sign * value;
+                references[code.index()] = Reference(sign * value);
             }
         };
         match self {
@@ -238,7 +236,8 @@ impl Codes {
     }
 
     /// The code of a reference from [`Codes::references`].
-    pub fn of_reference(&self, reference: i64) -> Option<u32> {
+    pub fn of_reference(&self, reference: Reference) -> Option<Code> {
+        let Reference(reference) = reference;
         match self {
             Codes::Reference { last, .. } => Some(clamped(reference, *last)),
             Codes::Lookup { map, .. } => Some(at(map, reference)),
@@ -248,101 +247,111 @@ impl Codes {
         }
     }
 
-    /// Sets `codes` to the codes of `pieces` in their order; `None` means all pieces.
-    pub fn of_pieces(
+    /// Sets `out` to `of(code)` of each of the `pieces`, in their order; `None` means all pieces.
+    pub fn of_pieces<T>(
         &self,
         part: &Part,
         runs: &Runs,
         pieces: Option<&[u32]>,
-        codes: &mut Vec<u32>,
+        out: &mut Vec<T>,
+        mut of: impl FnMut(Code) -> T,
     ) -> QueryResult<()> {
-        codes.clear();
+        out.clear();
         match self {
             Codes::Reference { column, last } => {
                 let column = part.ints(RUN, column)?;
-                over_column(runs, pieces, &column, codes, |value| clamped(value, *last));
+                over_column(runs, pieces, &column, out, |value| {
+                    of(clamped(value, *last))
+                });
             }
             Codes::Lookup { column, map } => {
                 let column = part.ints(RUN, column)?;
-                over_column(runs, pieces, &column, codes, |value| at(map, value));
+                over_column(runs, pieces, &column, out, |value| of(at(map, value)));
             }
             Codes::Wait { wait_map, cpu_map } => {
                 let wait = part.ints(RUN, pg::WAIT)?;
                 let wait: &[i64] = &wait;
                 if part.bounds(RUN, pg::CPU) == Some((0, 0)) {
                     let none = at(cpu_map, 0);
-                    over_column(runs, pieces, wait, codes, |wait| match wait {
-                        0 => none,
-                        wait => at(wait_map, wait),
+                    over_column(runs, pieces, wait, out, |wait| {
+                        of(match wait {
+                            0 => none,
+                            wait => at(wait_map, wait),
+                        })
                     });
                     return Ok(());
                 }
                 let cpu = part.ints(RUN, pg::CPU)?;
                 let cpu: &[i64] = &cpu;
-                over(runs, pieces, codes, |_, row| match wait[row] {
-                    0 => at(cpu_map, cpu[row]),
-                    wait => at(wait_map, wait),
+                over(runs, pieces, out, |_, row| {
+                    of(match wait[row] {
+                        0 => at(cpu_map, cpu[row]),
+                        wait => at(wait_map, wait),
+                    })
                 });
             }
-            Codes::Rows(own) => over(runs, pieces, codes, |_, row| own[row]),
-            Codes::Pieces(own) => over(runs, pieces, codes, |piece, _| own[piece]),
+            Codes::Rows(own) => over(runs, pieces, out, |_, row| of(own[row])),
+            Codes::Pieces(own) => over(runs, pieces, out, |piece, _| of(own[piece])),
         }
         Ok(())
     }
 }
 
-/// Appends the code of every piece, computed from the piece and its row.
+/// Appends `of(piece, row)` to `out` for every wanted piece, `row` being its row in table `run`.
+/// `pieces` are the numbers of the wanted pieces; `None` = all.
 #[inline]
-fn over(
+fn over<T>(
     runs: &Runs,
     pieces: Option<&[u32]>,
-    codes: &mut Vec<u32>,
-    code: impl Fn(usize, usize) -> u32,
+    out: &mut Vec<T>,
+    mut of: impl FnMut(usize, usize) -> T,
 ) {
     match (pieces, runs.rows()) {
-        (None, None) => codes.extend((0..runs.len()).map(|p| code(p, p))),
+        (None, None) => out.extend((0..runs.len()).map(|p| of(p, p))),
         (None, Some(rows)) => {
             let rows = rows.iter().enumerate();
-            codes.extend(rows.map(|(p, row)| code(p, *row as usize)));
+            out.extend(rows.map(|(p, row)| of(p, *row as usize)));
         }
         (Some(pieces), _) => {
             let pieces = pieces.iter().map(|p| *p as usize);
-            codes.extend(pieces.map(|p| code(p, runs.row(p))));
+            out.extend(pieces.map(|p| of(p, runs.row(p))));
         }
     }
 }
 
-/// Same as [`over`], if the code follows from a column's value.
+/// Appends `of(value)` to `out` for every wanted piece, `value` being the value of `column` in the
+/// piece's row of table `run`. For `pieces` see [`over`].
 #[inline]
-fn over_column(
+fn over_column<T>(
     runs: &Runs,
     pieces: Option<&[u32]>,
     column: &[i64],
-    codes: &mut Vec<u32>,
-    code: impl Fn(i64) -> u32,
+    out: &mut Vec<T>,
+    mut of: impl FnMut(i64) -> T,
 ) {
     match (pieces, runs.rows()) {
-        (None, None) => codes.extend(column.iter().map(|value| code(*value))),
-        _ => over(runs, pieces, codes, |_, row| code(column[row])),
+        (None, None) => out.extend(column.iter().map(|value| of(*value))),
+        _ => over(runs, pieces, out, |_, row| of(column[row])),
     }
 }
 
-/// Values beyond the map (damaged file) get its last code.
+/// The code of a value. Values beyond the map, in a damaged file, get its last code.
 #[inline]
-fn at(map: &[u32], value: i64) -> u32 {
+fn at(map: &[Code], value: i64) -> Code {
     let last = map.len() - 1;
     map[(value as usize).min(last)]
 }
 
-/// Same as [`at`], if the values are the codes.
+/// The code of a value if each value is its own code. Larger values, in a damaged file, get the
+/// last code.
 #[inline]
-fn clamped(value: i64, last: u32) -> u32 {
-    u32::try_from(value).map_or(last, |value| value.min(last))
+fn clamped(value: i64, last: Code) -> Code {
+    u32::try_from(value).map_or(last, |value| Code::new(value).min(last))
 }
 
-/// A dictionary's value by reference (row + 1); 0 if there is no such row.
-pub fn field(column: &Column, reference: i64) -> i64 {
-    let row = usize::try_from(reference - 1).ok();
+/// A dictionary's value; 0 if there is no such row.
+pub fn field(column: &Column, reference: Reference) -> i64 {
+    let row = reference.row();
     row.and_then(|row| column.get(row)).copied().unwrap_or(0)
 }
 
@@ -353,13 +362,13 @@ pub(in crate::query) const LOST: &str = "?";
 #[derive(Default)]
 pub struct KeySet {
     atoms: Vec<Atom>,
-    codes: FastMap<Atom, u32>,
+    codes: FastMap<Atom, Code>,
 }
 
 impl KeySet {
     /// The code of a key.
-    pub fn code(&mut self, atom: Atom) -> u32 {
-        let next = self.atoms.len() as u32;
+    pub fn code(&mut self, atom: Atom) -> Code {
+        let next = Code::at(self.atoms.len());
         let code = *self.codes.entry(atom).or_insert(next);
         if code == next {
             self.atoms.push(atom);
@@ -438,9 +447,9 @@ impl<'a> View<'a> {
         (self.decode)(encoding, bytes)
     }
 
-    /// A string by its reference (row + 1; 0 is null).
-    pub fn name(&self, reference: i64) -> QueryResult<Option<String>> {
-        let Ok(reference) = usize::try_from(reference) else {
+    /// The string that a reference refers to.
+    pub fn name(&self, reference: Reference) -> QueryResult<Option<String>> {
+        let Ok(reference) = usize::try_from(reference.0) else {
             return Ok(Some(LOST.to_string()));
         };
         if reference == 0 {
@@ -470,21 +479,22 @@ impl<'a> View<'a> {
             return Ok(None);
         }
         match def.ty {
-            ColumnType::Name => self.name(value),
+            ColumnType::Name => self.name(Reference(value)),
             ColumnType::Enum => Ok(Some(
                 schema.label(&def.target, value).unwrap_or(LOST).to_string(),
             )),
-            ColumnType::Ref => self.pid(value).map(|pid| pid.map(|p| p.to_string())),
+            ColumnType::Ref => self
+                .pid(Reference(value))
+                .map(|pid| pid.map(|p| p.to_string())),
             ColumnType::Uint => Ok(Some((value as u64).to_string())),
             _ => Ok(Some(value.to_string())),
         }
     }
 
     /// The process id of a session.
-    pub fn pid(&self, session: i64) -> QueryResult<Option<i64>> {
+    pub fn pid(&self, session: Reference) -> QueryResult<Option<i64>> {
         let pids = self.part.ints("session", "pid")?;
-        let row = usize::try_from(session - 1).ok();
-        Ok(row.and_then(|row| pids.get(row).copied()))
+        Ok(session.row().and_then(|row| pids.get(row).copied()))
     }
 
     /// Keys from a dictionary's column that a column of `run` refers to.
@@ -503,7 +513,7 @@ impl<'a> View<'a> {
             }
             _ => RangeInclusive::new(1, 0),
         };
-        let last = values.len() as u32 + 1;
+        let last = Code::at(values.len() + 1);
         let source = Source::Column(DictionaryColumn {
             table: table.to_string(),
             column: column.to_string(),

@@ -1,7 +1,6 @@
 //! Checks the arguments of a question: window, buckets, filters.
 
-use super::dimension::{Dimension, wait_events};
-use super::keys::View;
+use super::dimension::Dimension;
 use crate::format::part::Part;
 use crate::query::ask::context::{Context, Run};
 use crate::query::ask::request::{Kind, Request};
@@ -10,7 +9,6 @@ use crate::query::value::error::{QueryError, QueryResult};
 use crate::query::value::filter::Filter;
 use crate::query::value::sink::Value;
 use crate::query::value::vocabulary::{self as pg, Scope};
-use std::collections::BTreeSet;
 
 /// Maximum number of buckets if each bucket is a row of the answer.
 pub const MAX_ROWS: usize = 100_000;
@@ -83,7 +81,7 @@ pub fn check_moment(at: Option<i64>, since: Option<i64>, until: Option<i64>) -> 
         false => Ok(()),
         true => Err(
             QueryError::invalid("at cannot be combined with since or until")
-                .hint("Give a moment, or a window."),
+                .hint("Specify either a moment or a window."),
         ),
     }
 }
@@ -100,10 +98,10 @@ impl Window {
         if since > until {
             return Err(QueryError::invalid("since must not be after until")
                 .detail(format!(
-                    "The window given begins {} s after its end.",
+                    "The window starts {} s after its end.",
                     (since - until) / SECOND
                 ))
-                .hint("Swap the two, or leave until out for the present."));
+                .hint("Swap the two, or omit until to use the current time."));
         }
         let until = until.min(now);
         Ok(Window {
@@ -233,67 +231,6 @@ impl Selection {
             marked: false,
         })
     }
-
-    /// Completes names of wait events without a class by the events in the parts.
-    pub fn qualify_waits<'a>(
-        &mut self,
-        run: Run,
-        parts: impl IntoIterator<Item = &'a Part>,
-    ) -> QueryResult<()> {
-        let bare = |item: &Option<String>| item.as_ref().is_some_and(|v| !v.contains(':'));
-        let waits = self
-            .filters
-            .iter_mut()
-            .filter(|(d, _)| d.name == pg::WAIT_EVENT);
-        let mut items: Vec<&mut Option<String>> = waits.flat_map(|(_, f)| f.items_mut()).collect();
-        items.retain(|item| bare(item));
-        if items.is_empty() {
-            return Ok(());
-        }
-        let mut known: BTreeSet<String> = BTreeSet::new();
-        for label in run.catalog.labels(pg::CPU) {
-            known.insert(pg::cpu_key(&label.label));
-        }
-        for part in parts {
-            let view = View::new(part, run.decode).canceled_by(run.cancel);
-            view.check_cancel()?;
-            let events = run.damage.note_and_continue(wait_events(&view))?;
-            for (class, event) in events.into_iter().flatten() {
-                known.extend(pg::wait_key(class.as_deref(), event.as_deref()));
-            }
-        }
-        run.damage.check()?;
-        for item in items {
-            qualify(item, &known)?;
-        }
-        Ok(())
-    }
-}
-
-/// `ClientRead` becomes `Client:ClientRead` if only one class has this event.
-fn qualify(item: &mut Option<String>, known: &BTreeSet<String>) -> QueryResult<()> {
-    let Some(bare) = item.as_deref() else {
-        return Ok(());
-    };
-    if known.contains(bare) {
-        return Ok(());
-    }
-    let found: Vec<&String> = known
-        .iter()
-        .filter(|key| key.split_once(':').is_some_and(|(_, event)| event == bare))
-        .collect();
-    if found.len() > 1 {
-        let candidates: Vec<&str> = found.iter().map(|s| s.as_str()).collect();
-        return Err(
-            QueryError::invalid(format!("wait event \"{bare}\" is ambiguous"))
-                .detail(format!("Candidates are {}.", candidates.join(", ")))
-                .hint("Write class and name as Type:Event."),
-        );
-    }
-    if let Some(one) = found.first() {
-        *item = Some((*one).clone());
-    }
-    Ok(())
 }
 
 /// Refuses a text for a dimension of numbers, and unknown labels. A missing key may be written as
@@ -311,11 +248,10 @@ fn check_values(context: &Context, dimension: &Dimension, filter: &mut Filter) -
         };
         let invalid =
             || QueryError::invalid(format!("invalid value \"{value}\" for filter \"{name}\""));
-        let named = value == pg::CYCLE || (name == pg::ROOT_BLOCKER && pg::is_prepared(value));
-        if number && !named {
-            let parsed: i64 = value
-                .parse()
-                .map_err(|_| invalid().hint("Give a whole number, a list of them, or (null)."))?;
+        if number && !dimension.is_named_key(value) {
+            let parsed: i64 = value.parse().map_err(|_| {
+                invalid().hint("Use a whole number, a list of whole numbers, or (null).")
+            })?;
             *item = (parsed != 0).then(|| parsed.to_string());
         } else if let Some(labels) = &labels
             && !labels.contains(&value)
@@ -362,8 +298,7 @@ pub fn limit(n: Option<i64>) -> QueryResult<usize> {
         None => Ok(usize::MAX),
         Some(n) if n >= 1 => Ok(usize::try_from(n).unwrap_or(usize::MAX)),
         Some(n) => {
-            Err(QueryError::invalid("n must be at least 1")
-                .detail(format!("The value given is {n}.")))
+            Err(QueryError::invalid("n must be at least 1").detail(format!("The value is {n}.")))
         }
     }
 }

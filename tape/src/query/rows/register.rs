@@ -2,19 +2,11 @@
 //! compares and adds up numbers. Only printed keys become texts. Ties are broken in the order of
 //! the texts.
 
+use super::integers::{Id, NULL};
 use crate::fast::FastMap;
 use std::cmp::Ordering;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-
-/// Id of a key. Equal keys of a question have the same id.
-pub type Id = u32;
-
-/// The id of null.
-pub const NULL: Id = 0;
-
-/// The keys of up to two dimensions.
-pub type Key = (Id, Id);
 
 /// A key as it stands in a dictionary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -31,7 +23,7 @@ pub enum Atom {
 #[derive(Clone, Default)]
 pub struct Register(Arc<Mutex<Ids>>);
 
-/// Keys by id, and ids by key.
+/// The key of each id, and the id of each key.
 pub struct Ids {
     /// Number of each id; 0 for null and texts.
     values: Vec<i64>,
@@ -91,7 +83,7 @@ impl Ids {
             Atom::Null => NULL,
             Atom::Text(id) => id,
             Atom::Number(number) => {
-                let next = self.values.len() as Id;
+                let next = Id::at(self.values.len());
                 let id = match self.small.id(number) {
                     Some(id) => id,
                     None => self.numbers.entry(number).or_insert(NULL),
@@ -109,7 +101,7 @@ impl Ids {
         if let Some(id) = self.by_text.get(text) {
             return *id;
         }
-        let (id, text) = (self.values.len() as Id, Arc::<str>::from(text));
+        let (id, text) = (Id::at(self.values.len()), Arc::<str>::from(text));
         self.values.push(0);
         self.text_bytes += text.len();
         self.texts.insert(id, text.clone());
@@ -131,13 +123,13 @@ impl Ids {
         match self.texts.get(&id) {
             _ if id == NULL => None,
             Some(text) => Some(text.to_string()),
-            None => Some(self.values[id as usize].to_string()),
+            None => Some(self.values[id.index()].to_string()),
         }
     }
 
     /// Order of their texts, null last.
     pub fn compare(&self, a: Id, b: Id) -> Ordering {
-        let value = |id: Id| self.values[id as usize];
+        let value = |id: Id| self.values[id.index()];
         if a == NULL || b == NULL {
             return (a == NULL).cmp(&(b == NULL));
         }
@@ -151,20 +143,22 @@ impl Ids {
     }
 }
 
-/// Ids of numbers that may be process ids, in a table of pages. A day may have a million of them,
-/// mostly neighbours. A page is allocated when a number of it occurs.
+/// The ids of integer keys that are small enough to be process ids. A day may have a million of
+/// these keys, mostly neighbours, so a table of pages takes less memory than a map. A page of 512
+/// ids is allocated when one of its keys first occurs.
 #[derive(Default)]
 struct Small {
     pages: Vec<Box<[Id]>>,
     bytes: usize,
 }
 
-/// Limit of these numbers: the largest process id of Linux.
+/// The table has the ids of numbers below this: process ids of Linux are not larger.
 const SMALL: i64 = 1 << 22;
 const PAGE: usize = 512;
 
 impl Small {
-    /// The place of a number's id, [`NULL`] at first. `None` for numbers outside the table.
+    /// The element that holds a number's id, [`NULL`] until it is set. `None` for numbers outside
+    /// the table.
     #[inline]
     fn id(&mut self, number: i64) -> Option<&mut Id> {
         let number = usize::try_from(number).ok().filter(|_| number < SMALL)?;
@@ -289,7 +283,7 @@ mod tests {
         }
 
         #[test]
-        fn the_first_are_those_of_all_in_order(
+        fn the_first_items_equal_the_begin_of_all_sorted(
             mut all in prop::collection::hash_set(0..2_000_u32, 0..600),
             n in 1..40_usize,
         ) {

@@ -2,16 +2,19 @@
 //! tick by tick from `blocked_by`, and runs are cut where the head changes. Sessions in a cycle
 //! have the key `(cycle)`. A prepared transaction is no session, so table `lock` has its waiters.
 
+use super::derived::Derived;
+use super::integers::Reference;
 use super::keys::{Codes, KeySet, Keys, View};
 use super::register::Atom;
 use super::runs::Runs;
+use crate::format::part::Part;
 use crate::format::schema::RUN;
 use crate::query::value::error::QueryResult;
 use crate::query::value::vocabulary as pg;
 use std::collections::{HashMap, HashSet};
 
 /// The columns that determine root blockers.
-pub const COLUMNS: [(&str, &str); 9] = [
+const COLUMNS: [(&str, &str); 9] = [
     (RUN, pg::BLOCKED_BY),
     (RUN, "session"),
     ("session", "pid"),
@@ -26,63 +29,89 @@ pub const COLUMNS: [(&str, &str); 9] = [
 /// Times in which a session is blocked: first tick, tick after the last, blocker.
 type Blocked = Vec<(i64, i64, u32)>;
 
-/// Cuts the runs of a part where their root blocker changes.
-pub fn split(view: &View) -> QueryResult<Runs> {
-    let whole = Runs::whole(view.part)?;
-    let chains = Chains::read(view, &whole)?;
-    if chains.blocked.is_empty() {
-        return Ok(whole);
-    }
-    let (mut rows, mut first, mut ticks) = (Vec::new(), Vec::new(), Vec::new());
-    for piece in 0..whole.len() {
-        let mut at = whole.first_tick(piece);
-        let end = at + whole.ticks(piece);
-        while at < end {
-            let until = match chains.may_wait(piece) {
-                true => chains.root(piece, at).1.min(end),
-                false => end,
-            };
-            rows.push(piece as u32);
-            first.push(at);
-            ticks.push(until - at);
-            at = until;
-        }
-    }
-    Ok(Runs::pieces(rows, first, ticks))
-}
+/// The session or prepared transaction at the head of the queue.
+pub struct RootBlocker;
 
-/// The keys of the pieces from [`split`].
-pub fn keys(view: &View, runs: &Runs) -> QueryResult<Keys> {
-    let whole = Runs::whole(view.part)?;
-    let chains = Chains::read(view, &whole)?;
-    let pids = view.part.ints("session", "pid")?;
-    let mut keys = KeySet::default();
-    let none = keys.code(Atom::Null);
-    let cycle = keys.code(view.register.atom(Some(pg::CYCLE)));
-    let mut codes = Vec::with_capacity(runs.len());
-    for piece in 0..runs.len() {
-        let row = runs.row(piece);
-        let root = match chains.may_wait(row) {
-            true => chains.root(row, runs.first_tick(piece)).0,
-            false => Root::Nobody,
-        };
-        codes.push(match root {
-            Root::Nobody => none,
-            Root::Cycle => cycle,
-            Root::Of(root) => match chains.example.get(root as usize - 1) {
-                Some(session) => {
-                    let pid = session.checked_sub(1);
-                    let pid = pid.and_then(|row| pids.get(row)).copied().unwrap_or(0);
-                    keys.code(Atom::Number(pid))
-                }
-                None => {
-                    let name = &chains.prepared[root as usize - 1 - chains.example.len()];
-                    keys.code(view.register.atom(Some(name)))
-                }
-            },
-        });
+impl Derived for RootBlocker {
+    fn name(&self) -> &'static str {
+        pg::ROOT_BLOCKER
     }
-    Ok(keys.with(Codes::Pieces(codes)))
+
+    fn is_number(&self) -> bool {
+        true
+    }
+
+    fn is_named_key(&self, text: &str) -> bool {
+        text == pg::CYCLE || pg::is_prepared(text)
+    }
+
+    fn is_shared(&self) -> bool {
+        false
+    }
+
+    fn rows(&self, part: &Part) -> usize {
+        part.rows("session")
+    }
+
+    fn columns(&self) -> &'static [(&'static str, &'static str)] {
+        &COLUMNS
+    }
+
+    fn cut(&self, view: &View, runs: &Runs) -> QueryResult<Option<Runs>> {
+        let chains = Chains::read(view)?;
+        if chains.blocked.is_empty() {
+            return Ok(None);
+        }
+        let (mut rows, mut first, mut ticks) = (Vec::new(), Vec::new(), Vec::new());
+        for piece in 0..runs.len() {
+            let row = runs.row(piece);
+            let mut at = runs.first_tick(piece);
+            let end = at + runs.ticks(piece);
+            while at < end {
+                let until = match chains.may_wait(row) {
+                    true => chains.root(row, at).1.min(end),
+                    false => end,
+                };
+                rows.push(row as u32);
+                first.push(at);
+                ticks.push(until - at);
+                at = until;
+            }
+        }
+        Ok(Some(Runs::pieces(rows, first, ticks)))
+    }
+
+    fn keys(&self, view: &View, runs: &Runs) -> QueryResult<Keys> {
+        let chains = Chains::read(view)?;
+        let pids = view.part.ints("session", "pid")?;
+        let mut keys = KeySet::default();
+        let none = keys.code(Atom::Null);
+        let cycle = keys.code(view.register.atom(Some(pg::CYCLE)));
+        let mut codes = Vec::with_capacity(runs.len());
+        for piece in 0..runs.len() {
+            let row = runs.row(piece);
+            let root = match chains.may_wait(row) {
+                true => chains.root(row, runs.first_tick(piece)).0,
+                false => Root::Nobody,
+            };
+            codes.push(match root {
+                Root::Nobody => none,
+                Root::Cycle => cycle,
+                Root::Of(root) => match chains.example.get(root as usize - 1) {
+                    Some(session) => {
+                        let pid = session.checked_sub(1);
+                        let pid = pid.and_then(|row| pids.get(row)).copied().unwrap_or(0);
+                        keys.code(Atom::Number(pid))
+                    }
+                    None => {
+                        let name = &chains.prepared[root as usize - 1 - chains.example.len()];
+                        keys.code(view.register.atom(Some(name)))
+                    }
+                },
+            });
+        }
+        Ok(keys.with(Codes::Pieces(codes)))
+    }
 }
 
 /// The head of a queue.
@@ -97,10 +126,10 @@ enum Root {
 struct Chains {
     /// One session reference for each number.
     example: Vec<usize>,
-    /// By row of `run`: the number of its session and of its blocker (0 = none).
+    /// Number of the session and of its blocker in each row of `run`; blocker 0 = none.
     runner: Vec<u32>,
     blocker: Vec<u32>,
-    /// By number of a blocked session.
+    /// The times in which each blocked session was blocked, by the session's number.
     blocked: HashMap<u32, Blocked>,
     /// Names of prepared transactions. Their numbers follow the sessions' numbers.
     prepared: Vec<String>,
@@ -109,8 +138,9 @@ struct Chains {
 }
 
 impl Chains {
-    fn read(view: &View, runs: &Runs) -> QueryResult<Chains> {
+    fn read(view: &View) -> QueryResult<Chains> {
         let part = view.part;
+        let runs = Runs::whole(part)?;
         let blocked_by = part.ints(RUN, pg::BLOCKED_BY)?;
         let mut chains = Chains {
             example: Vec::new(),
@@ -167,7 +197,7 @@ impl Chains {
             let blocker = *numbers.entry(wait.who).or_insert(next);
             if blocker == next {
                 let (gid, xid) = wait.who;
-                let gid = view.name(gid)?;
+                let gid = view.name(Reference(gid))?;
                 self.prepared.push(pg::prepared(gid.as_deref(), xid));
             }
             match added.last_mut() {

@@ -2,7 +2,7 @@
 //! lock queue) changes within it.
 
 use super::ticks::Ticks;
-use crate::format::codec::Stretch;
+use crate::format::codec::EqualRun;
 use crate::format::part::Part;
 use crate::format::schema::RUN;
 use crate::format::table::Column;
@@ -19,7 +19,7 @@ pub struct Runs {
 /// First tick and number of ticks of each piece.
 enum Places {
     Columns { first_tick: Column, ticks: Column },
-    Stretches(Vec<Stretch>),
+    Stretches(Vec<EqualRun>),
 }
 
 impl Runs {

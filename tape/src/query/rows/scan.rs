@@ -2,6 +2,7 @@
 
 use super::parse::{Samples, Selection, Window, nodes};
 use super::register::Register;
+use super::wait_names;
 use crate::format::part::Part;
 use crate::query::ask::context::Run;
 use crate::query::value::bucket::Buckets;
@@ -35,7 +36,7 @@ impl<'a> Scan<'a> {
         let nodes = nodes(run, samples.node)?;
         let all = nodes.iter().flat_map(|node| run.store.parts(*node));
         let (parts, others): (Vec<&Part>, Vec<&Part>) = all.partition(|part| window.overlaps(part));
-        selection.qualify_waits(run, parts.iter().copied())?;
+        wait_names::complete(&mut selection.filters, run, parts.iter().copied())?;
         Ok(Scan {
             run,
             selection,

@@ -3,10 +3,10 @@
 //! column pass, the test costs nothing. If none of them passes, the part is left out.
 
 use super::dimension::Dimension;
+use super::integers::Code;
 use super::keys::{Codes, Keys, View};
 use super::parse::Selection;
 use super::register::Atom;
-use super::root_blocker;
 use super::runs::Runs;
 use super::ticks::Ticks;
 use crate::format::codec::Span;
@@ -26,13 +26,13 @@ pub struct Selected {
 }
 
 impl Selected {
-    /// Applies a selection to a part. `tests` were made for the part's file. Runs are cut by root
-    /// blocker if a filter or `by_root` needs that.
+    /// Applies a selection to a part. `tests` were made for the part's file. Runs are cut where the
+    /// key of a filter or of `dimensions` changes within them.
     pub fn of(
         view: &View,
         tests: &Tests,
         selection: &Selection,
-        by_root: bool,
+        dimensions: &[&Dimension],
     ) -> QueryResult<Selected> {
         let Some(mut tests) = tests.narrowed(view.part) else {
             return Ok(Selected::nothing());
@@ -41,13 +41,15 @@ impl Selected {
             tests.marked(view.part)?;
         }
         let own: Vec<_> = own_filters(view, selection).collect();
-        let is_root = |d: &Dimension| d.name == pg::ROOT_BLOCKER;
         view.check_cancel()?;
-        let runs = if by_root || own.iter().any(|(d, _)| is_root(d)) {
-            root_blocker::split(view)?
-        } else {
-            Runs::whole(view.part)?
-        };
+        let mut runs = Runs::whole(view.part)?;
+        let mut cut: Vec<&Dimension> = Vec::new();
+        for dimension in own.iter().map(|(d, _)| d).chain(dimensions.iter().copied()) {
+            if !cut.contains(&dimension) {
+                cut.push(dimension);
+                runs = dimension.cut(view, &runs)?.unwrap_or(runs);
+            }
+        }
         for (dimension, filter) in own {
             view.check_cancel()?;
             let keys = dimension.resolve(view, &runs)?;
@@ -64,7 +66,7 @@ impl Selected {
         selection: &Selection,
     ) -> QueryResult<Selected> {
         let tests = Tests::of(view, catalog, selection)?;
-        Selected::of(view, &tests, selection, false)
+        Selected::of(view, &tests, selection, &[])
     }
 
     /// A selection without pieces.
@@ -171,9 +173,9 @@ pub fn columns(
 /// Tests that the rows of a part must pass.
 #[derive(Clone, Default)]
 pub struct Tests {
-    /// By column of `run`: whether a value passes.
+    /// For each tested column of `run`: a table that has true for each value that passes.
     columns: Vec<(String, Rc<Vec<bool>>)>,
-    /// By code: whether it passes.
+    /// For each other test: the keys, and a table that has true for each code that passes.
     others: Vec<(Rc<Keys>, Rc<Vec<bool>>)>,
     /// True if no row passes.
     never: bool,
@@ -210,7 +212,8 @@ impl Tests {
         Ok(tests)
     }
 
-    /// The tests that decide something in a part; `None` if no row passes.
+    /// The tests that some rows of the part fail; a test that all its rows pass is left out, by the
+    /// least and greatest value of the column in the part. `None` if no row can pass.
     fn narrowed(&self, part: &Part) -> Option<Tests> {
         let mut tests = Tests {
             others: self.others.clone(),
@@ -262,7 +265,7 @@ impl Tests {
         let (column, table) = match &keys.codes {
             Codes::Reference { column, .. } => (column, ok),
             Codes::Lookup { column, map } => {
-                let table = map.iter().map(|code| ok[*code as usize]);
+                let table = map.iter().map(|code| ok[code.index()]);
                 (column, table.collect())
             }
             _ => {
@@ -317,11 +320,12 @@ impl Tests {
         }
         for (keys, ok) in &self.others {
             view.check_cancel()?;
-            let mut codes = Vec::new();
+            let mut passing = Vec::new();
+            let accepted = |code: Code| ok[code.index()];
             keys.codes
-                .of_pieces(part, runs, selected.as_deref(), &mut codes)?;
-            let mut codes = codes.iter().map(|code| ok[*code as usize]);
-            let passes = |_| codes.next().unwrap_or(false);
+                .of_pieces(part, runs, selected.as_deref(), &mut passing, accepted)?;
+            let mut passing = passing.into_iter();
+            let passes = |_| passing.next().unwrap_or(false);
             selected = Some(match selected {
                 None => matching(0..runs.len() as u32, passes),
                 Some(pieces) => matching(pieces.into_iter(), passes),
@@ -344,7 +348,8 @@ fn rows_of(spans: &[Span], ok: impl Fn(i64) -> bool) -> Vec<u32> {
     found
 }
 
-/// Number of pieces that are tested before the passing ones are copied.
+/// Pieces (rows of runs) are tested in batches of this number. The numbers of those that pass are
+/// copied once per batch, so that the loop needs no branch for each piece.
 const TESTED: usize = 256;
 
 /// The pieces that pass a test, without a branch for each.

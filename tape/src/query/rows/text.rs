@@ -1,5 +1,6 @@
 //! Query texts by query id or by hash.
 
+use super::integers::Reference;
 use super::keys::View;
 use crate::format::part::Part;
 use crate::query::ask::context::Run;
@@ -148,13 +149,13 @@ fn collect(wanted: &mut ByKey, view: &View, owner: Option<&str>) -> QueryResult<
         let Some(found) = wanted.get_mut(&key) else {
             continue;
         };
-        let database = view.name(part.ints("text", "database")?[row])?;
+        let database = view.name(Reference(part.ints("text", "database")?[row]))?;
         let known = found.iter().position(|(d, _)| *d == database);
         if known.is_some_and(|place| is_statement(&found[place].1)) {
             continue;
         }
         if let Some(owner) = owner {
-            let user = view.name(part.ints("text", "username")?[row])?;
+            let user = view.name(Reference(part.ints("text", "username")?[row]))?;
             if user.as_deref() != Some(owner) {
                 continue;
             }
@@ -178,7 +179,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_statement_is_told_from_an_expression() {
+    fn statements_and_expressions_differ() {
         for text in [
             "select $1",
             "SELECT\n$1",

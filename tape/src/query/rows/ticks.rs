@@ -1,6 +1,6 @@
 //! The ticks of a part within a window, and the observed time in each bucket.
 
-use crate::format::codec::Stretch;
+use crate::format::codec::EqualRun;
 use crate::format::part::Part;
 use crate::format::table::Column;
 use crate::query::value::bucket::Buckets;
@@ -186,7 +186,7 @@ impl Ticks {
     /// not stored.
     pub fn ranges(
         &self,
-        stretch: &Stretch,
+        stretch: &EqualRun,
         runs: usize,
     ) -> Option<impl ExactSizeIterator<Item = (u32, u32)>> {
         let (first, length) = stretch.run(stretch.row);
@@ -463,7 +463,7 @@ impl Observed {
     }
 
     /// Takes out buckets that are complete and adds them to the sum of finished ones; returns their
-    /// weights.
+    /// weights in ms.
     pub fn finish(&mut self, buckets: Range<u32>) -> Vec<i64> {
         let begin = self.by_bucket.partition_point(|b| b.0 < buckets.start);
         let end = self.by_bucket.partition_point(|b| b.0 < buckets.end);

@@ -32,7 +32,7 @@ pub trait Bin: Default {
     fn merge(&mut self, other: Self);
 }
 
-/// Sum of the weights of cells; `None` without cells.
+/// Sum of the weights of cells, in ms; `None` without cells.
 pub type Sum = Option<i64>;
 
 impl Bin for Sum {
@@ -209,7 +209,7 @@ impl Cells {
         loads.filter_map(|(ms, of)| ratio(ms, of)).collect()
     }
 
-    /// For each bucket with a cell: weight of the cell, and observed weight of the bucket.
+    /// For each bucket with a cell: weight of the cell, and observed weight of the bucket, in ms.
     fn weighed<'a>(&'a self, observed: &'a Observed) -> impl Iterator<Item = (i64, i64)> + 'a {
         let cells = self.rows.iter();
         let all = cells.map(|cell| (cell.sum_ms, observed.weight_ms(cell.bucket)));
@@ -377,7 +377,7 @@ mod tests {
         }
 
         #[test]
-        fn a_percentile_of_scaled_sums_is_that_of_their_ratios(
+        fn a_percentile_of_scaled_sums_equals_the_percentile_of_ratios(
             weights_ms in prop::collection::vec(prop::sample::select(vec![0, 1, 59_000, 60_000]), 1..300),
             sums in prop::collection::vec((0..300u32, 1..5_000_000u32), 0..300),
         ) {

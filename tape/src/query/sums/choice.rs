@@ -2,21 +2,20 @@
 
 use crate::fast::FastMap;
 use crate::query::rows::dimension::Dimension;
-use crate::query::rows::register::{Key, NULL};
-use crate::query::rows::ticks::NONE;
+use crate::query::rows::integers::{Id, Key, NULL, Number};
 
 /// Key that stands for all keys that were not chosen.
-pub const REST: Key = (u32::MAX, u32::MAX);
+pub const REST: Key = (Id::MAX, Id::MAX);
 
 /// The keys of a group of dimensions that get cells, numbered from 0 on.
 #[derive(Default)]
 pub struct Choice {
     dimensions: usize,
-    numbers: FastMap<Key, u32>,
+    numbers: FastMap<Key, Number>,
     /// Key of each number.
     keys: Vec<Key>,
     /// Number of [`REST`]; `None` if other keys are left out.
-    rest: Option<u32>,
+    rest: Option<Number>,
 }
 
 impl Choice {
@@ -27,7 +26,7 @@ impl Choice {
             ..Choice::default()
         };
         for key in keys {
-            let next = choice.keys.len() as u32;
+            let next = Number::at(choice.keys.len());
             if *choice.numbers.entry(key).or_insert(next) == next {
                 choice.keys.push(key);
             }
@@ -37,7 +36,7 @@ impl Choice {
 
     /// The same choice, but other keys are added up as [`REST`].
     pub fn with_rest(mut self) -> Choice {
-        self.rest = Some(self.keys.len() as u32);
+        self.rest = Some(Number::at(self.keys.len()));
         self.keys.push(REST);
         self
     }
@@ -54,10 +53,10 @@ impl Choice {
 
     /// Renumbers pieces from `keys` to the chosen keys. Drops the pieces, with their ranges, whose
     /// key was not chosen. `keys` may have more dimensions than the group.
-    pub fn apply(&self, keys: &[Key], ranges: &mut Vec<(u32, u32)>, numbers: &mut Vec<u32>) {
+    pub fn apply(&self, keys: &[Key], ranges: &mut Vec<(u32, u32)>, numbers: &mut Vec<Number>) {
         let chosen = self.chosen(keys);
         for number in numbers.iter_mut() {
-            *number = chosen[*number as usize];
+            *number = chosen[number.index()];
         }
         drop_others(&chosen, ranges, numbers);
     }
@@ -68,7 +67,7 @@ impl Choice {
         keys: &[Key],
         known: &[u16],
         ranges: &mut Vec<(u32, u32)>,
-        numbers: &mut Vec<u32>,
+        numbers: &mut Vec<Number>,
     ) {
         let chosen = self.chosen(keys);
         numbers.clear();
@@ -76,25 +75,25 @@ impl Choice {
         drop_others(&chosen, ranges, numbers);
     }
 
-    /// The number of each key; [`NONE`] if the key is left out.
-    fn chosen(&self, keys: &[Key]) -> Vec<u32> {
+    /// The number of each key; [`Number::NONE`] if the key is left out.
+    fn chosen(&self, keys: &[Key]) -> Vec<Number> {
         let number = |key: &Key| {
             let found = self.numbers.get(&beginning(*key, self.dimensions));
-            found.copied().or(self.rest).unwrap_or(NONE)
+            found.copied().or(self.rest).unwrap_or(Number::NONE)
         };
         keys.iter().map(number).collect()
     }
 }
 
 /// Drops the pieces whose key was not chosen, and their ranges.
-fn drop_others(chosen: &[u32], ranges: &mut Vec<(u32, u32)>, numbers: &mut Vec<u32>) {
-    if !chosen.contains(&NONE) {
+fn drop_others(chosen: &[Number], ranges: &mut Vec<(u32, u32)>, numbers: &mut Vec<Number>) {
+    if !chosen.contains(&Number::NONE) {
         return;
     }
     let mut kept = 0;
     for piece in 0..numbers.len().min(ranges.len()) {
         let number = numbers[piece];
-        if number != NONE {
+        if number != Number::NONE {
             (ranges[kept], numbers[kept]) = (ranges[piece], number);
             kept += 1;
         }
@@ -121,23 +120,32 @@ mod tests {
     fn keys_that_are_not_chosen_are_left_out_or_put_together() {
         let catalog = schema();
         let dimension = Dimension::find(&catalog, "dimension", "pid").unwrap();
-        let keys = [(5, 1), (6, 1), (5, 2), (7, 1)];
-        let pieces = || (vec![(3, 4), (5, 9), (2, 6), (1, 2)], vec![2, 1, 3, 0]);
+        let key = |(a, b)| (Id::new(a), Id::new(b));
+        let numbers = |all: [u32; 4]| all.map(Number::new).to_vec();
+        let keys = [(5, 1), (6, 1), (5, 2), (7, 1)].map(key);
+        let pieces = || (vec![(3, 4), (5, 9), (2, 6), (1, 2)], numbers([2, 1, 3, 0]));
         let applied = |choice: &Choice| {
             let (mut ranges, mut numbers) = pieces();
             choice.apply(&keys, &mut ranges, &mut numbers);
-            let known: Vec<u16> = pieces().1.iter().map(|number| *number as u16).collect();
-            let (mut same, mut other) = (pieces().0, vec![9]);
+            let known: Vec<u16> = pieces()
+                .1
+                .iter()
+                .map(|number| number.index() as u16)
+                .collect();
+            let (mut same, mut other) = (pieces().0, vec![Number::new(9)]);
             choice.apply_known(&keys, &known, &mut same, &mut other);
             assert_eq!((&same, &other), (&ranges, &numbers));
             (ranges, numbers)
         };
-        let choice = Choice::of(&[&dimension, &dimension], [(6, 1), (5, 1)]);
-        assert_eq!(applied(&choice), (vec![(5, 9), (1, 2)], vec![0, 1]));
-        let choice = Choice::of(&[&dimension], [(7, NULL), (5, NULL)]).with_rest();
-        assert_eq!(choice.keys(), [(7, NULL), (5, NULL), REST]);
-        assert_eq!(applied(&choice), (pieces().0, vec![1, 2, 0, 1]));
+        let choice = Choice::of(&[&dimension, &dimension], [(6, 1), (5, 1)].map(key));
+        assert_eq!(
+            applied(&choice),
+            (vec![(5, 9), (1, 2)], vec![Number::new(0), Number::new(1)])
+        );
+        let choice = Choice::of(&[&dimension], [(7, 0), (5, 0)].map(key)).with_rest();
+        assert_eq!(choice.keys(), [key((7, 0)), key((5, 0)), REST]);
+        assert_eq!(applied(&choice), (pieces().0, numbers([1, 2, 0, 1])));
         let choice = Choice::of(&[], [(NULL, NULL)]);
-        assert_eq!(applied(&choice), (pieces().0, vec![0; 4]));
+        assert_eq!(applied(&choice), (pieces().0, numbers([0; 4])));
     }
 }

@@ -1,6 +1,6 @@
-//! Buckets that are complete. Answers about a long window need their sum, maximum and 99th
-//! percentile. Therefore only the greatest loads are kept, not a cell for each key and minute of a
-//! year.
+//! Buckets of a key that are complete. Answers about a long window need the sum, the maximum and the
+//! 99th percentile of the loads. For these a running sum and the greatest hundredth of the loads are
+//! enough, so no cell is kept for each key and minute of a year.
 
 use crate::query::value::number::{self, Ratio};
 use std::cmp::Ordering;
@@ -72,7 +72,7 @@ impl Finished {
     }
 }
 
-/// Weight of a key and observed weight of a bucket. The latter is positive.
+/// Weight of a key and observed weight of a bucket, in ms. The latter is positive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Load(i64, i64);
 
@@ -133,7 +133,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_greatest_tell_what_all_would(
+        fn the_greatest_values_give_the_percentile_of_all(
             loads in prop::collection::vec((1..40i64, prop::sample::select(vec![0, 59, 60])), 1..900),
             open in prop::collection::vec((1..40i64, 60..61i64), 0..9),
             idle in 0..400usize,

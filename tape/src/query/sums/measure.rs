@@ -6,7 +6,7 @@ use super::cells::{Bin, Cell, Cells, Sum};
 use super::choice::Choice;
 use super::closed_buckets::Finished;
 use crate::fast::FastMap;
-use crate::query::rows::register::{Key, NULL};
+use crate::query::rows::integers::{Key, NULL, Number};
 use crate::query::rows::ticks::{NONE, Observed, Ticks};
 use std::ops::Range;
 
@@ -17,7 +17,7 @@ pub struct Cube<B> {
     /// have a million of them.
     single: Vec<u32>,
     /// Numbers of keys with two dimensions.
-    pairs: FastMap<Key, u32>,
+    pairs: FastMap<Key, Number>,
     /// Key of each number.
     keys: Vec<Key>,
     /// Cells or sum of each number.
@@ -38,25 +38,25 @@ impl<B> Default for Cube<B> {
 impl<B: Bin> Cube<B> {
     /// The cells or the sum of the key with this number.
     #[inline]
-    pub fn at(&mut self, number: u32) -> &mut B {
-        &mut self.all[number as usize]
+    pub fn at(&mut self, number: Number) -> &mut B {
+        &mut self.all[number.index()]
     }
 
     /// The number of a key. A new key gets the next number.
-    pub fn number(&mut self, key: Key) -> u32 {
-        let next = self.all.len() as u32;
+    pub fn number(&mut self, key: Key) -> Number {
+        let next = Number::at(self.all.len());
         let number = match key {
             (id, NULL) => {
-                let at = id as usize;
+                let at = id.index();
                 if at >= self.single.len() {
                     self.single.resize(at + 1, 0);
                 }
                 match &mut self.single[at] {
                     known @ 0 => {
-                        *known = next + 1;
+                        *known = next.index() as u32 + 1;
                         next
                     }
-                    known => *known - 1,
+                    known => Number::new(*known - 1),
                 }
             }
             pair => *self.pairs.entry(pair).or_insert(next),
@@ -88,7 +88,7 @@ impl<B: Bin> Cube<B> {
     /// Memory of keys and bins in bytes.
     pub fn bytes(&self) -> usize {
         self.single.capacity() * size_of::<u32>()
-            + self.pairs.capacity() * size_of::<(Key, u32)>()
+            + self.pairs.capacity() * size_of::<(Key, Number)>()
             + self.keys.capacity() * size_of::<Key>()
             + self.all.capacity() * size_of::<B>()
     }
@@ -139,7 +139,8 @@ pub struct Measures {
     pub cubes: Vec<Cube<Cells>>,
     /// Sums of the window from totals, if the question needs only sums.
     pub weights: Cube<Sum>,
-    /// Finished buckets: load of keys that are not in the last group.
+    /// Summary of finished buckets: the load of all keys together minus the load of the keys that
+    /// have cells. It becomes the line "other".
     pub rest: Finished,
 }
 
@@ -183,10 +184,10 @@ impl Measures {
     }
 }
 
-/// Size of a [`Grid`]: at most this many numbers for each piece, plus [`GRID_LEAST`].
+/// A [`Grid`] has at most this many numbers for each piece, plus [`GRID_LEAST`].
 const GRID_BY_PIECE: usize = 32;
 const GRID_LEAST: usize = 1 << 16;
-/// Maximum size of a [`Grid`].
+/// Maximum number of numbers in a [`Grid`].
 const GRID_MOST: usize = 1 << 22;
 
 /// Adds up the pieces of a part. It reuses its memory for the next part.
@@ -195,28 +196,29 @@ pub struct Adder {
     grid: Grid,
     places: Places,
     counts: Vec<Count>,
-    /// Codes that occur in the current span.
-    codes: Vec<u32>,
+    /// Numbers that occur in the current span.
+    numbers: Vec<Number>,
 }
 
 impl Adder {
-    /// Calls `each` with the cells of pieces, by code. `ranges` are the rows of each piece's ticks
-    /// (begin, end); `codes` are the pieces' keys, below `width`. Cells come in ascending order of
-    /// buckets. If the ticks of a bucket have different weights, a code has several cells for it.
+    /// Calls `each` with the cells of pieces, by number of the key. `ranges` are the rows of each
+    /// piece's ticks (begin, end); `numbers` are the numbers of the pieces' keys, below `width`.
+    /// Cells come in ascending order of buckets. If the ticks of a bucket have different weights, a
+    /// key has several cells for it.
     pub fn cells(
         &mut self,
         ticks: &Ticks,
         ranges: &[(u32, u32)],
-        codes: &[u32],
+        numbers: &[Number],
         width: usize,
-        mut each: impl FnMut(u32, Cell),
+        mut each: impl FnMut(Number, Cell),
     ) {
-        let numbers = width.saturating_mul(ticks.len());
+        let entries = width.saturating_mul(ticks.len());
         let most = GRID_MOST.min(GRID_LEAST + GRID_BY_PIECE * ranges.len());
-        if numbers <= most && self.grid.fill(ticks.len(), ranges, codes, width) {
+        if entries <= most && self.grid.fill(ticks.len(), ranges, numbers, width) {
             self.grid.cells(ticks, width, &mut each);
         } else {
-            self.sorted_cells(ticks, ranges, codes, width, &mut each);
+            self.sorted_cells(ticks, ranges, numbers, width, &mut each);
         }
     }
 
@@ -224,11 +226,11 @@ impl Adder {
         &mut self,
         ticks: &Ticks,
         ranges: &[(u32, u32)],
-        codes: &[u32],
+        numbers: &[Number],
         width: usize,
-        each: &mut impl FnMut(u32, Cell),
+        each: &mut impl FnMut(Number, Cell),
     ) {
-        self.places.fill(ticks, ranges, codes);
+        self.places.fill(ticks, ranges, numbers);
         if self.counts.len() < width {
             self.counts.resize(width, Count::default());
         }
@@ -248,22 +250,22 @@ impl Adder {
     }
 
     fn block(&mut self, block: usize, begin: u32, end: u32) {
-        let (counts, codes) = (&mut self.counts, &mut self.codes);
+        let (counts, numbers) = (&mut self.counts, &mut self.numbers);
         let whole = self.places.of(whole(begin, block));
-        for code in whole {
-            let count = &mut counts[*code as usize];
+        for number in whole {
+            let count = &mut counts[number.index()];
             if count.sum == 0 {
-                codes.push(*code);
+                numbers.push(*number);
             }
             count.whole += 1;
             count.most = count.most.max(count.whole);
             count.sum += u64::from(end - begin);
         }
         for tick in begin..end {
-            for code in self.places.of(single(tick, block)) {
-                let count = &mut counts[*code as usize];
+            for number in self.places.of(single(tick, block)) {
+                let count = &mut counts[number.index()];
                 if count.sum == 0 {
-                    codes.push(*code);
+                    numbers.push(*number);
                 }
                 if count.tick != tick + 1 {
                     count.tick = tick + 1;
@@ -274,33 +276,39 @@ impl Adder {
                 count.sum += 1;
             }
         }
-        for code in whole {
-            counts[*code as usize].whole = 0;
+        for number in whole {
+            counts[number.index()].whole = 0;
         }
     }
 
     /// Ends a span of consecutive ticks with one bucket and weight: calls `each` with its cells.
-    fn end(&mut self, (bucket, weight_ms): (u32, i64), each: &mut impl FnMut(u32, Cell)) {
-        for code in self.codes.drain(..) {
-            let count = std::mem::take(&mut self.counts[code as usize]);
+    fn end(&mut self, (bucket, weight_ms): (u32, i64), each: &mut impl FnMut(Number, Cell)) {
+        for number in self.numbers.drain(..) {
+            let count = std::mem::take(&mut self.counts[number.index()]);
             let cell = Cell {
                 bucket,
                 sessions: count.most,
                 sum_ms: count.sum as i64 * weight_ms,
             };
-            each(code, cell);
+            each(number, cell);
         }
     }
 }
 
-/// Number of pieces with each code at each tick. It is the fastest way unless there are many codes
+/// Number of pieces with each key at each tick. It is the fastest way unless there are many keys
 /// for few pieces.
 #[derive(Default)]
 struct Grid(Vec<u16>);
 
 impl Grid {
     /// Returns false if a number does not fit.
-    fn fill(&mut self, rows: usize, ranges: &[(u32, u32)], codes: &[u32], width: usize) -> bool {
+    fn fill(
+        &mut self,
+        rows: usize,
+        ranges: &[(u32, u32)],
+        numbers: &[Number],
+        width: usize,
+    ) -> bool {
         self.0.clear();
         self.0.resize(rows * width, 0);
         let mut fits = true;
@@ -308,8 +316,8 @@ impl Grid {
             *count = count.wrapping_add(1);
             fits &= *count != 0;
         };
-        for ((begin, end), code) in ranges.iter().zip(codes) {
-            let at = *code as usize * rows;
+        for ((begin, end), number) in ranges.iter().zip(numbers) {
+            let at = number.index() * rows;
             let (begin, end) = (at + *begin as usize, at + *end as usize);
             if end == begin + 1 {
                 add(&mut self.0[begin]);
@@ -320,10 +328,10 @@ impl Grid {
         fits
     }
 
-    fn cells(&self, ticks: &Ticks, width: usize, each: &mut impl FnMut(u32, Cell)) {
+    fn cells(&self, ticks: &Ticks, width: usize, each: &mut impl FnMut(Number, Cell)) {
         let spans = ticks.spans();
         let rows = self.0.chunks_exact(ticks.len().max(1)).take(width);
-        for (code, counts) in rows.enumerate() {
+        for (number, counts) in rows.enumerate() {
             for (begin, end) in &spans {
                 let row = *begin as usize;
                 let counts = &counts[row..*end as usize];
@@ -337,7 +345,7 @@ impl Grid {
                     sessions: u32::from(most),
                     sum_ms: i64::from(sum) * ticks.weight_ms[row],
                 };
-                each(code as u32, cell);
+                each(Number::at(number), cell);
             }
         }
     }
@@ -358,12 +366,12 @@ struct Count {
     most: u32,
 }
 
-/// The codes of pieces, sorted by place (a counting sort). A piece stands at every block that it
+/// The numbers of pieces' keys, sorted by place (a counting sort). A piece stands at every block that it
 /// covers, and at each of its other ticks.
 #[derive(Default)]
 struct Places {
-    codes: Vec<u32>,
-    /// End of the codes of each place.
+    numbers: Vec<Number>,
+    /// End of the numbers of each place.
     ends: Vec<u32>,
 }
 
@@ -380,9 +388,9 @@ fn single(tick: u32, block: usize) -> usize {
 }
 
 impl Places {
-    fn fill(&mut self, ticks: &Ticks, ranges: &[(u32, u32)], all: &[u32]) {
+    fn fill(&mut self, ticks: &Ticks, ranges: &[(u32, u32)], all: &[Number]) {
         let places = ticks.len() + ticks.blocks().len();
-        let Places { codes, ends } = self;
+        let Places { numbers, ends } = self;
         // Shifted by one, so that ends serve as starts while the places are filled.
         ends.clear();
         ends.resize(places + 1, 0);
@@ -393,19 +401,19 @@ impl Places {
             ends[place + 1] += ends[place];
         }
         // Every old value is overwritten.
-        codes.resize(ends[places] as usize, 0);
-        for (range, code) in ranges.iter().zip(all) {
+        numbers.resize(ends[places] as usize, Number::default());
+        for (range, number) in ranges.iter().zip(all) {
             for_each_place(ticks, *range, |place| {
                 let end = &mut ends[place];
-                codes[*end as usize] = *code;
+                numbers[*end as usize] = *number;
                 *end += 1;
             });
         }
     }
 
-    fn of(&self, place: usize) -> &[u32] {
+    fn of(&self, place: usize) -> &[Number] {
         let begin = place.checked_sub(1).map_or(0, |before| self.ends[before]);
-        &self.codes[begin as usize..self.ends[place] as usize]
+        &self.numbers[begin as usize..self.ends[place] as usize]
     }
 }
 
@@ -436,24 +444,25 @@ fn for_each_place(ticks: &Ticks, (begin, end): (u32, u32), mut each: impl FnMut(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::query::rows::integers::Id;
     use proptest::prelude::*;
     use std::collections::BTreeMap;
 
-    /// Largest number of rows and sum, by code and bucket.
-    type ByBucket = BTreeMap<(u32, u32), (u32, i64)>;
+    /// For a key's number and a bucket: the largest number of rows, and the sum.
+    type ByBucket = BTreeMap<(Number, u32), (u32, i64)>;
 
-    fn put(found: &mut ByBucket, code: u32, cell: Cell) {
-        let sum = found.entry((code, cell.bucket)).or_default();
+    fn put(found: &mut ByBucket, number: Number, cell: Cell) {
+        let sum = found.entry((number, cell.bucket)).or_default();
         *sum = (sum.0.max(cell.sessions), sum.1 + cell.sum_ms);
     }
 
-    fn naive(ticks: &Ticks, ranges: &[(u32, u32)], codes: &[u32]) -> ByBucket {
-        let mut by_tick: BTreeMap<(u32, u32), u32> = BTreeMap::new();
-        for ((begin, end), code) in ranges.iter().zip(codes) {
-            (*begin..*end).for_each(|row| *by_tick.entry((*code, row)).or_default() += 1);
+    fn naive(ticks: &Ticks, ranges: &[(u32, u32)], numbers: &[Number]) -> ByBucket {
+        let mut by_tick: BTreeMap<(Number, u32), u32> = BTreeMap::new();
+        for ((begin, end), number) in ranges.iter().zip(numbers) {
+            (*begin..*end).for_each(|row| *by_tick.entry((*number, row)).or_default() += 1);
         }
         let mut found = ByBucket::new();
-        for ((code, row), count) in by_tick {
+        for ((number, row), count) in by_tick {
             let row = row as usize;
             let cell = Cell {
                 bucket: ticks.bucket[row],
@@ -461,7 +470,7 @@ mod tests {
                 sum_ms: i64::from(count) * ticks.weight_ms[row],
             };
             if cell.bucket != NONE {
-                put(&mut found, code, cell);
+                put(&mut found, number, cell);
             }
         }
         found
@@ -470,8 +479,10 @@ mod tests {
     proptest! {
         #[test]
         fn keys_are_numbered_as_they_are_met(
-            keys in prop::collection::vec((0..20_u32, prop_oneof![Just(NULL), 1..4_u32]), 0..60),
+            keys in prop::collection::vec((0..20_u32, prop_oneof![Just(0), 1..4_u32]), 0..60),
         ) {
+            let id = |(a, b)| (Id::new(a), Id::new(b));
+            let keys: Vec<Key> = keys.into_iter().map(id).collect();
             let mut expected: Vec<(Key, Sum)> = Vec::new();
             let (mut cube, mut other) = (Cube::<Sum>::default(), Cube::<Sum>::default());
             for (at, key) in keys.iter().enumerate() {
@@ -481,8 +492,8 @@ mod tests {
                     expected.push((*key, Some(0)));
                 }
                 expected[place].1 = expected[place].1.map(|sum| sum + at as i64);
-                prop_assert_eq!(cube.number(*key), place as u32);
-                *cube.at(place as u32) = expected[place].1;
+                prop_assert_eq!(cube.number(*key), Number::at(place));
+                *cube.at(Number::at(place)) = expected[place].1;
                 let number = other.number(*key);
                 *other.at(number) = expected[place].1;
             }
@@ -509,16 +520,18 @@ mod tests {
             let all = ticks.len() as u32;
             let range = |p: &(u32, u32, u32)| (p.0.min(all), (p.0 + p.1).min(all));
             let ranges: Vec<(u32, u32)> = pieces.iter().map(range).collect();
-            let codes: Vec<u32> = pieces.iter().map(|p| p.2).collect();
-            let expected = naive(&ticks, &ranges, &codes);
+            let numbers: Vec<Number> = pieces.iter().map(|p| Number::new(p.2)).collect();
+            let expected = naive(&ticks, &ranges, &numbers);
             let mut adder = Adder::default();
             for _ in 0..2 {
                 let mut found = ByBucket::new();
-                adder.cells(&ticks, &ranges, &codes, 5, |code, cell| put(&mut found, code, cell));
+                adder.cells(&ticks, &ranges, &numbers, 5, |number, cell| {
+                    put(&mut found, number, cell);
+                });
                 prop_assert_eq!(&found, &expected);
                 let mut found = ByBucket::new();
-                let mut each = |code, cell| put(&mut found, code, cell);
-                adder.sorted_cells(&ticks, &ranges, &codes, 5, &mut each);
+                let mut each = |number, cell| put(&mut found, number, cell);
+                adder.sorted_cells(&ticks, &ranges, &numbers, 5, &mut each);
                 prop_assert_eq!(&found, &expected);
             }
         }
@@ -529,8 +542,11 @@ mod tests {
         let ticks = Ticks::of_rows([(0, 1_000), (0, 1_000)].into_iter());
         let ranges = vec![(1, 2); 70_000];
         let mut found = ByBucket::new();
-        let each = |code, cell| put(&mut found, code, cell);
-        Adder::default().cells(&ticks, &ranges, &vec![0; 70_000], 1, each);
-        assert_eq!(found, ByBucket::from([((0, 0), (70_000, 70_000_000))]));
+        let each = |number, cell| put(&mut found, number, cell);
+        Adder::default().cells(&ticks, &ranges, &vec![Number::default(); 70_000], 1, each);
+        assert_eq!(
+            found,
+            ByBucket::from([((Number::default(), 0), (70_000, 70_000_000))])
+        );
     }
 }

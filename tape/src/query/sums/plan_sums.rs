@@ -1,21 +1,20 @@
-//! The cost of plans of statements, interval by interval. A statement with
-//! one plan has no rows of plans: its own row is the plan's. So each interval of a
-//! statement is the rows of its plans, and what the statement's row has beyond them
-//! is of the plan that it had alone.
+//! Adds up the cost of each plan of a statement, for each interval of its record. While
+//! a statement has only one plan, the plan has no rows of its own. So the executions of
+//! an interval are the rows of its plans, and the rest of the statement's row. The rest
+//! belongs to the plan that the statement had alone.
 //!
-//! Example: the statement has 60, 60 and 60 calls in three minutes. In the third,
-//! plan A has 10 and B 50, and A says that it was alone since before. So A has 60,
-//! 60 and 10.
+//! Example: the statement has 60, 60 and 60 calls in three minutes. In the third
+//! minute, plan A has 10 calls and plan B has 50, and A's row has the mark `was_alone`.
+//! So A has 60, 60 and 10 calls.
 
-use super::statement_sums::{Counter, EntryKey, Stats, middle_us};
+use super::statement_sums::{EntryKey, Stats, middle_us};
 use crate::format::part::Part;
 use crate::format::schema::{PLAN_STATS, STATS};
-use crate::query::ask::context::Run;
 use crate::query::rows::parse::nodes;
 use crate::query::value::error::QueryResult;
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-/// Columns that both tables have, in the order of [`Cost`].
+/// Columns of both `statement_stats` and `plan_stats`, in the order of [`Cost`].
 const COLUMNS: [&str; 6] = [
     "calls",
     "total_exec_time",
@@ -25,12 +24,12 @@ const COLUMNS: [&str; 6] = [
     "temp_blks_written",
 ];
 
-/// Sums of counters. A sum beyond the greatest number stays there.
+/// Sums of counters. A sum that would overflow stays at the largest number.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Cost {
     /// Executions.
     pub calls: i64,
-    /// Their time, in 10 µs.
+    /// Time of all executions, in units of 10 µs.
     pub time: i64,
     /// Rows retrieved or affected.
     pub rows: i64,
@@ -66,19 +65,19 @@ impl Cost {
         }
     }
 
-    /// Adds another.
+    /// Adds another cost.
     pub fn add(&mut self, other: Cost) {
         *self = self.with(other, i64::saturating_add);
     }
 
-    /// The costs of some uses together.
+    /// Sum of the costs of these uses.
     pub fn of_uses<'u>(uses: impl IntoIterator<Item = &'u Use>) -> Cost {
         let mut sum = Cost::default();
         uses.into_iter().for_each(|one| sum.add(one.cost));
         sum
     }
 
-    /// The rest beyond a part, not less than nothing.
+    /// The cost minus a part of it; no counter is less than 0.
     fn without(self, part: Cost) -> Cost {
         self.with(part, |all, part| all.saturating_sub(part).max(0))
     }
@@ -87,20 +86,22 @@ impl Cost {
 /// The plan that executions had.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Plan {
-    /// They were counted for it, or the statement had it alone.
+    /// The plan with this id. Its executions were counted for it, or the statement had
+    /// no other plan.
     Counted(i64),
-    /// The samples of the time show this plan and no other.
+    /// The plan with this id. The samples of the interval show it and no other plan.
     Sampled(i64),
-    /// Plans that made room for others, or that the server executed before it started.
+    /// Several plans whose ids were dropped to make room for others, or executions that
+    /// began before the server counted plans.
     Others,
-    /// The statement had one plan; no sample shows which.
+    /// One plan, whose id is in no sample.
     NotSampled,
-    /// The statement had one plan at a time; the samples show several.
+    /// One plan at a time; the samples show several plans.
     SampledSeveral,
 }
 
 impl Plan {
-    /// The id, where it is known.
+    /// The id of the plan, if it is known.
     pub fn id(self) -> Option<i64> {
         match self {
             Plan::Counted(id) | Plan::Sampled(id) => Some(id),
@@ -114,32 +115,33 @@ impl Plan {
 pub struct Use {
     /// The plan.
     pub plan: Plan,
-    /// Begin of its first execution that was counted, µs.
+    /// Start of the plan's first counted execution, in µs since 1970.
     pub since_us: Option<i64>,
-    /// The longest execution, in 10 µs; `None` where it is not known.
+    /// Time of the longest execution in units of 10 µs; `None` if it was not recorded.
     pub longest: Option<i64>,
-    /// What they cost.
+    /// Cost of the executions.
     pub cost: Cost,
 }
 
-/// An interval of a statement's record.
+/// The time that one row of a statement covers, and its executions by plan.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Interval {
-    /// µs.
+    /// Begin of the interval, µs since 1970.
     pub begin_us: i64,
-    /// µs.
+    /// End of the interval, µs since 1970.
     pub end_us: i64,
-    /// By plan.
+    /// Executions by plan.
     pub uses: Vec<Use>,
 }
 
 impl Interval {
-    /// It has executions whose plan is not known, although the statement had one plan.
+    /// True if there are executions of a plan without a known id, although the
+    /// statement had only one plan.
     pub fn lacks_plan(&self) -> bool {
         self.uses.iter().any(|one| one.plan == Plan::NotSampled)
     }
 
-    /// Its executions by a plan.
+    /// The executions by the plan with this id.
     pub fn uses_of(&self, plan_id: i64) -> impl Iterator<Item = &Use> {
         let uses = self.uses.iter();
         uses.filter(move |one| one.plan.id() == Some(plan_id))
@@ -151,26 +153,20 @@ impl Interval {
 pub enum Which {
     /// All that the filters accept.
     All,
-    /// Those that had more than one plan: they have rows of plans in the window, or the
-    /// samples of the files know several plans of them.
+    /// Statements with several plans. A statement has counters by plan from its second plan on:
+    /// rows of plans in the window prove it. Several plan ids among its samples prove it, too. The
+    /// search for them reads whole files and includes samples outside the window.
     Several,
 }
 
-/// The intervals of statements in their order, by servers whose plans have to do
-/// with each other, and by statement.
+/// The intervals of each statement in order of time, by server and statement. With
+/// `node` = `all` each node is a server of its own, because its plan ids mean nothing
+/// to the others.
 pub type Histories = HashMap<(usize, EntryKey), Vec<Interval>>;
 
-/// The counters that are read of statements.
-pub fn counters_of_plans() -> Vec<Counter> {
-    let counter = |name: &&str| Counter {
-        name: (*name).to_string(),
-        is_time: *name == "total_exec_time",
-    };
-    COLUMNS.iter().map(counter).collect()
-}
-
 /// Reads the intervals whose middles lie in the window.
-pub fn read(run: Run, node: Option<&str>, stats: &Stats, which: Which) -> QueryResult<Histories> {
+pub fn read(stats: &Stats, node: Option<&str>, which: Which) -> QueryResult<Histories> {
+    let run = stats.run;
     let mut all = Histories::new();
     let mut nodes = nodes(run, node)?;
     nodes.reverse();
@@ -194,21 +190,22 @@ pub fn read(run: Run, node: Option<&str>, stats: &Stats, which: Which) -> QueryR
         let found = reading.found.into_iter();
         all.extend(found.map(|(key, intervals)| ((server, key), intervals)));
     }
-    stats.damage.check()?;
+    run.damage.check()?;
     Ok(all)
 }
 
-/// A plan that a statement had alone, from its first execution until another one was
-/// executed. Intervals without rows of plans are of it, as far as it has later rows.
+/// A plan that was the only one of a statement, from its first execution until another
+/// plan was executed. It owns the intervals without rows of plans up to its last row:
+/// later it may have lost its place to another one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Alone {
     plan_id: i64,
     since_us: i64,
-    /// Time of its last row of plans.
+    /// Time of the plan's last row in `plan_stats`, in µs.
     until_us: i64,
 }
 
-/// A row of an entry.
+/// A row of a statement's entry in `statement_stats`, with the rows of its plans.
 #[derive(Clone, Debug, Default)]
 struct Row {
     elapsed_ms: i64,
@@ -219,14 +216,14 @@ struct Row {
 struct Reading<'a> {
     stats: &'a Stats<'a>,
     which: Which,
-    /// Statements that have rows of plans.
+    /// For each statement with rows of plans: the plans that it had alone.
     alone: HashMap<EntryKey, Vec<Alone>>,
-    /// A plan of each query; `None` of a query that has several.
+    /// The plan id of each query in the samples; `None` if the query has several.
     sampled: HashMap<i64, Option<i64>>,
     found: HashMap<EntryKey, Vec<Interval>>,
 }
 
-/// The columns of plans.
+/// Columns of `plan_stats`.
 struct PlanColumns {
     time: crate::format::table::Column,
     entry: crate::format::table::Column,
@@ -247,7 +244,8 @@ impl PlanColumns {
         })
     }
 
-    /// µs.
+    /// Start of a plan's first counted execution, µs since 1970; `None` if it is
+    /// unknown.
     fn since_us(&self, row: usize) -> Option<i64> {
         Some(self.since[row])
             .filter(|ms| *ms != 0)
@@ -261,9 +259,9 @@ impl<'a> Reading<'a> {
         parts: &[&Part],
         read: impl Fn(&mut Self, &Part) -> QueryResult<()>,
     ) -> QueryResult<()> {
-        let damage = self.stats.damage;
+        let damage = self.stats.run.damage;
         for part in parts {
-            self.stats.check_cancel()?;
+            self.stats.run.check_cancel()?;
             if damage.note_and_continue(self.stats.overlaps(part))? == Some(true) {
                 let done = read(self, part);
                 damage.note_and_continue(done)?;
@@ -273,7 +271,7 @@ impl<'a> Reading<'a> {
         Ok(())
     }
 
-    /// The statements of a part by reference; `None` = not wanted.
+    /// The statements of a part by reference; `None` if the filters refuse one.
     fn keys(&self, part: &Part) -> QueryResult<Vec<Option<EntryKey>>> {
         let mut keys = Vec::new();
         let numbers = self.stats.entries(part, &mut |key| {
@@ -284,7 +282,8 @@ impl<'a> Reading<'a> {
         Ok(numbers.into_iter().map(key).collect())
     }
 
-    /// Notes which statements have several plans, and which plan each had alone.
+    /// Notes which statements have several plans, and the plan that each of them had
+    /// alone.
     fn find_several(&mut self, part: &Part) -> QueryResult<()> {
         if self.which == Which::Several {
             self.find_sampled(part)?;
@@ -366,7 +365,7 @@ impl<'a> Reading<'a> {
         Ok(())
     }
 
-    /// The rows of wanted entries, by reference and time.
+    /// Rows of the wanted entries, by the entry's reference and the row's time.
     fn rows(
         &self,
         part: &Part,
@@ -411,9 +410,9 @@ impl<'a> Reading<'a> {
         });
     }
 
-    /// Executions that were counted for no plan were of the one that the statement had
-    /// alone. In the interval in which it came that is certain only if the
-    /// statement had nothing before.
+    /// Assigns the rest of a statement's row to the plan that it had alone. In the
+    /// interval in which that plan was first executed, the rest may be of an earlier
+    /// plan; so the plan is known only if the statement has no earlier interval.
     fn alone_in(&self, key: &EntryKey, begin_us: i64, end_us: i64, cost: Cost) -> Use {
         let is_new = !self.found.contains_key(key);
         let alone = self.alone.get(key).into_iter().flatten();
@@ -430,7 +429,7 @@ impl<'a> Reading<'a> {
     }
 }
 
-/// The key that a reference is to.
+/// The statement of a reference.
 fn get(keys: &[Option<EntryKey>], reference: i64) -> Option<&EntryKey> {
     let index = usize::try_from(reference).ok()?;
     keys.get(index)?.as_ref()
@@ -448,8 +447,9 @@ fn costs(part: &Part, table: &str, rows: &[usize]) -> QueryResult<Vec<Cost>> {
     Ok(values.into_iter().map(Cost::of).collect())
 }
 
-/// Adds the rows of plans to the rows of their entries. In old files both are added up:
-/// a row of a plan belongs to the first row of its entry that is not before it.
+/// Adds the rows of plans to the rows of their entries. In thinned files both kinds of
+/// rows are sums over longer intervals: a plan's row belongs to the first row of its
+/// entry at or after its own time.
 fn add_plans(part: &Part, rows: &mut BTreeMap<i64, BTreeMap<i64, Row>>) -> QueryResult<()> {
     if part.rows(PLAN_STATS) == 0 {
         return Ok(());
@@ -478,7 +478,7 @@ fn add_plans(part: &Part, rows: &mut BTreeMap<i64, BTreeMap<i64, Row>>) -> Query
     Ok(())
 }
 
-/// Statements that have executions whose plan is not known.
+/// Statements with executions of a plan without a known id.
 pub fn lacking(histories: &Histories) -> HashSet<&EntryKey> {
     let all = histories.iter();
     all.filter(|(_, intervals)| intervals.iter().any(Interval::lacks_plan))

@@ -1,20 +1,21 @@
-//! When a statement turned from one plan to another. Its intervals become stretches
-//! with one plan; a stretch that has too little is left out. Between two stretches
-//! with different plans lies a turn.
+//! Finds when a statement turned from one plan to another. Consecutive intervals with the same plan
+//! form a stretch; stretches with too few calls are left out. A turn lies between two stretches
+//! with different plans.
 //!
-//! Example: plans by minute are A A AB B B B, each with 50 calls. The stretches are
-//! A, both, B; the turn lies in the third minute, which counts for both sides.
+//! Example: the plans in six minutes are A, A, A and B, B, B, B, each minute with 50 calls. The
+//! stretches are A (two minutes), both (one minute) and B (three minutes). The turn lies in the
+//! third minute, which counts for both sides.
 
 use super::plan_sums::{Cost, Interval, Use};
 use std::collections::HashMap;
 
-/// A side of a turn has at least this many calls, or this much time.
+/// Each side of a turn must have at least this many calls, or executions of `TIME` in all.
 const CALLS: i64 = 20;
-/// In 10 µs: 30 s.
+/// 30 s in units of 10 µs.
 const TIME: i64 = 30 * 100_000;
-/// An interval is of the plan that has this share of its calls, in percent.
+/// An interval belongs to a plan that has at least this percentage of its calls.
 const SHARE: i128 = 90;
-/// A plan with this many stretches alternates with others, which is no turn.
+/// If a plan has this many stretches, the plans alternate, and there is no turn.
 const ALTERNATES: usize = 3;
 
 /// The executions by a plan before or after a turn.
@@ -22,31 +23,33 @@ const ALTERNATES: usize = 3;
 pub struct Side {
     /// Id of the plan.
     pub plan_id: i64,
-    /// What they cost.
+    /// Cost of the executions.
     pub cost: Cost,
 }
 
-/// From one plan to another.
+/// A turn of a statement from one plan to another.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Turn {
-    /// When the new plan was executed first, µs: at the time, or in the `grain_us` from then.
+    /// Time of the first execution by the new plan, in µs since 1970. If only an interval is known,
+    /// its start.
     pub at_us: i64,
-    /// `None` = the time is exact.
+    /// Length of that interval in µs; `None` if the time is exact.
     pub grain_us: Option<i64>,
     /// Executions by the old plan, since the turn before.
     pub before: Side,
-    /// Executions by the new one, until the next turn.
+    /// Executions by the new plan, until the next turn.
     pub after: Side,
 }
 
-/// Intervals in a row that have one plan, or none that has nearly all calls.
+/// Consecutive intervals that belong to one plan; `plan_id` is `None` if no plan has nearly all
+/// their calls.
 struct Stretch<'i> {
     plan_id: Option<i64>,
     intervals: &'i [Interval],
 }
 
 impl Stretch<'_> {
-    /// The executions by a plan.
+    /// Cost of the executions by one plan.
     fn cost(&self, plan_id: i64) -> Cost {
         Cost::of_uses(self.intervals.iter().flat_map(|i| i.uses_of(plan_id)))
     }
@@ -56,7 +59,7 @@ fn is_enough(cost: &Cost) -> bool {
     cost.calls >= CALLS || cost.time >= TIME
 }
 
-/// The plan that has nearly all calls of an interval.
+/// The plan that has at least [`SHARE`] percent of an interval's calls.
 fn plan_of(interval: &Interval) -> Option<i64> {
     let calls = |uses: &mut dyn Iterator<Item = &Use>| -> i128 {
         uses.map(|one| i128::from(one.cost.calls)).sum()
@@ -66,14 +69,16 @@ fn plan_of(interval: &Interval) -> Option<i64> {
     ids.find(|id| calls(&mut interval.uses_of(*id)) * 100 >= all * SHARE)
 }
 
-/// A time in which a statement had one plan, from the turn before on.
+/// The time between two turns, in which a statement had one plan.
 struct Part<'i> {
     plan_id: i64,
     cost: Cost,
-    /// Intervals without one plan, after it.
+    /// The stretches after it that belong to no plan, or have too few calls.
     between: Vec<&'i [Interval]>,
-    /// Its first stretch.
+    /// Intervals of the part's first stretch.
     first: &'i [Interval],
+    /// The last interval of its last stretch.
+    last: Option<&'i Interval>,
 }
 
 /// The turns of a statement, from its intervals in their order.
@@ -91,7 +96,7 @@ pub fn turns(intervals: &[Interval]) -> Vec<Turn> {
     pairs.map(|pair| turn(&pair[0], &pair[1])).collect()
 }
 
-/// Adds a stretch to the last part with its plan, or begins another.
+/// Adds a stretch to the last part if it has the same plan, otherwise as a new part.
 fn add<'i>(parts: &mut Vec<Part<'i>>, stretch: &Stretch<'i>) {
     let Some(plan_id) = stretch.plan_id else {
         if let Some(last) = parts.last_mut() {
@@ -105,6 +110,7 @@ fn add<'i>(parts: &mut Vec<Part<'i>>, stretch: &Stretch<'i>) {
     {
         last.cost.add(cost);
         last.between.clear();
+        last.last = stretch.intervals.last();
         return;
     }
     if is_enough(&cost) {
@@ -113,6 +119,7 @@ fn add<'i>(parts: &mut Vec<Part<'i>>, stretch: &Stretch<'i>) {
             cost,
             between: Vec::new(),
             first: stretch.intervals,
+            last: stretch.intervals.last(),
         });
     } else if let Some(last) = parts.last_mut() {
         last.between.push(stretch.intervals);
@@ -144,7 +151,9 @@ fn turn(old: &Part, new: &Part) -> Turn {
         .chain(new.first)
         .filter_map(|interval| Some((interval, interval.uses_of(new.plan_id).next()?)));
     let (at_us, grain_us) = found.next().map_or((0, None), |(interval, one)| {
-        let within = |at: &i64| (interval.begin_us..interval.end_us).contains(at);
+        // The first executions by a slow plan may be a small share of the old plan's last interval.
+        let begin_us = old.last.map_or(interval.begin_us, |last| last.begin_us);
+        let within = |at: &i64| (begin_us..interval.end_us).contains(at);
         match one.since_us.filter(within) {
             Some(at) => (at, None),
             None => (interval.begin_us, Some(interval.end_us - interval.begin_us)),

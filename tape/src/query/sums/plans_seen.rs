@@ -1,11 +1,12 @@
-//! The plan of a statement that had one. Its counters do not name it; the samples of its
-//! executions do.
+//! Finds the plan of statements that had one plan at a time. Their counters do not have its id, but
+//! the samples of their executions do.
 
 use super::plan_sums::{Histories, Interval, Plan, lacking};
 use super::statement_sums::EntryKey;
 use crate::format::part::Part;
 use crate::format::schema::RUN;
 use crate::query::ask::context::Run;
+use crate::query::rows::integers::Reference;
 use crate::query::rows::keys::{View, field};
 use crate::query::rows::parse::{Window, nodes};
 use crate::query::rows::runs::Runs;
@@ -15,7 +16,7 @@ use crate::query::value::error::QueryResult;
 use crate::query::value::vocabulary as pg;
 use std::collections::{BTreeSet, HashMap, HashSet};
 
-/// A session executed a plan at some ticks.
+/// A plan that a session executed at some ticks, and the times of the first and last one in µs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Seen {
     plan_id: i64,
@@ -23,14 +24,14 @@ struct Seen {
     last_us: i64,
 }
 
-/// Query, database and role: samples do not tell the levels of statements apart.
+/// Query, database and role of a statement. Samples do not show whether it runs at the top level.
 type Who = (i64, Option<String>, Option<String>);
 
 fn who(key: &EntryKey) -> Option<Who> {
     Some((key.query_id?, key.database.clone(), key.username.clone()))
 }
 
-/// Replaces plans that are not known by those that the samples show.
+/// Replaces `NotSampled` by the plan that the samples show.
 pub fn name_plans(
     run: Run,
     node: Option<&str>,
@@ -52,8 +53,8 @@ pub fn name_plans(
     Ok(())
 }
 
-/// Names the plan of intervals in a row. An interval without samples has the plan of the
-/// samples before and after it, if these show the same one.
+/// Finds the plan of consecutive intervals. An interval without samples gets the plan of the
+/// samples before and after it, if both have the same one.
 fn name_spell(spell: &mut [Interval], seen: &[Seen]) {
     let (Some(first), Some(last)) = (spell.first(), spell.last()) else {
         return;
@@ -88,7 +89,7 @@ fn plan_of(interval: &Interval, seen: &[Seen]) -> Plan {
     }
 }
 
-/// The plans that samples of the window show.
+/// The plans that the samples of the window show, by statement.
 fn read(
     run: Run,
     node: Option<&str>,
@@ -138,8 +139,8 @@ fn add_part(
     let mut spans = Vec::new();
     Runs::whole(part)?.for_each(None, |first, length| spans.push(ticks.range(first, length)));
     for (row, (begin, end)) in spans.into_iter().enumerate() {
-        let query_id = field(&query_id, statement[row]);
-        let plan_id = field(&plan_id, statement[row]);
+        let query_id = field(&query_id, Reference(statement[row]));
+        let plan_id = field(&plan_id, Reference(statement[row]));
         if plan_id == 0 || !ids.contains(&query_id) {
             continue;
         }
@@ -147,7 +148,7 @@ fn add_part(
         let Some(first) = within.next() else {
             continue;
         };
-        let name = |column| view.name(field(column, session[row]));
+        let name = |column| view.name(Reference(field(column, Reference(session[row]))));
         let who = (query_id, name(&database)?, name(&username)?);
         if !wanted.contains(&who) {
             continue;

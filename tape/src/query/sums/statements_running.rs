@@ -8,6 +8,7 @@ use crate::format::part::Part;
 use crate::format::schema::RUN;
 use crate::format::table::Column;
 use crate::query::ask::context::Run;
+use crate::query::rows::integers::Reference;
 use crate::query::rows::keys::{View, field};
 use crate::query::rows::parse::nodes;
 use crate::query::rows::runs::Runs;
@@ -19,16 +20,16 @@ use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
-/// With more buckets than this, running statements are not read: the end of each bucket may lie in
-/// another group of samples, which takes 3 ms to read.
+/// Maximum number of buckets for which running statements are read: the end of each bucket may lie
+/// in another group of samples, which takes 3 ms to read.
 const MOST_BUCKETS: usize = 3_000;
 
 /// Executions that have not ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RunningExecutions {
-    /// Their number.
+    /// Number of executions.
     pub count: i64,
-    /// Their time so far in ms.
+    /// Time that the executions have run so far, in ms.
     pub time_ms: i64,
 }
 
@@ -43,7 +44,8 @@ impl RunningExecutions {
 /// The running executions at the end of each bucket.
 #[derive(Default)]
 pub struct Running {
-    /// By number of the statement and index of the bucket.
+    /// The running executions of a statement at the end of a bucket. The keys are the number of the
+    /// statement and the index of the bucket.
     executions: HashMap<(u32, u32), RunningExecutions>,
     /// Number of each statement.
     numbers: HashMap<EntryKey, u32>,
@@ -170,21 +172,21 @@ impl<W: Fn(&EntryKey) -> bool> Reading<'_, W> {
         let active = part.schema().value(pg::STATE, pg::ACTIVE);
         let mut numbers: FastMap<[i64; 3], Option<u32>> = FastMap::default();
         for (row, tick) in found {
-            let query_id = field(&columns.query_id, columns.statement[row]);
+            let query_id = field(&columns.query_id, Reference(columns.statement[row]));
             let session = columns.session[row];
-            let is_worker = field(&columns.leader, session) != 0;
+            let is_worker = field(&columns.leader, Reference(session)) != 0;
             if query_id == 0 || is_worker || Some(columns.state[row]) != active {
                 continue;
             }
             let names = [&columns.database, &columns.username];
-            let [database, username] = names.map(|column| field(column, session));
+            let [database, username] = names.map(|column| field(column, Reference(session)));
             let number = match numbers.entry([query_id, database, username]) {
                 Entry::Occupied(known) => *known.get(),
                 Entry::Vacant(new) => {
                     let key = EntryKey {
                         query_id: Some(query_id),
-                        database: view.name(database)?,
-                        username: view.name(username)?,
+                        database: view.name(Reference(database))?,
+                        username: view.name(Reference(username))?,
                         toplevel: true,
                     };
                     let wanted = (self.wanted)(&key);

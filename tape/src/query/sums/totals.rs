@@ -11,7 +11,7 @@
 use super::cells::{Bin, Cell};
 use super::choice::Choice;
 use super::measure::{Cube, Measures};
-use super::way::{NoTotalsReason, Way};
+use super::way::{NoTotalsReason, ReadFrom};
 use crate::fast::FastMap;
 use crate::format::part::Part;
 use crate::format::schema::{FAR_MS, RUN};
@@ -21,8 +21,8 @@ use crate::format::totals::{
     group_table, minute_table,
 };
 use crate::query::rows::dimension::Dimension;
+use crate::query::rows::integers::{Code, Id, NULL, Number, Reference};
 use crate::query::rows::keys::{Keys, View};
-use crate::query::rows::register::{Id, NULL};
 use crate::query::rows::select::Selected;
 use crate::query::rows::ticks::{Coverage, NONE};
 use crate::query::value::bucket::{Buckets, SECOND};
@@ -127,12 +127,12 @@ impl<'q> Totals<'q> {
 
     /// How to read this part. If totals suffice, the file may still lack the minutes of a chosen
     /// key: then [`Totals::add`] returns the part.
-    pub fn way(&self, part: &Part, is_chosen: bool) -> Way {
+    pub fn way(&self, part: &Part, is_chosen: bool) -> ReadFrom {
         let Some(tables) = &self.tables else {
-            return Way::Samples(NoTotalsReason::Keys);
+            return ReadFrom::Samples(NoTotalsReason::Keys);
         };
         if !part.info().has_totals {
-            return Way::Samples(if part.info().open {
+            return ReadFrom::Samples(if part.info().open {
                 NoTotalsReason::Log
             } else {
                 NoTotalsReason::NoTotals
@@ -146,27 +146,27 @@ impl<'q> Totals<'q> {
             && (until % MINUTE == 0 || wanted.last < until);
         let is_whole = wanted.bucket.is_some();
         let has = |name: &str| part.schema().table(name).is_some();
-        let mut way = Way::Totals;
+        let mut way = ReadFrom::Totals;
         for table in tables {
             let (is_cut, is_there) = match table {
                 Table::Whole => (!is_whole && !minutes, has(WHOLE)),
                 Table::Minutes(by_minute, _) => (!is_whole && !minutes, has(by_minute)),
                 Table::Groups(groups, _) if is_whole => (false, has(groups)),
                 Table::Groups(groups, by_minute) => {
-                    way = Way::TotalsOfLargest;
+                    way = ReadFrom::TotalsOfLargest;
                     let is_cut = !minutes || !inside || !is_chosen;
                     (is_cut, has(groups) && has(by_minute))
                 }
             };
             if !is_there {
-                return Way::Samples(if has(WHOLE) {
+                return ReadFrom::Samples(if has(WHOLE) {
                     NoTotalsReason::Keys
                 } else {
                     NoTotalsReason::NoTotals
                 });
             }
             if is_cut {
-                return Way::Samples(NoTotalsReason::Cut);
+                return ReadFrom::Samples(NoTotalsReason::Cut);
             }
         }
         way
@@ -292,7 +292,8 @@ struct Lookup {
 }
 
 impl Lookup {
-    /// Looks up the keys of these references: all keys, or only the chosen ones.
+    /// Looks up the keys of the references in a part's totals. With `chosen`, only keys of that
+    /// choice get an id; cells of other keys are not needed.
     fn of<'r>(
         view: &View,
         dimension: &Dimension,
@@ -306,32 +307,32 @@ impl Lookup {
         };
         let mut codes = Vec::new();
         for reference in references {
-            let code = lookup.code(*reference);
-            if lookup.ids[code].is_none() {
-                lookup.ids[code] = Some(NULL);
-                codes.push(code as u32);
+            let code = lookup.code(Reference(*reference));
+            if lookup.ids[code.index()].is_none() {
+                lookup.ids[code.index()] = Some(NULL);
+                codes.push(code);
             }
         }
         let is_asked = |id: &Id| chosen.is_none_or(|chosen| chosen.has((*id, NULL)));
         for (code, id) in codes.iter().zip(lookup.keys.ids(view, &codes)?) {
-            lookup.ids[*code as usize] = Some(id).filter(is_asked);
+            lookup.ids[code.index()] = Some(id).filter(is_asked);
         }
         Ok(lookup)
     }
 
     /// The code of a reference's key.
-    fn code(&self, reference: i64) -> usize {
-        self.keys.codes.of_reference(reference).unwrap_or(0) as usize
+    fn code(&self, reference: Reference) -> Code {
+        self.keys.codes.of_reference(reference).unwrap_or_default()
     }
 
     /// The id of a reference's key, if cells of it are needed.
-    fn id(&self, reference: i64) -> Option<Id> {
-        self.ids[self.code(reference)]
+    fn id(&self, reference: Reference) -> Option<Id> {
+        self.ids[self.code(reference).index()]
     }
 }
 
 /// Number in a cube by code, filled when a code first occurs.
-struct KeyNumbers<'k>(&'k Lookup, Vec<Option<u32>>);
+struct KeyNumbers<'k>(&'k Lookup, Vec<Option<Number>>);
 
 impl<'k> KeyNumbers<'k> {
     fn new(keys: &'k Lookup) -> Self {
@@ -340,8 +341,8 @@ impl<'k> KeyNumbers<'k> {
 
     /// The number of a reference's key, if cells of it are needed.
     #[inline]
-    fn of(&mut self, reference: i64, cube: &mut Cube<impl Bin>) -> Option<u32> {
-        let code = self.0.code(reference);
+    fn of(&mut self, reference: Reference, cube: &mut Cube<impl Bin>) -> Option<Number> {
+        let code = self.0.code(reference).index();
         let id = self.0.ids[code]?;
         Some(*self.1[code].get_or_insert_with(|| cube.number((id, NULL))))
     }
@@ -530,7 +531,7 @@ impl FileTotals {
             let Some(wanted) = self.wanted.0.get(&group[begin]) else {
                 continue;
             };
-            let Some(number) = numbers.of(key[begin], cube) else {
+            let Some(number) = numbers.of(Reference(key[begin]), cube) else {
                 continue;
             };
             let own = cube.at(number);
@@ -591,7 +592,7 @@ fn read_columns<const N: usize>(
 }
 
 fn impossible() -> QueryError {
-    crate::Error::damaged("totals with impossible values").into()
+    crate::Error::damaged("totals have impossible values").into()
 }
 
 /// True if the values can be added up and multiplied without overflow. Each value must be nearer to
@@ -634,7 +635,7 @@ impl ByGroup {
         let [key, sum_ms] = read_columns(view, table, &KEY_COLUMNS, all)?;
         for begin in (0..key.len()).step_by(minutes.max(1)) {
             if begin + minutes <= key.len() {
-                let id = self.keys.id(key[begin]);
+                let id = self.keys.id(Reference(key[begin]));
                 id.map(|id| self.begins.insert(id, begin));
             }
         }
@@ -647,7 +648,7 @@ impl ByGroup {
         let first = group.partition_point(|g| *g < number);
         let own = group[first..].iter().take_while(|g| **g == number).count();
         let own = key[first..first + own].iter();
-        let mut ids = own.filter_map(|key| self.keys.id(*key));
+        let mut ids = own.filter_map(|key| self.keys.id(Reference(*key)));
         ids.any(|id| !self.begins.contains_key(&id))
     }
 
@@ -662,7 +663,7 @@ impl ByGroup {
             let Some(wanted) = file.wanted.0.get(&group[row]) else {
                 continue;
             };
-            let Some(number) = numbers.of(key[row], cube) else {
+            let Some(number) = numbers.of(Reference(key[row]), cube) else {
                 continue;
             };
             if let Some(bucket) = wanted.bucket {
@@ -671,7 +672,7 @@ impl ByGroup {
                 continue;
             }
             let mut most = most[row];
-            let id = self.keys.id(key[row]);
+            let id = self.keys.id(Reference(key[row]));
             let Some(begin) = id.and_then(|id| self.begins.get(&id)) else {
                 continue;
             };

@@ -11,7 +11,8 @@ use crate::format::table::Table;
 use crate::format::totals::{BY_GROUP, BY_MINUTE, KEY_COLUMNS, WHOLE, group_table, minute_table};
 use crate::query::rows::dimension::Dimension;
 use crate::query::rows::group::Coder;
-use crate::query::rows::keys::{Codes, Keys, LOST_REFERENCE, View};
+use crate::query::rows::integers::{Code, Id, Number, Reference};
+use crate::query::rows::keys::{Codes, Keys, View};
 use crate::query::rows::parse::{MAX_BUCKETS, Selection};
 use crate::query::rows::select::{Selected, Tests};
 use crate::query::rows::ticks::{Observed, Ticks};
@@ -29,31 +30,31 @@ const KEPT: usize = 8;
 
 /// The totals of a file that is being written.
 pub struct Writer {
-    /// By index in the schema.
+    /// Tables of totals, by index in the schema.
     tables: Vec<Table>,
     minute_keys: usize,
-    /// By key: number of groups that kept it, and its sum by row of `minute`.
+    /// For each key: the number of groups that kept it, and its sum for each row of table `minute`.
     minutes: HashMap<i64, (u32, Vec<(u32, i64)>)>,
-    /// By index of the dimension in `BY_GROUP`.
+    /// Codes for numbers of dictionaries, by index of the dimension in `BY_GROUP`.
     numbers: [Numbers; BY_GROUP.len()],
 }
 
 /// Codes for numbers of a dictionary, which grows from group to group. Code 0 is null, code 1 a
 /// reference without a definition.
 struct Numbers {
-    known: FastMap<i64, u32>,
+    known: FastMap<i64, Code>,
     /// Code of each reference.
-    codes: Vec<u32>,
+    codes: Vec<Code>,
     /// One reference for each code.
-    references: Vec<i64>,
+    references: Vec<Reference>,
 }
 
 impl Default for Numbers {
     fn default() -> Self {
         Numbers {
-            known: [(0, 0)].into_iter().collect(),
-            codes: vec![0],
-            references: vec![0, LOST_REFERENCE],
+            known: [(0, Code::default())].into_iter().collect(),
+            codes: vec![Code::default()],
+            references: vec![Reference(0), Reference::LOST],
         }
     }
 }
@@ -62,15 +63,15 @@ impl Numbers {
     /// Codes for the runs of a group. The keys themselves are not needed.
     fn keys(&mut self, column: String, values: &[i64]) -> Keys {
         for &value in values.get(self.codes.len() - 1..).unwrap_or_default() {
-            let next = self.references.len() as u32;
+            let next = Code::at(self.references.len());
             let code = *self.known.entry(value).or_insert(next);
             if code == next {
-                self.references.push(self.codes.len() as i64);
+                self.references.push(Reference(self.codes.len() as i64));
             }
             self.codes.push(code);
         }
         let mut map = self.codes.clone();
-        map.push(1);
+        map.push(Code::new(1));
         Keys::of_codes(self.references.len(), Codes::Lookup { column, map })
     }
 }
@@ -109,7 +110,7 @@ impl Writer {
         let schema = part.schema();
         let view = View::new(part, crate::query::value::plain::decode);
         let tests = Tests::of(&view, schema, &selection)?;
-        let selected = Selected::of(&view, &tests, &selection, false)?;
+        let selected = Selected::of(&view, &tests, &selection, &[])?;
         let mut group = Group {
             number: i64::from(group),
             first: begin.div_euclid(MINUTE),
@@ -287,23 +288,24 @@ struct Group<'a> {
 }
 
 impl Group<'_> {
-    /// The cells of each key, in ascending order of references.
-    fn found(&self, keys: Rc<Keys>, references: &[i64]) -> QueryResult<CellsByReference> {
+    /// The cells of each key, in ascending order of references. The keys are not printed, so their
+    /// ids are codes.
+    fn found(&self, keys: Rc<Keys>, references: &[Reference]) -> QueryResult<CellsByReference> {
         let found = self.cells(&[keys])?.into_iter();
         let mut found: CellsByReference = found
-            .map(|(code, cells)| (references[code as usize], cells))
+            .map(|(id, cells)| (references[id.index()].0, cells))
             .filter(|(_, cells)| !cells.rows.is_empty())
             .collect();
         found.sort_by_key(|(reference, _)| *reference);
         Ok(found)
     }
 
-    /// The cells of each code.
-    fn cells(&self, dimensions: &[Rc<Keys>]) -> QueryResult<Vec<(u32, Cells)>> {
+    /// The cells of each key.
+    fn cells(&self, dimensions: &[Rc<Keys>]) -> QueryResult<Vec<(Id, Cells)>> {
         let (mut coder, mut numbers) = (Coder::default(), Vec::new());
         let keys = coder.numbers(&self.view, &self.selected, dimensions, &mut numbers)?;
-        let mut found: Vec<(u32, Cells)> = keys.iter().map(|k| (k.0, Cells::default())).collect();
-        let add = |number: u32, cell| found[number as usize].1.add(cell);
+        let mut found: Vec<(Id, Cells)> = keys.iter().map(|k| (k.0, Cells::default())).collect();
+        let add = |number: Number, cell| found[number.index()].1.add(cell);
         Adder::default().cells(&self.ticks, &self.ranges, &numbers, keys.len(), add);
         Ok(found)
     }

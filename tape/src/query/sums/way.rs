@@ -2,7 +2,7 @@
 
 /// How a pass reads a part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Way {
+pub enum ReadFrom {
     /// From the totals of its file.
     Totals,
     /// From the totals of its file. If a key is not among the largest of the file, samples are read
@@ -12,10 +12,10 @@ pub enum Way {
     Samples(NoTotalsReason),
 }
 
-impl Way {
+impl ReadFrom {
     /// True if totals answer.
     pub fn is_by_totals(self) -> bool {
-        matches!(self, Way::Totals | Way::TotalsOfLargest)
+        matches!(self, ReadFrom::Totals | ReadFrom::TotalsOfLargest)
     }
 }
 
@@ -26,7 +26,7 @@ pub enum NoTotalsReason {
     Off,
     /// Totals have only load, without filters.
     Selection,
-    /// There are no totals by these keys, although the file may have others.
+    /// There are no totals for these keys, although the file may have others.
     Keys,
     /// The pass adds up the keys that were not chosen, which needs samples.
     Rest,

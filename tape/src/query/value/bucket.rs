@@ -36,15 +36,18 @@ enum Kind {
     /// `count` buckets from `origin` on.
     Uniform { origin: i64, count: usize },
     /// Pieces of one offset each; together they have `count` buckets.
-    Pieces { pieces: Vec<Piece>, count: usize },
+    Pieces {
+        pieces: Vec<UniformBuckets>,
+        count: usize,
+    },
     /// Bucket i is `[edges[i], edges[i + 1])`.
     Edges(Vec<i64>),
 }
 
 /// Buckets of one width between two changes of a clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Piece {
-    /// Start of the first bucket of this piece.
+struct UniformBuckets {
+    /// Start of the first bucket of this piece, in µs since 1970.
     start: i64,
     /// The multiple of the width at or before `start`.
     origin: i64,
@@ -63,7 +66,7 @@ impl Buckets {
     ) -> QueryResult<Buckets> {
         if width <= 0 {
             return Err(QueryError::invalid("bucket must be greater than zero")
-                .detail(format!("The bucket given is {width} us."))
+                .detail(format!("The bucket is {width} us."))
                 .hint("Use a positive interval such as 1 minute."));
         }
         let estimate = (i128::from(until) - i128::from(since)) / i128::from(width);
@@ -114,7 +117,8 @@ impl Buckets {
         match &self.kind {
             Kind::Uniform { origin, .. } => self.width % unit == 0 && origin % unit == 0,
             Kind::Pieces { pieces, .. } => {
-                let at = |piece: &Piece| piece.start % unit == 0 && piece.origin % unit == 0;
+                let at =
+                    |piece: &UniformBuckets| piece.start % unit == 0 && piece.origin % unit == 0;
                 self.width % unit == 0 && pieces.iter().all(at)
             }
             Kind::Edges(edges) => edges.iter().all(|edge| edge % unit == 0),
@@ -177,7 +181,7 @@ impl Buckets {
 fn too_many(count: i128, limit: usize) -> QueryError {
     QueryError::invalid("too many buckets")
         .detail(format!(
-            "The window holds {count} buckets, {limit} are allowed."
+            "The window holds {count} buckets; at most {limit} are allowed."
         ))
         .hint("Use a wider bucket or a shorter window.")
 }
@@ -250,7 +254,7 @@ fn pieces(since: i64, until: i64, width: i64, spans: &[Span]) -> Kind {
             continue;
         }
         let origin = multiple(span.begin.max(since), width, span.offset);
-        pieces.push(Piece {
+        pieces.push(UniformBuckets {
             start: origin.max(span.begin),
             origin,
             first: count,
@@ -433,7 +437,7 @@ mod tests {
     }
 
     #[test]
-    fn whole_minutes_are_told_from_cut_ones() {
+    fn whole_and_cut_minutes_differ() {
         let multiples = |clock: &Clock, width| {
             let buckets = Buckets::new(9 * DAY, 11 * DAY, width, Some(clock), 10_000);
             buckets.expect("buckets").are_multiples_of(60 * SECOND)
@@ -451,7 +455,7 @@ mod tests {
         let many = Buckets::new(0, 1000, 1, None, 100).expect_err("many");
         assert_eq!(
             many.detail.as_deref(),
-            Some("The window holds 1000 buckets, 100 are allowed.")
+            Some("The window holds 1000 buckets; at most 100 are allowed.")
         );
     }
 }

@@ -84,7 +84,7 @@ impl QueryError {
     /// The keys and buckets of the answer exceed the memory limit.
     pub fn out_of_memory(limit_bytes: u64) -> Self {
         QueryError::new(OUT_OF_MEMORY, "answer exceeds the memory limit of a query")
-            .detail(format!("It may use {} MB.", limit_bytes >> 20))
+            .detail(format!("The limit is {} MB.", limit_bytes >> 20))
             .hint("Use a shorter window, a wider bucket or a filter, or ask on the command line.")
     }
 

@@ -55,9 +55,9 @@ impl Filter {
 
 fn mixed(name: &str) -> QueryError {
     QueryError::invalid(format!(
-        "filter \"{name}\" mixes values that are wanted with values that are not"
+        "filter \"{name}\" mixes included and excluded values"
     ))
-    .hint("Write !a,!b to leave out both, or a,b for either.")
+    .hint("Write !a,!b to exclude both, or a,b to include either.")
 }
 
 /// Parses one item: whether it is negated, its value, and the text after the comma.
@@ -109,7 +109,7 @@ fn quoted_value<'a>(name: &str, text: &'a str) -> QueryResult<(String, Option<&'
                 return match tail.strip_prefix(',') {
                     Some(next) => Ok((value, Some(next))),
                     None => Err(QueryError::invalid(format!(
-                        "filter \"{name}\" has text behind a quoted value"
+                        "filter \"{name}\" has text after a quoted value"
                     ))
                     .hint("Separate values by commas.")),
                 };
@@ -164,7 +164,7 @@ mod tests {
             let error = Filter::parse("username", text).expect_err(text);
             assert_eq!(
                 error.message,
-                "filter \"username\" mixes values that are wanted with values that are not"
+                "filter \"username\" mixes included and excluded values"
             );
         }
     }

@@ -93,7 +93,8 @@ pub fn write_numeric(out: &mut String, n: i128) {
     };
 }
 
-/// `2026-11-21T03:12:00Z`, with a fraction of a second if it is not zero.
+/// Writes a time in µs since 1970 as `2026-11-21T03:12:00Z`, with a fraction of a second if it is
+/// not zero.
 pub(in crate::query) fn time(us: i64) -> String {
     let mut out = String::with_capacity(20);
     write_time(&mut out, us);
@@ -135,7 +136,7 @@ pub fn parse_decimal(text: &str, decimals: usize) -> Option<i128> {
     Some(if is_negative { -value } else { value })
 }
 
-/// `00:01:00`, `1 day`, `7 days 12:00:00`, as PostgreSQL prints intervals.
+/// Writes an interval of `us` µs as PostgreSQL prints it: `00:01:00`, `1 day`, `7 days 12:00:00`.
 pub fn interval(us: i64) -> String {
     const DAY: i64 = 86_400_000_000;
     let (days, rest) = (us / DAY, us % DAY);
@@ -230,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_time_is_not_read() {
+    fn invalid_times_are_not_read() {
         for text in [
             "2026-02-29T00:00:00Z",
             "2026-13-01T00:00:00Z",

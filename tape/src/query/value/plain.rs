@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn sequences_of_a_terminal_lose_what_begins_them() {
+    fn sequences_of_a_terminal_lose_their_first_character() {
         let title = "\x1b]0;owned\x07select \u{9b}31m1 \u{9d}52;c;aGk=\u{9c} /* \x7f\x08 */";
         assert_eq!(
             plain_text(title),

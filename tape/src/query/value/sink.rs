@@ -20,7 +20,7 @@ pub enum Value {
     Numeric(i128),
     /// µs since 1970 UTC.
     Time(i64),
-    /// µs.
+    /// A length of time in µs.
     Interval(i64),
 }
 
@@ -44,24 +44,46 @@ impl Value {
 /// Type of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Type {
-    /// `text`
+    /// A value of type `text`.
     Text,
     /// `bigint` or `int`
     Int,
     /// A `bigint` that is an id, see [`Value::Id`].
     Id,
-    /// `boolean`
+    /// A value of type `boolean`.
     Bool,
     /// `numeric` with four decimals
     Numeric,
-    /// `timestamptz`
+    /// A value of type `timestamptz`.
     Time,
-    /// `interval`
+    /// A value of type `interval`.
     Interval,
 }
 
 /// Name and type of a column of an answer.
-pub type Field = (&'static str, Type);
+pub type Field<'n> = (&'n str, Type);
+
+/// Names and types of the columns of an answer, for a sink that needs them after
+/// [`Sink::begin`].
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Fields(Vec<(Box<str>, Type)>);
+
+impl Fields {
+    /// Copies the columns.
+    pub fn of(fields: &[Field]) -> Fields {
+        Fields(
+            fields
+                .iter()
+                .map(|(name, ty)| ((*name).into(), *ty))
+                .collect(),
+        )
+    }
+
+    /// The columns in order.
+    pub fn list(&self) -> Vec<Field<'_>> {
+        self.0.iter().map(|(name, ty)| (&**name, *ty)).collect()
+    }
+}
 
 /// Takes the rows of an answer in order.
 pub trait Sink {

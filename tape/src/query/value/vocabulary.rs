@@ -45,6 +45,9 @@ pub const CYCLE: &str = "(cycle)";
 /// Key that sums up all keys after the largest ones.
 pub const OTHER: &str = "(other)";
 
+/// Key for the sum of the statements that were evicted to make room.
+pub const EVICTED: &str = "(evicted)";
+
 /// Class of samples without a wait event that are on or near a CPU. `CPU*` means on a CPU, or in
 /// code without instrumentation.
 pub const CPU_CLASS: &str = "CPU";
@@ -216,21 +219,34 @@ pub fn locktype(catalog: &Schema, value: i64) -> Option<&str> {
     catalog.label("locktype", value)
 }
 
+/// True if the first field of a lock of this type is the OID of a relation: the locked one, or
+/// the one that contains the locked object.
+pub fn has_relation(locktype: &str) -> bool {
+    ["relation", "extend", "page", "tuple"].contains(&locktype)
+}
+
 /// OID of the locked relation, or of the relation that contains the locked object.
 pub fn locked_relation(catalog: &Schema, value: i64, fields: [i64; 3]) -> Option<i64> {
-    let known = ["relation", "extend", "page", "tuple"];
-    let has = locktype(catalog, value).is_some_and(|name| known.contains(&name));
+    let has = locktype(catalog, value).is_some_and(has_relation);
     has.then_some(fields[0])
 }
 
-/// A locked object as text: its type, then its numbers as recorded.
-pub fn locked_object(catalog: &Schema, value: i64, database: i64, fields: [i64; 3]) -> String {
+/// A locked object as text: its type, then the name of its relation or the numbers as recorded.
+pub fn locked_object(
+    catalog: &Schema,
+    value: i64,
+    database: i64,
+    fields: [i64; 3],
+    relation: Option<&str>,
+) -> String {
     let name = locktype(catalog, value).unwrap_or("?");
     let [a, b, c] = fields;
+    let numbers = || format!("{database}/{a}");
+    let relation = relation.map_or_else(numbers, str::to_string);
     match name {
-        "relation" | "extend" => format!("{name} {database}/{a}"),
-        "page" => format!("{name} {database}/{a} block {b}"),
-        "tuple" => format!("{name} {database}/{a} ({b},{c})"),
+        "relation" | "extend" => format!("{name} {relation}"),
+        "page" => format!("{name} {relation} block {b}"),
+        "tuple" => format!("{name} {relation} ({b},{c})"),
         "frozenid" => format!("{name} {database}"),
         "transactionid" => format!("{name} {a}"),
         "virtualxid" | "spectoken" => format!("{name} {a}/{b}"),

@@ -225,7 +225,7 @@ impl Writer {
         let name = oldest.numbers.name(oldest.kind);
         let path = self.storage.directory().join(name);
         self.messages.push(Message::Warning(format!(
-            "removed the oldest file of history \"{}\" before it was shipped: all of it exceeds \"{}\"",
+            "removed the oldest history file \"{}\" before it was shipped: the history exceeds \"{}\"",
             path.display(),
             self.settings.name_of(Limit::Unshipped)
         )));

@@ -159,7 +159,7 @@ fn check_ticks(snapshot: &Snapshot, sent: &[u64]) -> u64 {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(12))]
     #[test]
-    fn a_follower_sees_each_tick_once_and_what_a_fresh_reader_sees(
+    fn a_follower_sees_each_tick_once_like_a_fresh_reader(
         seed in 0..u64::MAX / 2,
         steps in prop::collection::vec((step(), prop::option::of(0..12usize)), 1..40),
         files in prop_oneof![Just(224), 1..4usize],
@@ -400,7 +400,7 @@ fn a_log_is_read_from_where_it_ended_and_sealed_files_once() {
 }
 
 #[test]
-fn a_file_that_was_written_anew_under_its_name_is_read_again() {
+fn a_file_replaced_under_its_name_is_read_again() {
     let storage = MemoryStorage::new();
     let mut drive = Drive::new(&storage, sampler(7));
     drive.send(700);
@@ -421,7 +421,7 @@ fn a_file_that_was_written_anew_under_its_name_is_read_again() {
 }
 
 #[test]
-fn damage_in_a_log_that_is_followed_is_told_as_to_a_fresh_reader() {
+fn damage_in_a_followed_log_is_reported_as_to_a_fresh_reader() {
     let storage = MemoryStorage::new();
     let mut drive = Drive::new(&storage, sampler(9));
     drive.send(20);
@@ -541,7 +541,7 @@ fn many_who_wait_for_a_column_decode_it_once() {
 }
 
 #[test]
-fn what_a_file_says_of_its_chunks_counts_among_the_bytes_that_are_kept() {
+fn lists_of_chunks_count_among_the_kept_bytes() {
     let storage = MemoryStorage::new();
     let mut drive = Drive::new(&storage, wide(11));
     drive.send(601);

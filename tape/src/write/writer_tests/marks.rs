@@ -1,7 +1,7 @@
 //! Markers that users leave as files: each enters the history exactly once.
 
 use super::*;
-use crate::write::marks::MARK;
+use crate::write::markers::MARK;
 
 const NAME: &str = "marker-00000000000000aa";
 
@@ -33,7 +33,7 @@ fn recorded_texts(storage: &MemoryStorage) -> Vec<(i64, String)> {
 }
 
 #[test]
-fn a_marker_is_told_once_and_its_file_goes_when_the_log_is_on_disk() {
+fn a_marker_is_recorded_once_and_its_file_goes_with_the_sync() {
     let storage = MemoryStorage::new();
     let mut drive = Drive::new(&storage, sampler(5));
     drive.send(3);
@@ -56,7 +56,7 @@ fn a_marker_is_told_once_and_its_file_goes_when_the_log_is_on_disk() {
 }
 
 #[test]
-fn a_marker_is_told_once_wherever_the_writer_or_the_machine_stops() {
+fn a_marker_is_recorded_once_despite_a_crash_anywhere() {
     let begin = MemoryStorage::new();
     drop(Drive::new(&begin, sampler(7)));
     put(
@@ -98,7 +98,7 @@ fn a_marker_is_told_once_wherever_the_writer_or_the_machine_stops() {
 }
 
 #[test]
-fn what_is_no_marker_goes_and_is_reported() {
+fn an_invalid_marker_is_removed_and_reported() {
     let storage = MemoryStorage::new();
     let mut drive = Drive::new(&storage, sampler(5));
     drive.send(1);
@@ -145,7 +145,7 @@ fn what_is_no_marker_goes_and_is_reported() {
 }
 
 #[test]
-fn many_markers_are_told_in_front_of_several_frames() {
+fn many_markers_are_recorded_before_several_frames() {
     let storage = MemoryStorage::new();
     let mut drive = Drive::new(&storage, sampler(5));
     drive.send(1);

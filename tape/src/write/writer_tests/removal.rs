@@ -61,7 +61,7 @@ fn check_removal_marker(drive: &Drive, why: &str) {
 }
 
 #[test]
-fn status_tells_what_was_removed_last_and_why() {
+fn status_has_the_last_removal_and_its_reason() {
     let limits = [
         (("retention_age_s", "900"), "older than tacho.retention_age"),
         (
@@ -96,7 +96,7 @@ fn status_tells_what_was_removed_last_and_why() {
 }
 
 #[test]
-fn what_was_removed_for_room_is_told() {
+fn removal_for_room_is_reported() {
     let storage = MemoryStorage::new();
     let mut drive = Drive::new(&storage, sampler(11));
     drive.send(1_900);
@@ -130,7 +130,7 @@ fn tell_shipped(storage: &MemoryStorage, until: u64) {
 }
 
 #[test]
-fn what_is_not_shipped_stays_up_to_its_bound_and_is_told_beyond() {
+fn unshipped_files_stay_up_to_a_bound_and_their_removal_is_reported() {
     for limit in [("retention_size_mb", "1"), ("retention_age_s", "900")] {
         let storage = MemoryStorage::new();
         let unshipped = ("retention_unshipped_mb", "2");
@@ -156,7 +156,7 @@ fn what_is_not_shipped_stays_up_to_its_bound_and_is_told_beyond() {
         });
         let warnings: Vec<&str> = warnings.collect();
         let wanted = format!(
-            "removed the oldest file of history \"{}\" before it was shipped: all of it exceeds \"tacho.retention_unshipped\"",
+            "removed the oldest history file \"{}\" before it was shipped: the history exceeds \"tacho.retention_unshipped\"",
             storage
                 .directory()
                 .join(oldest.numbers.name(Kind::Sealed))
@@ -167,7 +167,7 @@ fn what_is_not_shipped_stays_up_to_its_bound_and_is_told_beyond() {
 }
 
 #[test]
-fn what_is_shipped_goes_by_its_age_or_size_as_ever() {
+fn shipped_files_go_by_age_or_size() {
     for (limit, why) in [
         (
             ("retention_size_mb", "1"),
@@ -201,7 +201,7 @@ fn what_is_shipped_goes_by_its_age_or_size_as_ever() {
 }
 
 #[test]
-fn room_for_recording_comes_before_what_is_not_shipped() {
+fn room_for_recording_comes_before_unshipped_files() {
     let storage = MemoryStorage::new();
     let limits = [("retention_unshipped_mb", "1000")];
     let mut drive = Drive::with(&storage, sampler(43), &limits);

@@ -50,7 +50,7 @@ fn a_log_without_statistics_of_statements_is_sealed_as_one() {
 }
 
 #[test]
-fn a_log_that_leads_to_a_panic_stays_and_stops_nobody() {
+fn a_log_that_leads_to_a_panic_stays_and_blocks_no_other() {
     let storage = MemoryStorage::new();
     let mut drive = Drive::new(&storage, sampler(17));
     storage.panic_on(Some("0000000001.open"));
@@ -58,11 +58,13 @@ fn a_log_that_leads_to_a_panic_stays_and_stops_nobody() {
     assert_eq!(drive.files(Kind::Log), [1, 4]);
     assert_eq!(drive.files(Kind::Sealed), [2, 3]);
     let path = "\"/memory/0000000001.open\"";
-    let panicked = format!("internal error in an attempt to seal a log: injected panic {path}");
+    let panicked =
+        format!("damaged file {path}: internal error, could not seal a log: injected panic");
     assert_eq!(drive.writer.messages(), [Message::Error(panicked)]);
     // The next writer starts beside it.
     drive.writer = Writer::open(Arc::new(storage.clone()), NODE).unwrap();
-    let panicked = format!("internal error in an attempt to read a log: injected panic {path}");
+    let panicked =
+        format!("damaged file {path}: internal error, could not read a log: injected panic");
     assert_eq!(drive.writer.messages(), [Message::Error(panicked)]);
     storage.panic_on(None);
     assert_eq!(drive.files(Kind::Log), [1, 4]);

@@ -3,23 +3,29 @@
 
 use super::connections::Connections;
 use super::effects::{Change, Effect};
+use super::host::Taken;
+use super::loads::Loads;
+use super::replicas::{Lost, lost};
+use super::snapshots::{Snapshot, snapshot};
 use super::windows::Windows;
 use super::work::{Work, works};
 use crate::query::ask::context::Run;
 use crate::query::ask::request::Request;
 use crate::query::functions::common_columns::collected;
 use crate::query::functions::structs::{Blocking, BlockingRow, Markers, MarkersRow};
+use crate::query::rows::parse::Samples;
 use crate::query::value::bucket::SECOND;
 use crate::query::value::error::QueryResult;
 use std::sync::Arc;
 
-/// Most heads of lock queues that are candidates.
+/// Maximum number of heads of lock queues that become candidates, those with the longest waits
+/// behind them.
 const HEADS: i64 = 20;
 
 /// Something that could have caused an effect.
 #[derive(Clone, Debug)]
 pub struct Candidate {
-    /// When it began to have an effect, µs.
+    /// Time from which it could have an effect, in µs since 1970.
     pub time: i64,
     pub what: What,
 }
@@ -32,19 +38,26 @@ pub enum What {
     Holder(BlockingRow),
     /// A statement that changed many rows, or the statistics of a table.
     Work(Work),
-    /// Many more connections, before and after, in ten-thousandths.
+    /// Many more client connections. Their mean number in the normal window and in the compared
+    /// one, in ten-thousandths.
     Connections { before: i128, after: i128 },
-    /// The clients, who send a query that they did not send before, or more often.
+    /// A replica that confirms nothing.
+    Replica(Lost),
+    /// A session that keeps an old snapshot.
+    Snapshot(Snapshot),
+    /// Other processes of the host that took CPUs from the server.
+    Host(Taken),
+    /// Clients that send a query for the first time, or more often than before.
     Clients { query: Arc<str>, change: Change },
 }
 
-/// A marker, with what rules ask for.
+/// A marker, and two facts that rules need beside it.
 #[derive(Clone, Debug)]
 pub struct Event {
     pub marker: MarkersRow,
-    /// The table that a changed index belongs to.
+    /// The table that a changed index, trigger, policy or rule belongs to.
     pub table: Option<Arc<str>>,
-    /// Sessions waited for a lock of its relation while it ran.
+    /// True if sessions waited for a lock of the changed relation while the change ran.
     pub is_waited_for: bool,
 }
 
@@ -58,28 +71,47 @@ impl Event {
         self.marker.command.as_deref().unwrap_or_default()
     }
 
-    /// The objects it names, which stand with commas between them.
+    /// The names of the changed objects, which the marker separates by commas.
     pub fn objects(&self) -> impl Iterator<Item = &str> {
         let names = self.marker.object_name.as_deref().unwrap_or_default();
         names.split(", ").filter(|name| !name.is_empty())
     }
 
-    /// It changed the value of this setting.
+    /// Name of the changed setting, if the marker is a change of a server's setting.
     pub fn setting(&self) -> Option<&str> {
         let name = self.marker.object_name.as_deref();
         name.filter(|_| self.kind() == "settings changed")
     }
+
+    /// True if the server crashed, was promoted, or started.
+    pub fn is_restart(&self) -> bool {
+        ["crash recovery", "promotion", "start"].contains(&self.kind())
+    }
+
+    /// Name of the setting that ALTER ROLE or ALTER DATABASE changed: `jit` after `ALTER ROLE web
+    /// SET jit`.
+    pub fn own_setting(&self) -> Option<&str> {
+        let class = self.marker.object_class.as_deref()?;
+        let detail = self.marker.detail.as_deref()?;
+        let (_, rest) = detail.split_once(" SET ")?;
+        let end = rest.find([',', ' ']).unwrap_or(rest.len());
+        ["role", "database"]
+            .contains(&class)
+            .then_some(&rest[..end])
+    }
 }
 
-/// Everything that could have caused an effect, by time.
+/// All candidates, in order of time.
 pub fn candidates(
     run: Run,
-    node: Option<&str>,
+    samples: Samples,
     windows: &Windows,
-    connections: &Connections,
+    (loads, connections): (&Loads, &Connections),
     effects: &[Effect],
 ) -> QueryResult<Vec<Candidate>> {
+    let node = samples.node;
     let mut all = events(run, node, windows)?;
+    all.extend(around(run, samples, windows, loads)?);
     all.extend(connections.storm().map(|time| Candidate {
         time,
         what: What::Connections {
@@ -100,8 +132,27 @@ pub fn candidates(
     Ok(all)
 }
 
-/// The markers from the begin of what was normal on. If that is long ago, from a
-/// length before the window on.
+/// Candidates that are not in samples of sessions: processes of the host, replicas, and old
+/// snapshots.
+fn around(
+    run: Run,
+    samples: Samples,
+    windows: &Windows,
+    loads: &Loads,
+) -> QueryResult<Vec<Candidate>> {
+    let node = samples.node;
+    let taken = Taken::read(run, node, windows, loads)?.into_iter();
+    let taken = taken.map(|taken| (taken.began, What::Host(taken)));
+    let lost = lost(run, node, windows)?.into_iter();
+    let lost = lost.map(|lost| (lost.since, What::Replica(lost)));
+    let snapshot = snapshot(run, samples, windows)?.into_iter();
+    let snapshot = snapshot.map(|snapshot| (snapshot.since, What::Snapshot(snapshot)));
+    let all = taken.chain(lost).chain(snapshot);
+    Ok(all.map(|(time, what)| Candidate { time, what }).collect())
+}
+
+/// The markers of both windows. If the normal window began long ago, the search begins one length
+/// of the window before the earliest time at which an effect may have begun.
 fn events(run: Run, node: Option<&str>, windows: &Windows) -> QueryResult<Vec<Candidate>> {
     let earliest = windows.may_begin().saturating_sub(windows.after.length());
     let request = Markers {
@@ -112,7 +163,8 @@ fn events(run: Run, node: Option<&str>, windows: &Windows) -> QueryResult<Vec<Ca
     let rows = collected(|emit| request.answer(run, emit))?;
     let mut events: Vec<Candidate> = Vec::new();
     for marker in rows {
-        // A lock of a change that takes long holds others up before its end.
+        // The marker has the end of the change. If a change takes long, its locks hold others up
+        // before that; see `Candidate::begin`.
         let time = marker.marker_time.unwrap_or_default();
         let table = table(&marker).map(Arc::from);
         let what = What::Event(Event {
@@ -125,14 +177,17 @@ fn events(run: Run, node: Option<&str>, windows: &Windows) -> QueryResult<Vec<Ca
     Ok(events)
 }
 
-/// The table of an index: the extension says `on app.orders` behind the index.
+/// The table of a changed index, trigger, policy or rule. The extension writes ` on app.orders`
+/// behind the object's name.
 fn table(marker: &MarkersRow) -> Option<&str> {
     let detail = marker.detail.as_deref()?;
     let words = [marker.command.as_deref()?, marker.object_name.as_deref()?];
     let rest = detail.strip_prefix(&words.join(" "))?;
     let table = rest.strip_prefix(" on ")?;
     let end = table.find([',', ' ']).unwrap_or(table.len());
-    (marker.object_class.as_deref() == Some("index")).then_some(&table[..end])
+    let classes = ["index", "trigger", "policy", "rule"];
+    let class = marker.object_class.as_deref()?;
+    classes.contains(&class).then_some(&table[..end])
 }
 
 fn holders(run: Run, node: Option<&str>, windows: &Windows) -> QueryResult<Vec<Candidate>> {
@@ -154,7 +209,7 @@ fn holders(run: Run, node: Option<&str>, windows: &Windows) -> QueryResult<Vec<C
     Ok(known.map(holder).collect())
 }
 
-/// A query that is new, or called more often, is what its clients do.
+/// The clients of a query as a candidate, if the query is new or called more often.
 fn clients(effect: &Effect) -> Option<Candidate> {
     let is_theirs = matches!(effect.change, Change::New | Change::MoreCalls);
     let (since, _) = effect.stretch?;
@@ -168,7 +223,8 @@ fn clients(effect: &Effect) -> Option<Candidate> {
 }
 
 impl Candidate {
-    /// Notes whether some queue was one for the relation of a change.
+    /// For a change of the schema: notes whether sessions queued for a lock of its relation while
+    /// it ran.
     fn find_waits(&mut self, holders: &[Candidate]) {
         let (begin, end) = (self.begin(), self.time);
         let What::Event(event) = &mut self.what else {
@@ -185,7 +241,9 @@ impl Candidate {
         });
     }
 
-    /// Its begin: a statement that waits for its lock ends long after its effect begins.
+    /// Time in µs at which the candidate began. For a change it is the begin of the statement: if
+    /// the statement waits for a lock, others wait behind it long before it ends. For a lock holder
+    /// it is the begin of its transaction.
     pub fn begin(&self) -> i64 {
         let begin = match &self.what {
             What::Event(event) => event.marker.period_start,
@@ -193,13 +251,19 @@ impl Candidate {
                 let age = row.xact_age.zip(row.last_seen);
                 age.map(|(age, seen)| seen.saturating_sub(age))
             }
-            What::Clients { .. } | What::Work(_) | What::Connections { .. } => None,
+            What::Clients { .. }
+            | What::Work(_)
+            | What::Connections { .. }
+            | What::Replica(_)
+            | What::Snapshot(_)
+            | What::Host(_) => None,
         };
         begin.unwrap_or(self.time).min(self.time)
     }
 
-    /// It can have caused what began then: an effect is seen a tick late at most, and
-    /// its begin is known to a bucket.
+    /// True if the candidate began early enough to cause an effect that began at `began`. It may
+    /// begin two seconds later, because samples show an effect up to a tick late, or `slack` µs
+    /// later, because the begin of an effect is only known to a bucket.
     pub fn precedes(&self, began: i64, slack: i64) -> bool {
         self.begin() <= began.saturating_add(slack.max(2 * SECOND))
     }

@@ -1,35 +1,44 @@
-//! Each effect follows from its best candidate; a cause has all effects that do.
+//! Matches effects to candidates. Each effect follows from its best candidate; a
+//! cause is a candidate with all effects that follow from it.
 
 use super::candidates::{Candidate, What};
 use super::effects::Effect;
 use super::rules::{RULES, Rule};
 use std::cmp::Reverse;
 
-/// A candidate, and what follows from it.
+/// After a change that acts at once, the effect must begin within this time in µs.
+const AT_ONCE: i64 = 5_000_000;
+/// The begin of an effect is uncertain by the time of this many of its samples, at
+/// one sample a second.
+const SAMPLES: i64 = 3;
+
+/// A candidate and the effects that follow from it.
 #[derive(Debug)]
 pub struct Cause<'a> {
     pub candidate: &'a Candidate,
     pub rule: Rule,
-    /// Effects that take it as the best candidate, or else effects that it could
-    /// explain too.
+    /// Effects for which it is the best candidate. If there is none: effects that
+    /// it could explain less well than another candidate.
     pub effects: Vec<&'a Effect>,
-    /// It is the best candidate of an effect.
+    /// True if it is the best candidate of at least one effect.
     pub is_best: bool,
 }
 
 impl Cause<'_> {
-    /// The difference that it explains, in ten-thousandths of a session.
+    /// Sum of the differences of its effects, in ten-thousandths of a session.
     pub fn difference(&self) -> i128 {
         let all = self.effects.iter();
         all.map(|effect| effect.line.difference()).sum()
     }
 
-    /// When it began to have an effect: a lock from the begin of its statement on.
+    /// Time from which it could have an effect, in µs since 1970. A statement that
+    /// holds a lock acts from its begin on.
     pub fn time(&self) -> i64 {
         time(self.candidate, self.rule)
     }
 
-    /// How long before the first of its effects it happened, µs.
+    /// Time from the cause to the begin of its first effect, in µs. It is negative
+    /// if the effect seems to begin first.
     pub fn lead(&self) -> Option<i64> {
         let began = self.effects.iter().filter_map(|e| e.stretch).map(|s| s.0);
         began.min().map(|began| began - self.time())
@@ -43,15 +52,16 @@ fn time(candidate: &Candidate, rule: Rule) -> i64 {
     }
 }
 
-/// A candidate that an effect can follow from.
+/// A candidate from which one effect can follow.
 struct Match {
     candidate: usize,
     rule: Rule,
     distance: i64,
 }
 
-/// The causes: first those that are best for an effect, by what they explain; then
-/// others that could have caused one.
+/// The causes. The best candidates of effects come first, ordered by the
+/// difference that they explain; the other candidates that could have caused an
+/// effect follow.
 pub fn causes<'a>(effects: &'a [Effect], candidates: &'a [Candidate]) -> Vec<Cause<'a>> {
     let mut causes: Vec<Cause> = Vec::new();
     for is_best in [true, false] {
@@ -85,7 +95,8 @@ pub fn causes<'a>(effects: &'a [Effect], candidates: &'a [Candidate]) -> Vec<Cau
     causes
 }
 
-/// A candidate that is best for an effect is listed once, with such effects alone.
+/// Adds an effect to the cause of a candidate. A candidate is listed once: if it
+/// is the best of some effect, only such effects are added.
 fn add<'a>(
     causes: &mut Vec<Cause<'a>>,
     candidate: &'a Candidate,
@@ -108,7 +119,8 @@ fn add<'a>(
     }
 }
 
-/// The candidates of an effect, the best first.
+/// The candidates from which an effect can follow, the best first: by rule, then
+/// by distance in time.
 fn matches(effect: &Effect, candidates: &[Candidate]) -> Vec<Match> {
     let Some((began, ended)) = effect.stretch else {
         return Vec::new();
@@ -120,7 +132,13 @@ fn matches(effect: &Effect, candidates: &[Candidate]) -> Vec<Match> {
             continue;
         }
         let fits = |rule: &&super::rules::Described| rule.rule.fits(candidate, effect);
-        if let Some(rule) = RULES.iter().find(fits) {
+        let found = RULES.iter().find(fits);
+        let lead = began.saturating_sub(candidate.begin());
+        let is_refuted = |rule: Rule| {
+            let unsure = slack.max(AT_ONCE).max(SAMPLES * effect.us_a_sample());
+            rule.acts_at_once() && lead > unsure && effect.was_called_in(lead)
+        };
+        if let Some(rule) = found.filter(|rule| !is_refuted(rule.rule)) {
             matches.push(Match {
                 candidate: at,
                 rule: rule.rule,
@@ -132,7 +150,7 @@ fn matches(effect: &Effect, candidates: &[Candidate]) -> Vec<Match> {
     matches
 }
 
-/// Notable effects that follow from nothing that was recorded.
+/// Notable effects without a cause.
 pub fn unexplained<'a>(effects: &'a [Effect], causes: &[Cause]) -> Vec<&'a Effect> {
     let explains = |effect: &Effect| {
         let mut best = causes.iter().filter(|cause| cause.is_best);
@@ -143,7 +161,7 @@ pub fn unexplained<'a>(effects: &'a [Effect], causes: &[Cause]) -> Vec<&'a Effec
 }
 
 impl What {
-    /// The word for it in the column `dimension`.
+    /// Word for the kind of candidate, in the column `dimension`.
     pub fn name(&self) -> &str {
         match self {
             What::Event(event) => event.kind(),
@@ -151,6 +169,9 @@ impl What {
             What::Clients { .. } => "clients",
             What::Work(_) => "statement",
             What::Connections { .. } => "connections",
+            What::Replica(_) => "replica",
+            What::Snapshot(_) => "snapshot",
+            What::Host(_) => "host",
         }
     }
 }

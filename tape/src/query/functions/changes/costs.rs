@@ -3,7 +3,8 @@
 use crate::query::ask::context::Run;
 use crate::query::functions::statements_history;
 use crate::query::rows::parse::Window;
-use crate::query::sums::statement_sums::{Stats, counters};
+use crate::query::sums::counters::{Counters, Named};
+use crate::query::sums::statement_sums::Stats;
 use crate::query::value::bucket::Buckets;
 use crate::query::value::error::QueryResult;
 use std::collections::HashMap;
@@ -16,59 +17,58 @@ pub struct Cost {
     pub temp_blocks: i64,
     pub rows: i64,
     pub errors: i64,
+    /// Shared blocks, found in the cache or read.
+    pub blocks: i64,
 }
 
-/// The counters that a [`Cost`] has, in its order.
-const NAMES: [&str; 5] = [
-    "calls",
-    "total_exec_time",
-    "temp_blks_written",
-    "rows",
-    "errors",
+/// The counters that a [`Cost`] has.
+const COUNTERS: [Named; 7] = [
+    Named::Calls,
+    Named::Time,
+    Named::TempWrites,
+    Named::Rows,
+    Named::Errors,
+    Named::Hits,
+    Named::Reads,
 ];
 
 /// The costs of a window.
 #[derive(Debug, Default)]
 pub struct Costs {
     by_query: HashMap<i64, Cost>,
-    /// How long was recorded; 0: nothing was.
+    /// Time in ms for which statistics were recorded; 0 = none.
     pub elapsed_ms: i64,
 }
 
 impl Costs {
     /// Adds up the counters of statements in all databases and of all roles.
     pub fn read(run: Run, node: Option<&str>, window: Window) -> QueryResult<Costs> {
-        let mut all = counters(run.catalog);
-        all.retain(|counter| NAMES.contains(&counter.name.as_str()));
+        let counters = Counters::of(run.catalog).only(|c| c.is_any_of(&COUNTERS));
         let stats = Stats {
+            run,
             window,
-            counters: all,
+            counters,
             filters: statements_history::filters(
                 run,
                 [("", &None), ("", &None), ("", &None), ("", &None)],
             )?,
-            decode: run.decode,
-            damage: run.damage,
-            cancel: run.cancel,
         };
         let whole = Buckets::whole(window.since, window.until);
         let mut queries: HashMap<Option<i64>, u32> = HashMap::new();
-        let found = statements_history::scan(run, node, &stats, &whole, |key| {
+        let found = statements_history::scan(&stats, node, &whole, |key| {
             let next = queries.len() as u32;
             *queries.entry(key.query_id).or_insert(next)
         })?;
-        let place = |name: &str| stats.counters.iter().position(|c| c.name == name);
-        let places = NAMES.map(place);
         let cost = |number: u32| {
             let sums = found.sums.get(&(number, 0));
-            let [calls, time, temp_blocks, rows, errors] =
-                places.map(|at| sums.and_then(|sums| Some(sums.0[at?])).unwrap_or(0));
+            let sum = |named| sums.map_or(0, |sums| stats.counters.sum(sums, named));
             Cost {
-                calls,
-                time,
-                temp_blocks,
-                rows,
-                errors,
+                calls: sum(Named::Calls),
+                time: sum(Named::Time),
+                temp_blocks: sum(Named::TempWrites),
+                rows: sum(Named::Rows),
+                errors: sum(Named::Errors),
+                blocks: sum(Named::Hits) + sum(Named::Reads),
             }
         };
         let known = queries.iter().filter_map(|(id, at)| Some(((*id)?, *at)));
@@ -78,7 +78,8 @@ impl Costs {
         })
     }
 
-    /// The cost of a query; `None` where none was recorded.
+    /// The cost of a query: zeros if it has no row, because idle queries have
+    /// none. `None` if no statistics were recorded.
     pub fn of(&self, query: i64) -> Option<Cost> {
         let cost = self.by_query.get(&query).copied().unwrap_or_default();
         (self.elapsed_ms > 0).then_some(cost)

@@ -1,7 +1,8 @@
-//! The queries that did most to the difference, with what else is known of them: how
-//! they changed, what they waited for, and when that began.
+//! Effects: the queries with the largest differences in load. For each: how the query
+//! changed, what it waited for, and when the change began.
 
 use super::costs::{Cost, Costs};
+use super::habits::note_habits;
 use super::loads::{Line, Loads};
 use super::names::Names;
 use super::series::{Level, Series};
@@ -9,8 +10,8 @@ use super::windows::{Windows, width};
 use crate::query::ask::context::Run;
 use crate::query::functions::common_columns::{query_text, query_texts};
 use crate::query::rows::dimension::Dimension;
+use crate::query::rows::integers::{Id, NULL};
 use crate::query::rows::parse::{Samples, Window};
-use crate::query::rows::register::{Id, NULL};
 use crate::query::rows::scan::Scan;
 use crate::query::value::bucket::SECOND;
 use crate::query::value::error::QueryResult;
@@ -18,10 +19,11 @@ use crate::query::value::vocabulary as pg;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Most queries that become effects, those with the largest change.
+/// Maximum number of effects: the queries whose load changed most.
 const MOST: usize = 20;
-/// A query asks for its cause from a twentieth of what grew on, from 0.02 sessions
-/// more, and from a tenth more than it had.
+/// An effect is notable if the query's load grew by at least 1/20 of the growth of all
+/// queries (`SHARE`), by 0.02 sessions (`LEAST`, in ten-thousandths), and by 1/10 of
+/// what it was (`GROWTH`). Only notable effects get a cause.
 const SHARE: i128 = 20;
 const LEAST: i128 = 200;
 const GROWTH: i128 = 10;
@@ -29,19 +31,19 @@ const GROWTH: i128 = 10;
 /// How the load of a query changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change {
-    /// It did not run before.
+    /// The query did not run in the normal window.
     New,
-    /// It is called more often.
+    /// The query is called more often.
     MoreCalls,
     /// A call takes longer.
     Slower,
     /// A call takes longer, and it has another plan.
     OtherPlan,
-    /// It has more load; nothing is known of its calls.
+    /// The query has more load; its calls were not recorded.
     More,
-    /// It has less load.
+    /// The query has less load.
     Less,
-    /// It does not run any more.
+    /// The query did not run in the compared window.
     Gone,
     Same,
 }
@@ -60,7 +62,7 @@ impl Change {
         }
     }
 
-    /// The change of a key if only its load is known.
+    /// The change of a key of any dimension, judged by its load alone.
     pub fn of_load(line: &Line) -> Change {
         match (line.before, line.after, line.difference()) {
             (0, 1.., _) => Change::New,
@@ -71,23 +73,28 @@ impl Change {
         }
     }
 
-    /// A call takes longer, or that may be so.
+    /// True if a call takes longer. This includes `More`, where the calls are not
+    /// known.
     pub fn is_slower(self) -> bool {
         matches!(self, Change::Slower | Change::OtherPlan | Change::More)
     }
 }
 
-/// A reason for waits that some rule asks for.
+/// A group of wait events with one reason, which rules look for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mechanism {
     /// Locks of other sessions.
     Locks,
     /// Temporary files.
     TemporaryFiles,
-    /// Blocks that are not in the cache.
+    /// Reading blocks that are not in the cache.
     Reads,
     /// Write-ahead log and synchronous replicas.
     Commit,
+    /// Synchronous replicas alone.
+    Replicas,
+    /// The session could run, but other processes have the CPUs.
+    Runnable,
 }
 
 impl Mechanism {
@@ -98,6 +105,8 @@ impl Mechanism {
             Mechanism::TemporaryFiles => begins(&["IO:BufFile"]),
             Mechanism::Reads => begins(&["IO:DataFileRead", "IO:DataFilePrefetch"]),
             Mechanism::Commit => begins(&["IO:WAL", "IO:Wal", "LWLock:WAL", "IPC:SyncRep"]),
+            Mechanism::Replicas => begins(&["IPC:SyncRep"]),
+            Mechanism::Runnable => begins(&["CPU:runnable"]),
         }
     }
 }
@@ -112,35 +121,82 @@ pub struct Effect {
     pub change: Change,
     /// Loads before and after by wait event.
     pub waits: Vec<(String, [i128; 2])>,
-    /// Loads of sessions that wait behind a head of a queue, by the head.
+    /// Loads before and after of the sessions that wait behind a head of a lock queue,
+    /// by that head.
     pub heads: Vec<(String, [i128; 2])>,
-    /// Counters before and after, and how long they were recorded, ms.
+    /// Loads before and after by the role that runs the query.
+    pub users: Vec<(String, [i128; 2])>,
+    /// True if the plan with the largest load now also had load in the normal window.
+    pub keeps_plan: bool,
+    /// Counters before and after, and the time in ms for which they were recorded.
     pub costs: [Option<Cost>; 2],
     pub recorded_ms: [i64; 2],
-    /// From when to when the load exceeded the middle between both, µs.
+    /// Begin and end of the time in which the load exceeded the middle between its
+    /// loads before and after, in µs since 1970.
     pub stretch: Option<(i64, i64)>,
-    /// It is large enough to ask for its cause.
+    /// True if the growth is large enough to look for a cause.
     pub is_notable: bool,
+    /// If the query had at least half of this load at the same time of day some days
+    /// before: that number of days (1 or 7).
+    pub usual_since_days: Option<i64>,
 }
 
 impl Effect {
-    /// How much more the query waited for something.
+    /// How much more load of the query is waits of this kind, in ten-thousandths of a
+    /// session.
     pub fn part(&self, mechanism: Mechanism) -> i128 {
         let waits = self.waits.iter().filter(|(wait, _)| mechanism.has(wait));
         waits.map(|(_, [before, after])| after - before).sum()
     }
 
-    /// At least some percent of the difference is such waits.
+    /// True if such waits are at least `percent` of the query's difference.
     pub fn is_by(&self, mechanism: Mechanism, percent: i128) -> bool {
         self.part(mechanism) * 100 >= self.line.difference() * percent
     }
 
-    /// Blocks of temporary files that a call writes, before and after.
+    /// Number of temporary blocks that a call writes, before and after.
     pub fn temp_blocks_a_call(&self) -> [Option<Level>; 2] {
         self.costs.map(|cost| per_call(cost?, |c| c.temp_blocks))
     }
 
-    /// Time of a call in ms.
+    /// True if a call reads at least 1.5 times as many blocks as before.
+    pub fn reads_more(&self) -> bool {
+        let [before, after] = self.costs.map(|cost| per_call(cost?, |c| c.blocks));
+        before
+            .zip(after)
+            .is_some_and(|(before, after)| 2 * after.num * before.den >= 3 * before.num * after.den)
+    }
+
+    /// True if ten calls or more fall into a time of `us` µs, at the rate of calls
+    /// before. If a change was made that long before the effect, these calls had seen
+    /// it and were not slow, so it is not the cause.
+    pub fn was_called_in(&self, us: i64) -> bool {
+        let calls = self.calls_a_second()[0];
+        calls.is_some_and(|calls| calls.num * i128::from(us) >= calls.den * 10 * i128::from(SECOND))
+    }
+
+    /// Mean time in µs between two samples of the query in the compared window, at one
+    /// tick a second.
+    pub fn us_a_sample(&self) -> i64 {
+        let us = i128::from(SECOND) * 10_000 / self.line.after.max(1);
+        i64::try_from(us).unwrap_or(i64::MAX / 10)
+    }
+
+    /// True for DELETE and UPDATE, which may have to check the references of other
+    /// tables.
+    pub fn changes_rows(&self) -> bool {
+        let text = self.text.as_deref().unwrap_or_default();
+        let first = text.split_whitespace().next().unwrap_or_default();
+        ["delete", "update"].contains(&first.to_lowercase().as_str())
+    }
+
+    /// True if this role has the largest share of the query's load now.
+    pub fn is_of(&self, role: &str) -> bool {
+        let most = self.users.iter().max_by_key(|(_, [_, after])| *after);
+        most.is_some_and(|(user, _)| user == role)
+    }
+
+    /// Mean time of a call in ms, before and after.
     pub fn ms_a_call(&self) -> [Option<Level>; 2] {
         let time = self.costs.map(|cost| per_call(cost?, |c| c.time));
         time.map(|time| {
@@ -151,7 +207,7 @@ impl Effect {
         })
     }
 
-    /// Calls a second.
+    /// Calls per second, before and after.
     pub fn calls_a_second(&self) -> [Option<Level>; 2] {
         [0, 1].map(|side| {
             let calls = i128::from(self.costs[side]?.calls) * 1000;
@@ -167,7 +223,7 @@ fn per_call(cost: Cost, of: fn(&Cost) -> i64) -> Option<Level> {
     (den > 0).then_some(Level { num, den })
 }
 
-/// The queries that changed most, with the same lines as the answer has.
+/// The queries whose load changed most. Their lines equal the lines of the answer.
 pub fn effects(
     run: Run,
     samples: Samples,
@@ -195,16 +251,20 @@ pub fn effects(
             change: Change::of_load(&line),
             waits: loads.waits(id),
             heads: loads.heads(id),
+            users: loads.users(id),
+            keeps_plan: keeps_plan(&loads.plans(id)),
             costs: costs.each_ref().map(|costs| costs.of(number?)),
             recorded_ms: costs.each_ref().map(|costs| costs.elapsed_ms),
             stretch: None,
             is_notable: is_notable(&line, grew),
+            usual_since_days: None,
             line,
         };
         effect.change = change(&effect, &loads.plans(id));
         Some(effect)
     };
     let mut effects: Vec<Effect> = lines.into_iter().filter_map(effect).collect();
+    note_habits(run, samples, windows, loads, &mut effects)?;
     date(run, samples, windows, &mut effects)?;
     Ok(effects)
 }
@@ -214,9 +274,9 @@ fn is_notable(line: &Line, grew: i128) -> bool {
     more >= LEAST && more * SHARE >= grew && more * GROWTH >= line.before
 }
 
-/// How a query changed. More load follows from more calls, or from longer ones: the
-/// larger factor decides. On a server that has too few CPUs more calls make each of
-/// them longer.
+/// How a query changed. Its load grows if it is called more often, or if a call takes
+/// longer; the larger of the two factors names the change. If the server has too few
+/// CPUs, more calls also make each call longer, so both factors grow.
 fn change(effect: &Effect, plans: &[(String, [i128; 2])]) -> Change {
     let of_load = Change::of_load(&effect.line);
     if !matches!(of_load, Change::New | Change::More) {
@@ -232,21 +292,35 @@ fn change(effect: &Effect, plans: &[(String, [i128; 2])]) -> Change {
         return slower(plans);
     }
     let [before_ms, after_ms] = effect.recorded_ms.map(i128::from);
-    // Time a second = calls a second × time of a call. The factors are compared by
-    // cross products, so that nothing is divided.
+    // The load of a query is its calls per second times the time of a call. Cross
+    // products compare the growth of the two factors without a division.
     let [calls, calls_before] = [after.calls, before.calls].map(i128::from);
     let [time, time_before] = [after.time, before.time].map(i128::from);
-    let product = |factors: [i128; 4]| factors.into_iter().fold(1, i128::saturating_mul);
-    let by_calls = product([calls, calls, before_ms, time_before]);
-    let by_time = product([time, calls_before, calls_before, after_ms]);
-    if by_calls > by_time {
+    let product = |factors: &[i128]| factors.iter().copied().fold(1, i128::saturating_mul);
+    let by_calls = product(&[calls, calls, before_ms, time_before]);
+    let by_time = product(&[time, calls_before, calls_before, after_ms]);
+    let [load_before, load] = [effect.line.before, effect.line.after];
+    // The counted time of a call does not include its commit, but the sampled load
+    // does. So the calls must also be the larger factor of the sampled load: growth of
+    // calls² > growth of load.
+    let by_calls_of_load = product(&[calls, calls, before_ms, before_ms, load_before]);
+    let by_load = product(&[calls_before, calls_before, after_ms, after_ms, load]);
+    let is_sampled = load_before >= LEAST;
+    if by_calls > by_time && (!is_sampled || by_calls_of_load > by_load) {
         Change::MoreCalls
     } else {
         slower(plans)
     }
 }
 
-/// Slower, or with another plan: the plan with most load after has no load before.
+/// True if the plan with the largest load now also had load before.
+fn keeps_plan(plans: &[(String, [i128; 2])]) -> bool {
+    let now = plans.iter().max_by_key(|(_, [_, after])| *after);
+    now.is_some_and(|(_, [before, after])| *before > 0 && *after > 0)
+}
+
+/// `OtherPlan` if the plan with the largest load now had none before and another plan
+/// had some; otherwise `Slower`.
 fn slower(plans: &[(String, [i128; 2])]) -> Change {
     let had_plan = plans.iter().any(|(_, [before, _])| *before > 0);
     let now = plans.iter().max_by_key(|(_, [_, after])| *after);
@@ -257,8 +331,8 @@ fn slower(plans: &[(String, [i128; 2])]) -> Change {
     }
 }
 
-/// Finds when the change of each notable query began: first in buckets of the
-/// window, then to the second around that.
+/// Finds when the change of each notable query began: first the bucket of the window,
+/// then the second within that bucket and its neighbours.
 fn date(run: Run, samples: Samples, windows: &Windows, effects: &mut [Effect]) -> QueryResult<()> {
     let window = Window {
         since: windows.may_begin(),
@@ -291,7 +365,7 @@ fn date(run: Run, samples: Samples, windows: &Windows, effects: &mut [Effect]) -
 }
 
 impl Effect {
-    /// The middle between the loads before and after.
+    /// The middle between the query's loads before and after.
     fn level(&self) -> Level {
         Level {
             num: self.line.before + self.line.after,
@@ -340,7 +414,7 @@ mod tests {
         Effect {
             line: Line {
                 key: "1".into(),
-                id: Some(1),
+                id: Some(Id::new(1)),
                 before: loads[0],
                 after: loads[1],
                 pct: None,
@@ -351,10 +425,13 @@ mod tests {
             change: Change::Same,
             waits: Vec::new(),
             heads: Vec::new(),
+            users: Vec::new(),
+            keeps_plan: false,
             costs,
             recorded_ms: [60_000, 60_000],
             stretch: None,
             is_notable: true,
+            usual_since_days: None,
         }
     }
 
@@ -381,6 +458,8 @@ mod tests {
             of([cost(60, 10), cost(1200, 80)], [100, 16_000]),
             Change::MoreCalls
         );
+        // Calls as before, but their commits wait.
+        assert_eq!(of([cost(60, 1), cost(63, 1)], [700, 1700]), Change::Slower);
         // So short before that no sample saw it.
         assert_eq!(of([cost(60, 1), cost(60, 900)], [0, 9000]), Change::Slower);
         assert_eq!(of([cost(0, 0), cost(60, 900)], [0, 9000]), Change::New);

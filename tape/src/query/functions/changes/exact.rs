@@ -1,10 +1,11 @@
-//! Figures that add up: parts are rounded so that their sum is the rounded sum.
+//! Rounds the parts of a sum so that they add up to the rounded sum.
 
 use crate::query::value::number::Ratio;
 
-/// Rounds `numbers / den` to multiples of `1 / scale`. Each is rounded down, and
-/// the units that the rounded sum has more go to the greatest remainders, the first
-/// of equal ones first.
+/// Rounds each of `numbers / den` to a multiple of `1 / scale`. All are rounded
+/// down first. The units that are then missing in the rounded sum go to the parts
+/// with the greatest remainders; among equal remainders the first part gets one
+/// first.
 ///
 /// Example: thirds of 100 to whole numbers are 34, 33 and 33.
 pub fn apportioned(numbers: &[i128], den: i128, scale: i128) -> Vec<i128> {
@@ -28,8 +29,8 @@ pub fn apportioned(numbers: &[i128], den: i128, scale: i128) -> Vec<i128> {
     parts
 }
 
-/// The percentages of a sum that parts are, in ten-thousandths. They add up to 100
-/// exactly. `None` where the sum is zero.
+/// The share of each part in the sum: percent, in ten-thousandths. The shares add
+/// up to 100 exactly. `None` if the sum is zero.
 pub fn percentages(parts: &[i128]) -> Option<Vec<i128>> {
     let sum: i128 = parts.iter().sum();
     let signed: Vec<i128> = parts.iter().map(|part| part * sum.signum() * 100).collect();
@@ -55,7 +56,7 @@ mod tests {
     }
 
     #[test]
-    fn percentages_add_up_to_a_hundred_whatever_their_signs() {
+    fn percentages_of_any_sign_add_up_to_a_hundred() {
         let sum = |parts: &[i128]| percentages(parts).unwrap().iter().sum::<i128>();
         assert_eq!(sum(&[1, 1, 1]), 1_000_000);
         assert_eq!(sum(&[5, -2, 4, -9, 8]), 1_000_000);

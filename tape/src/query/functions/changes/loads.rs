@@ -5,8 +5,9 @@ use super::windows::Windows;
 use crate::query::ask::context::Run;
 use crate::query::functions::common_columns::key_text;
 use crate::query::rows::dimension::Dimension;
+use crate::query::rows::integers::{Id, Key, NULL};
 use crate::query::rows::parse::{Samples, Window};
-use crate::query::rows::register::{Id, Key, NULL, Register};
+use crate::query::rows::register::Register;
 use crate::query::rows::scan::Scan;
 use crate::query::rows::ticks::Coverage;
 use crate::query::value::error::QueryResult;
@@ -16,7 +17,7 @@ use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-/// The dimensions that the difference is taken apart by, in the order of the answer.
+/// Dimensions by which the answer splits the difference, in its order.
 pub const DIMENSIONS: [&str; 7] = [
     pg::QUERY_ID,
     pg::WAIT_EVENT,
@@ -27,11 +28,11 @@ pub const DIMENSIONS: [&str; 7] = [
     "database",
 ];
 /// The second dimensions that split the load of each query.
-const OF_QUERIES: [&str; 3] = [pg::WAIT_EVENT, pg::ROOT_BLOCKER, "plan_id"];
+const OF_QUERIES: [&str; 4] = [pg::WAIT_EVENT, pg::ROOT_BLOCKER, "plan_id", pg::USERNAME];
 /// Key of sessions that wait for no other.
 const NOT_BLOCKED: &str = "(not blocked)";
 
-/// Σ weight by key, ms.
+/// Sum of the weights of each key's samples, in ms.
 type Sums = HashMap<Key, i64>;
 
 /// The loads of the two windows, `before` first.
@@ -50,13 +51,14 @@ struct Side {
 /// A key in both windows. Loads are in ten-thousandths of a session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Line {
-    /// As it is shown.
+    /// The key as text.
     pub key: Arc<str>,
-    /// `None` of what is left behind the largest keys.
+    /// `None` for the line `(other)`.
     pub id: Option<Id>,
     pub before: i128,
     pub after: i128,
-    /// Percentage of the whole difference; `None` where that is zero.
+    /// Percentage of the whole difference, in ten-thousandths; `None` if the whole
+    /// difference is zero.
     pub pct: Option<i128>,
 }
 
@@ -79,7 +81,7 @@ impl Loads {
         self.sides.each_ref().map(|side| side.total.observed_ms)
     }
 
-    /// Percentage of the windows that was observed, in ten-thousandths.
+    /// Observed percentage of each window, in ten-thousandths.
     pub fn coverage(&self) -> [Option<i128>; 2] {
         self.sides.each_ref().map(|side| {
             let percent = side.total.percent(side.window.length());
@@ -95,8 +97,9 @@ impl Loads {
         })
     }
 
-    /// The `n` keys of a dimension that changed most, and the rest. Their loads add up
-    /// to the whole load of each window, and their shares to 100.
+    /// The `n` keys of a dimension that changed most, and a line `(other)` for the
+    /// rest. For each window the loads of the lines add up to the whole load; the
+    /// shares add up to 100.
     pub fn lines(&self, dimension: usize, n: usize) -> Vec<Line> {
         let name = DIMENSIONS[dimension];
         let mut keys = self.changed(dimension);
@@ -138,7 +141,9 @@ impl Loads {
         all.into_iter().map(|(_, key)| key).collect()
     }
 
-    /// The difference of a key, without rounding, in units that all keys share.
+    /// The difference of a key without rounding: the sum of weights after times the
+    /// observed ms before, minus the sum before times the observed ms after. The unit
+    /// is the same for all keys, so it orders them.
     fn change(&self, dimension: usize, key: Key) -> i128 {
         let [before, after] = self.sides.each_ref();
         let den = |side: &Side| i128::from(side.total.observed_ms.max(1));
@@ -154,7 +159,7 @@ impl Loads {
         }
     }
 
-    /// Some session waited for another in one of the windows.
+    /// True if a session waited for another one in either window.
     pub fn is_blocked(&self) -> bool {
         let blocked = |side: &Side| side.by_dimension[2].keys().any(|key| key.0 != NULL);
         self.sides.iter().any(blocked)
@@ -170,12 +175,25 @@ impl Loads {
         self.of_query(1, query)
     }
 
-    /// The plans of a query as far as they are known.
+    /// Loads of the plans of a query. Samples without a plan id are left out.
     pub fn plans(&self, query: Id) -> Vec<(String, [i128; 2])> {
         self.of_query(2, query)
     }
 
-    /// The parts of a query that have a key, by their keys' order.
+    /// The roles that run a query.
+    pub fn users(&self, query: Id) -> Vec<(String, [i128; 2])> {
+        self.of_query(3, query)
+    }
+
+    /// The load of all sessions with a wait event, before and after.
+    pub fn of_wait(&self, wait: &str) -> [i128; 2] {
+        let mut lines = self.lines(1, usize::MAX).into_iter();
+        let line = lines.find(|line| &*line.key == wait);
+        line.map_or([0, 0], |line| [line.before, line.after])
+    }
+
+    /// Loads of a query before and after by the keys of dimension `OF_QUERIES[part]`,
+    /// ordered by key. Samples without a key are left out.
     fn of_query(&self, part: usize, query: Id) -> Vec<(String, [i128; 2])> {
         let of = |side: &Side| -> Vec<Id> {
             let keys = side.of_queries[part].keys();
@@ -231,7 +249,8 @@ impl Side {
         self.by_dimension[dimension].get(&key).copied().unwrap_or(0)
     }
 
-    /// Sums as loads, which add up. Nothing was observed: nothing is known, 0.
+    /// Converts sums in ms to loads in ten-thousandths of a session that add up. All
+    /// are 0 if nothing was observed.
     fn loads(&self, sums: &[i64]) -> Vec<i128> {
         let sums: Vec<i128> = sums.iter().copied().map(i128::from).collect();
         apportioned(&sums, self.total.observed_ms.into(), 10_000)

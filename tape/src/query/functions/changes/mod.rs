@@ -6,10 +6,13 @@
 //! - `series.rs`: when a load began to differ
 //! - `costs.rs`: counters of statements in a window
 //! - `effects.rs`: the queries that did most to the difference
+//! - `habits.rs`: queries that have their load at this time on other days too
 //! - `names.rs`: the names that a query mentions
 //! - `candidates.rs`: possible causes: changes, holders of locks, clients
 //! - `work.rs`: statements that change many rows, or statistics
 //! - `connections.rs`: the number of connected clients
+//! - `host.rs`, `replicas.rs`, `snapshots.rs`: CPUs that others take, replicas that confirm
+//!   nothing, sessions that hold back vacuum
 //! - `rules.rs`: from which candidate an effect can follow
 //! - `causes.rs`: each effect takes its best candidate
 //! - `missing.rs`: parts of the history that were not recorded
@@ -21,14 +24,18 @@ mod connections;
 mod costs;
 mod effects;
 mod exact;
+mod habits;
+mod host;
 mod loads;
 mod missing;
 mod names;
+mod replicas;
 mod rows;
 mod rules;
 #[cfg(test)]
 mod rules_tests;
 mod series;
+mod snapshots;
 mod windows;
 mod words;
 mod work;
@@ -39,7 +46,12 @@ use crate::query::ask::context::Run;
 use crate::query::ask::request::{Emit, request};
 use crate::query::ask::row::row;
 use crate::query::rows::parse::{Samples, limit};
+use crate::query::value::bucket::DAY;
 use crate::query::value::error::QueryResult;
+
+/// Longest window whose causes the report and the page show, in µs: `changes` reads all samples of the
+/// window and of an earlier one.
+pub const LONGEST_WITH_CAUSES: i64 = 7 * DAY;
 
 row! {
     /// A row of `changes`.
@@ -82,7 +94,7 @@ request! {
         until,
         before_since,
         before_until,
-        n("Most causes, and most keys of a dimension, or all", Some("5")),
+        n("Maximum number of causes, and of keys of a dimension, or all", Some("5")),
     }
 }
 
@@ -100,7 +112,8 @@ fn answer(asked: &Changes, run: Run, emit: Emit<ChangesRow>) -> QueryResult<()> 
     let effects = effects::effects(run, samples, &windows, &loads)?;
     let node = asked.node.as_deref();
     let connections = connections::Connections::read(run, samples, &windows)?;
-    let candidates = candidates::candidates(run, node, &windows, &connections, &effects)?;
+    let measured = (&loads, &connections);
+    let candidates = candidates::candidates(run, samples, &windows, measured, &effects)?;
     let causes = causes::causes(&effects, &candidates);
     let missing = missing::missing(run, node, &windows, &loads)?;
     let found = rows::Found {
@@ -109,6 +122,7 @@ fn answer(asked: &Changes, run: Run, emit: Emit<ChangesRow>) -> QueryResult<()> 
         connections: &connections,
         effects: &effects,
         causes: &causes,
+        candidates: &candidates,
         missing: &missing,
     };
     found.rows(n, emit)

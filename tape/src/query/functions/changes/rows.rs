@@ -1,11 +1,12 @@
 //! The rows of the answer: causes, then the difference by each dimension.
 
 use super::ChangesRow;
-use super::candidates::What;
+use super::candidates::{Candidate, Event, What};
 use super::causes::{Cause, unexplained};
 use super::connections::Connections;
 use super::effects::{Change, Effect};
 use super::loads::{DIMENSIONS, Line, Loads};
+use super::rules::Rule;
 use super::windows::Windows;
 use super::words;
 use crate::query::ask::request::Emit;
@@ -21,6 +22,7 @@ pub struct Found<'a> {
     pub connections: &'a Connections,
     pub effects: &'a [Effect],
     pub causes: &'a [Cause<'a>],
+    pub candidates: &'a [Candidate],
     /// Sentences about missing parts of the history.
     pub missing: &'a [String],
 }
@@ -36,7 +38,9 @@ impl Found<'_> {
     pub fn rows(&self, n: usize, emit: Emit<ChangesRow>) -> QueryResult<()> {
         let mut rows: Vec<ChangesRow> = Vec::new();
         rows.extend(self.causes.iter().take(n).map(|cause| self.cause(cause)));
+        rows.extend(self.restarts());
         rows.extend(self.note());
+        rows.extend(self.usual());
         for (at, name) in DIMENSIONS.iter().enumerate() {
             if *name != pg::ROOT_BLOCKER || self.loads.is_blocked() {
                 let lines = self.loads.lines(at, n);
@@ -59,7 +63,7 @@ impl Found<'_> {
         })
     }
 
-    /// The share of the whole difference.
+    /// This difference as a percentage of the whole difference.
     fn pct(&self, difference: i128) -> Option<Numeric> {
         let [before, after] = self.loads.whole();
         let whole = after - before;
@@ -111,7 +115,16 @@ impl Found<'_> {
                 query_text: Some(Arc::clone(&work.text)),
                 ..row
             },
-            What::Connections { .. } => row,
+            What::Connections { .. } | What::Host(_) => row,
+            What::Replica(lost) => ChangesRow {
+                key: Some(Arc::clone(&lost.name)),
+                ..row
+            },
+            What::Snapshot(snapshot) => ChangesRow {
+                key: text(snapshot.pid.to_string()),
+                application: snapshot.application.clone(),
+                ..row
+            },
             What::Clients { query, .. } => ChangesRow {
                 key: Some(Arc::clone(query)),
                 query_text: cause.effects.first().and_then(|e| e.text.clone()),
@@ -121,13 +134,45 @@ impl Found<'_> {
         }
     }
 
-    /// A note about queries without a cause, or that there is nothing to explain.
+    /// Notes about restarts that are no cause but came after an effect may have begun: after a
+    /// crash the load may be less.
+    fn restarts(&self) -> Vec<ChangesRow> {
+        let mut rows = Vec::new();
+        for candidate in self.candidates {
+            let is_cause = self
+                .causes
+                .iter()
+                .any(|c| std::ptr::eq(c.candidate, candidate));
+            let is_within = candidate.time >= self.windows.may_begin();
+            match &candidate.what {
+                What::Event(event) if event.is_restart() && is_within && !is_cause => {
+                    rows.push(Self::restart(event));
+                }
+                _ => (),
+            }
+        }
+        rows
+    }
+
+    fn restart(event: &Event) -> ChangesRow {
+        ChangesRow {
+            kind: text("note"),
+            rule: text(Rule::ServerStarted.described().name),
+            dimension: text(event.kind()),
+            started: event.marker.marker_time,
+            explanation: text(words::happened(event)),
+            ..ChangesRow::default()
+        }
+    }
+
+    /// A note about queries without a cause, or about the lack of any notable query.
     fn note(&self) -> Option<ChangesRow> {
         let open = unexplained(self.effects, self.causes);
         let [before, after] = self.loads.whole();
         let (rule, explanation) = match (open.is_empty(), self.causes.is_empty()) {
             (false, _) => ("unexplained", words::unexplained(&open, self.missing)),
             (true, false) => return None,
+            (true, true) if self.usual().is_some() => return None,
             (true, true) => {
                 let [from, to] = [before, after].map(words::sessions);
                 let text =
@@ -150,7 +195,25 @@ impl Found<'_> {
         })
     }
 
-    /// The clients that were connected, if anybody counted them.
+    /// A note about queries that have this load on other days too.
+    fn usual(&self) -> Option<ChangesRow> {
+        let is_usual = |effect: &&Effect| effect.usual_since_days.is_some();
+        let usual: Vec<&Effect> = self.effects.iter().filter(is_usual).collect();
+        let keys: Vec<&str> = usual.iter().map(|effect| &*effect.line.key).collect();
+        let difference: i128 = usual.iter().map(|effect| effect.line.difference()).sum();
+        (!usual.is_empty()).then(|| ChangesRow {
+            kind: text("note"),
+            rule: text("usual"),
+            difference: Some(Numeric(difference)),
+            pct: self.pct(difference),
+            unit: text(SESSIONS),
+            explains: text(keys.join(", ")),
+            explanation: text(words::usual(&usual)),
+            ..ChangesRow::default()
+        })
+    }
+
+    /// The mean number of client connections, if it was recorded.
     fn connections(&self) -> Option<ChangesRow> {
         let Connections { before, after, .. } = *self.connections;
         let [from, to] = [before, after].map(words::sessions);
@@ -200,13 +263,14 @@ impl Found<'_> {
         }
     }
 
-    /// ` --since … --until …`
+    /// Writes a window as options of a command: ` --since … --until …`.
     fn window(since: i64, until: i64) -> String {
         let (since, until) = (words::moment(since, false), words::moment(until, true));
         format!(" --since {since} --until {until}")
     }
 
-    /// From the begin of what was normal to the end of the window.
+    /// The options for the time from the begin of the normal window to the end of the requested
+    /// one.
     fn both_windows(&self) -> String {
         Self::window(self.windows.before.since, self.windows.after.until)
     }
@@ -227,10 +291,24 @@ impl Found<'_> {
                 format!("tacho markers{around}")
             }
             What::Holder(row) => {
-                let at = row.last_seen.unwrap_or(time);
-                format!("tacho blocking --at {}", words::moment(at, true))
+                // The command shows a moment in the middle of the queue's time, because at its end
+                // no session waits any more.
+                let last = row.last_seen.unwrap_or(time);
+                let middle = time + (last - time) / 2;
+                match last - time >= 4_000_000 {
+                    true => format!("tacho blocking --at {}", words::moment(middle, false)),
+                    false => format!("tacho blocking{}", Self::window(time, last)),
+                }
             }
             What::Work(work) => self.history_of(work.query_id),
+            What::Replica(_) | What::Host(_) => {
+                let window = Self::window(time.saturating_sub(60_000_000), until);
+                format!("tacho server-history{window}")
+            }
+            What::Snapshot(snapshot) => {
+                let window = Self::window(time, until);
+                format!("tacho sessions --scope all --pid={}{window}", snapshot.pid)
+            }
             What::Connections { .. } => {
                 let window = Self::window(time, until);
                 format!("tacho top application --scope all{window}")

@@ -1,9 +1,9 @@
-//! Rules say from which cause an effect can follow. They stand from the strongest to the weakest:
-//! an effect follows from the first rule that has a candidate, and of its candidates
-//! from the nearest. So a change that is nearer and cannot have caused the effect does
-//! not win.
+//! Rules say from which kind of candidate an effect can follow. They are ordered from the strongest
+//! to the weakest. An effect follows from the first rule that has a candidate, and among the
+//! candidates of this rule from the nearest in time. So a nearer change that cannot have caused the
+//! effect does not win.
 //!
-//! The table is in docs/changes.md too; `rules_tests.rs` compares them.
+//! docs/changes.md has the same table; `rules_tests.rs` compares the two.
 
 use super::candidates::{Candidate, Event, What};
 use super::effects::{Change, Effect, Mechanism};
@@ -11,19 +11,25 @@ use super::work::Work;
 use crate::query::functions::structs::BlockingRow;
 use crate::query::value::vocabulary as pg;
 
-/// A rule. Its place in [`RULES`] is its strength.
+/// A rule. The variants are ordered by strength, as [`RULES`] is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Rule {
     ChangeHoldsLock,
     Deadlock,
     IdleInTransaction,
     SessionHoldsLock,
+    ReplicaLost,
     IndexDropped,
     MemorySetting,
     CommitSetting,
-    TableChanged,
     RowsChanged,
+    TableChanged,
+    CodeChanged,
+    OwnSetting,
+    CpuTaken,
+    OldSnapshot,
     PlannerSetting,
+    VacuumSetting,
     Analyzed,
     ServerStarted,
     NewQuery,
@@ -31,23 +37,24 @@ pub enum Rule {
     MoreCalls,
     WritingSetting,
     IndexCreated,
+    OtherTableChanged,
     Mark,
 }
 
-/// A line of the table.
+/// A rule as a row of the table in docs/changes.md.
 pub struct Described {
     /// The rule.
     pub rule: Rule,
-    /// Its name in the column `rule`.
+    /// Name of the rule, for the column `rule`.
     pub name: &'static str,
     /// The cause, in words.
     pub cause: &'static str,
-    /// The effects that can follow from it.
+    /// The effects that can follow from the cause, in words.
     pub effect: &'static str,
 }
 
 /// All rules, the strongest first.
-pub const RULES: [Described; 18] = [
+pub const RULES: [Described; 25] = [
     Described {
         rule: Rule::ChangeHoldsLock,
         name: "change holds lock",
@@ -73,6 +80,12 @@ pub const RULES: [Described; 18] = [
         effect: "half of the difference is waits for locks, behind this head",
     },
     Described {
+        rule: Rule::ReplicaLost,
+        name: "replica lost",
+        cause: "a replica has confirmed no log since, or is away",
+        effect: "half of the difference is waits for synchronous replicas",
+    },
+    Described {
         rule: Rule::IndexDropped,
         name: "index dropped",
         cause: "DROP INDEX",
@@ -82,7 +95,7 @@ pub const RULES: [Described; 18] = [
         rule: Rule::MemorySetting,
         name: "memory setting",
         cause: "work_mem or hash_mem_multiplier changed",
-        effect: "a query writes at least twice as many temporary blocks a call, or a tenth of its difference is waits for temporary files",
+        effect: "a query has another plan, or is slower and writes at least twice as many temporary blocks per call, or a tenth of its difference is waits for temporary files",
     },
     Described {
         rule: Rule::CommitSetting,
@@ -91,22 +104,52 @@ pub const RULES: [Described; 18] = [
         effect: "a fifth of the difference is waits for the write-ahead log or synchronous replicas",
     },
     Described {
+        rule: Rule::RowsChanged,
+        name: "rows changed",
+        cause: "INSERT, UPDATE, DELETE, MERGE or COPY of 10,000 rows of a table, ten times as many as before",
+        effect: "another query that mentions the table is slower, and a call reads half more blocks, or it has another plan",
+    },
+    Described {
         rule: Rule::TableChanged,
         name: "table changed",
         cause: "ALTER, DROP, TRUNCATE or REFRESH of a relation",
         effect: "a query that mentions the relation is slower, has another plan, or is new",
     },
     Described {
-        rule: Rule::RowsChanged,
-        name: "rows changed",
-        cause: "INSERT, UPDATE, DELETE, MERGE or COPY of 10,000 rows of a table, ten times as many as before",
-        effect: "another query that mentions the table is slower or has another plan",
+        rule: Rule::CodeChanged,
+        name: "code changed",
+        cause: "CREATE of a function, view, trigger, policy or rule",
+        effect: "a query that mentions it, or its table, is slower, has another plan, or is new",
+    },
+    Described {
+        rule: Rule::OwnSetting,
+        name: "role setting",
+        cause: "ALTER ROLE or ALTER DATABASE with a setting of the planner or of memory",
+        effect: "a query that this role runs, or that runs in this database, is slower or has another plan",
+    },
+    Described {
+        rule: Rule::CpuTaken,
+        name: "cpu taken",
+        cause: "one more process of the host than before, and a fifth more, runs or waits for a CPU",
+        effect: "a query is slower, half of the difference is waits for a CPU, and a call reads no more blocks",
+    },
+    Described {
+        rule: Rule::OldSnapshot,
+        name: "old snapshot",
+        cause: "a session keeps a snapshot that is 1,000 transactions old, and four times as old as any before",
+        effect: "a query is slower, and a call reads half more blocks",
     },
     Described {
         rule: Rule::PlannerSetting,
         name: "planner setting",
         cause: "a setting of the planner, of parallel workers or of JIT changed",
-        effect: "a query is slower or has another plan",
+        effect: "a query is slower and did not have its plan before, or JIT changed",
+    },
+    Described {
+        rule: Rule::VacuumSetting,
+        name: "vacuum setting",
+        cause: "a setting of vacuum or autovacuum changed",
+        effect: "a query is slower, and a call reads half more blocks",
     },
     Described {
         rule: Rule::Analyzed,
@@ -151,6 +194,12 @@ pub const RULES: [Described; 18] = [
         effect: "a query that mentions the table is slower or has another plan",
     },
     Described {
+        rule: Rule::OtherTableChanged,
+        name: "other table changed",
+        cause: "ALTER or CREATE of a table, which may refer to another one now",
+        effect: "a DELETE or UPDATE of another table is slower, and a call reads half more blocks",
+    },
+    Described {
         rule: Rule::Mark,
         name: "mark",
         cause: "a mark that somebody wrote",
@@ -167,8 +216,8 @@ const COMMIT: [&str; 6] = [
     "commit_siblings",
     "fsync",
 ];
-/// Names of settings of the planner, or their begins.
-const PLANNER: [&str; 18] = [
+/// Settings of the planner: a name, or the beginning of several names.
+const PLANNER: [&str; 17] = [
     "enable_",
     "random_page_cost",
     "seq_page_cost",
@@ -177,7 +226,6 @@ const PLANNER: [&str; 18] = [
     "effective_io_concurrency",
     "jit",
     "plan_cache_mode",
-    "default_statistics_target",
     "join_collapse_limit",
     "from_collapse_limit",
     "geqo",
@@ -188,6 +236,7 @@ const PLANNER: [&str; 18] = [
     "min_parallel_",
     "recursive_worktable_factor",
 ];
+const VACUUM: [&str; 2] = ["autovacuum", "vacuum_"];
 const WRITING: [&str; 11] = [
     "checkpoint_",
     "max_wal_size",
@@ -207,7 +256,24 @@ impl Rule {
         &RULES[self as usize]
     }
 
-    /// The effect can follow from the candidate.
+    /// True if the effect begins with the next call of the query. Effects of other causes grow, or
+    /// need a client to connect.
+    pub fn acts_at_once(self) -> bool {
+        matches!(
+            self,
+            Rule::IndexDropped
+                | Rule::MemorySetting
+                | Rule::CommitSetting
+                | Rule::TableChanged
+                | Rule::CodeChanged
+                | Rule::PlannerSetting
+                | Rule::Analyzed
+                | Rule::IndexCreated
+                | Rule::OtherTableChanged
+        )
+    }
+
+    /// True if the effect can follow from the candidate by this rule.
     pub fn fits(self, candidate: &Candidate, effect: &Effect) -> bool {
         let locked = effect.is_by(Mechanism::Locks, 50);
         match (self, &candidate.what) {
@@ -222,6 +288,14 @@ impl Rule {
                 locked && is_idle && is_head(row, effect)
             }
             (Rule::SessionHoldsLock, What::Holder(row)) => locked && is_head(row, effect),
+            (Rule::ReplicaLost, What::Replica(_)) => effect.is_by(Mechanism::Replicas, 50),
+            (Rule::CpuTaken, What::Host(_)) => {
+                let waits = effect.is_by(Mechanism::Runnable, 50);
+                effect.change.is_slower() && waits && !effect.reads_more()
+            }
+            (Rule::OldSnapshot, What::Snapshot(_)) => {
+                !locked && effect.change.is_slower() && effect.reads_more()
+            }
             (_, What::Event(event)) if !locked => self.fits_event(event, effect),
             (_, What::Work(work)) if !locked => self.fits_work(work, effect),
             (Rule::MoreConnections, What::Connections { .. }) if !locked => {
@@ -239,7 +313,7 @@ impl Rule {
         }
     }
 
-    /// The same for statements that change rows or statistics.
+    /// Same as `fits`, for statements that change rows or statistics.
     fn fits_work(self, work: &Work, effect: &Effect) -> bool {
         let mentions = match &work.table {
             Some(table) => effect.names.mentions(table),
@@ -251,10 +325,14 @@ impl Rule {
             _ => return false,
         };
         let is_other = effect.query_id != Some(work.query_id);
-        wanted && mentions && is_other && effect.change.is_slower()
+        let is_different = match work.rows {
+            Some(_) => effect.reads_more() || effect.change == Change::OtherPlan,
+            None => true,
+        };
+        wanted && mentions && is_other && is_different && effect.change.is_slower()
     }
 
-    /// The same for events, where the effect is not about locks.
+    /// Same as `fits`, for markers, if the effect is not waits for locks.
     fn fits_event(self, event: &Event, effect: &Effect) -> bool {
         let slower = effect.change.is_slower();
         let is_new = effect.change == Change::New;
@@ -266,17 +344,33 @@ impl Rule {
             Rule::IndexDropped => {
                 slower && is_command(event, &["DROP INDEX"]) && mentions(event, effect)
             }
-            Rule::MemorySetting => sets(&MEMORY) && spills(effect),
+            Rule::MemorySetting => {
+                let is_other = effect.change == Change::OtherPlan;
+                slower && sets(&MEMORY) && (is_other || spills(effect))
+            }
             Rule::CommitSetting => sets(&COMMIT) && effect.is_by(Mechanism::Commit, 20),
             Rule::TableChanged => {
                 let commands = ["ALTER", "DROP", "TRUNCATE", "REFRESH"];
                 (slower || is_new) && is_command(event, &commands) && mentions(event, effect)
             }
-            Rule::PlannerSetting => slower && sets(&PLANNER),
-            Rule::ServerStarted => {
-                let kinds = ["start", "crash recovery", "promotion"];
-                kinds.contains(&event.kind()) && effect.is_by(Mechanism::Reads, 33)
+            Rule::CodeChanged => {
+                let commands = [
+                    "CREATE FUNCTION",
+                    "CREATE PROCEDURE",
+                    "CREATE VIEW",
+                    "CREATE TRIGGER",
+                    "CREATE POLICY",
+                    "CREATE RULE",
+                ];
+                (slower || is_new) && is_command(event, &commands) && mentions(event, effect)
             }
+            Rule::OwnSetting => slower && is_own_setting(event, effect),
+            Rule::PlannerSetting => {
+                let compiles = sets(&["jit"]);
+                slower && sets(&PLANNER) && (compiles || !effect.keeps_plan)
+            }
+            Rule::VacuumSetting => slower && sets(&VACUUM) && effect.reads_more(),
+            Rule::ServerStarted => event.is_restart() && effect.is_by(Mechanism::Reads, 33),
             Rule::WritingSetting => {
                 let waits = effect.part(Mechanism::Reads) + effect.part(Mechanism::Commit);
                 sets(&WRITING) && waits * 3 >= effect.line.difference()
@@ -286,13 +380,33 @@ impl Rule {
                     && is_command(event, &["CREATE", "REINDEX", "CLUSTER"])
                     && mentions(event, effect)
             }
+            Rule::OtherTableChanged => {
+                let commands = ["ALTER TABLE", "CREATE TABLE"];
+                let refers = is_command(event, &commands) && !mentions(event, effect);
+                slower && refers && effect.changes_rows() && effect.reads_more()
+            }
             Rule::Mark => event.kind() == "mark" && effect.line.difference() > 0,
             _ => false,
         }
     }
 }
 
-/// A committed change of the schema whose command begins with one of these words.
+/// True for a setting of the role that runs the query, or of a database, on which plans depend.
+fn is_own_setting(event: &Event, effect: &Effect) -> bool {
+    let Some(setting) = event.own_setting() else {
+        return false;
+    };
+    let is_planned = [&PLANNER[..], &MEMORY[..]].concat();
+    let decides = is_planned.iter().any(|name| setting.starts_with(name));
+    let is_role = event.marker.object_class.as_deref() == Some("role");
+    decides
+        && (!is_role
+            || event
+                .objects()
+                .any(|role| role == "ALL" || effect.is_of(role)))
+}
+
+/// True for a committed change of the schema whose command begins with one of these words.
 fn is_command(event: &Event, begins: &[&str]) -> bool {
     let is_change = event.kind() == "schema changed" && event.marker.outcome.is_none();
     is_change
@@ -301,18 +415,19 @@ fn is_command(event: &Event, begins: &[&str]) -> bool {
             .any(|begin| event.command().starts_with(begin))
 }
 
-/// The query mentions the object, or the table of an index.
+/// True if the query mentions the changed object, or the table of a changed index.
 fn mentions(event: &Event, effect: &Effect) -> bool {
     let names = &effect.names;
     match (event.marker.object_class.as_deref(), &event.table) {
-        (Some("index"), Some(table)) => names.mentions(table),
+        (_, Some(table)) => names.mentions(table),
         (Some("index"), None) => event.objects().any(|index| names.mentions_table_of(index)),
         (Some("setting" | "role" | "database"), _) => false,
         _ => event.objects().any(|object| names.mentions(object)),
     }
 }
 
-/// It writes more temporary blocks, or waits for their files.
+/// True if a call writes at least twice as many temporary blocks as before, or if 10 % of the
+/// difference is waits for temporary files.
 fn spills(effect: &Effect) -> bool {
     let [before, after] = effect.temp_blocks_a_call();
     let writes = match (before, after) {
@@ -327,12 +442,12 @@ fn spills(effect: &Effect) -> bool {
     writes || waits
 }
 
-/// The head is a circle of sessions.
+/// True if the head is a cycle of sessions that wait for each other.
 fn is_cycle(row: &BlockingRow) -> bool {
     row.kind.as_deref() == Some("cycle")
 }
 
-/// The query waits behind this head, more than it did.
+/// True if at least a quarter of the query's difference is more waits behind this head.
 fn is_head(row: &BlockingRow, effect: &Effect) -> bool {
     let tree = match is_cycle(row) {
         true => pg::CYCLE,
@@ -343,9 +458,10 @@ fn is_head(row: &BlockingRow, effect: &Effect) -> bool {
     more * 4 >= effect.line.difference()
 }
 
-/// The statement holds the lock that the query waits for, or waits for it itself and
-/// holds others up: the waits are for its table, and began meanwhile. A query that waits
-/// before it is planned has no identifier yet, so that its text is not known.
+/// True if a change of the schema explains the query's waits for locks: it holds the lock, or waits
+/// for it and holds the query up behind it. The waits must be for the lock of the changed table, or
+/// the query must mention the table; and they must have begun while the change ran. Waits of a
+/// query before it is planned have no query id, so its text cannot be used for them.
 fn holds_lock(event: &Event, candidate: &Candidate, effect: &Effect) -> bool {
     let Some((began, _)) = effect.stretch else {
         return false;
@@ -354,6 +470,5 @@ fn holds_lock(event: &Event, candidate: &Candidate, effect: &Effect) -> bool {
     event.kind() == "schema changed" && spans && (event.is_waited_for || mentions(event, effect))
 }
 
-/// How much earlier than its statement a wait can seem to begin: two ticks of a
-/// second.
+/// The waits may seem to begin this many µs before the change: two ticks of a second.
 const SLACK: i64 = 2_000_000;

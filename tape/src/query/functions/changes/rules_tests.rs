@@ -6,6 +6,7 @@ use super::rules::RULES;
 fn the_documented_table_is_the_one_that_decides() {
     let docs = include_str!("../../../../../docs/changes.md");
     let table = docs.split("| Rule |").nth(1).unwrap();
+    let table = table.split("\n\n").next().unwrap();
     let lines: Vec<&str> = table
         .lines()
         .filter(|line| line.starts_with("| `"))

@@ -1,8 +1,8 @@
-//! A load bucket by bucket, and when it began to differ.
+//! A load in consecutive buckets, and the search for the time at which it changed.
 
 use crate::query::rows::dimension::Dimension;
+use crate::query::rows::integers::Id;
 use crate::query::rows::parse::MAX_BUCKETS;
-use crate::query::rows::register::Id;
 use crate::query::rows::scan::Scan;
 use crate::query::rows::ticks::Observed;
 use crate::query::sums::cells::Cells;
@@ -65,7 +65,7 @@ impl Point {
     }
 }
 
-/// The load of observed buckets, ascending.
+/// The load of each observed bucket, in order of time.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Series(Vec<Point>);
 
@@ -93,7 +93,8 @@ impl Series {
         Ok(keys.map(|(key, cells)| (key.0, series(&cells))).collect())
     }
 
-    /// Values with their time and weight, ascending, each as long as `length`.
+    /// A series of points (start in µs, weight in ms, value), in order of time. Each
+    /// covers `length` µs.
     pub fn of_points(points: &[(i64, i64, i64)], length: i64) -> Series {
         let point = |&(since, weight_ms, value): &(i64, i64, i64)| Point {
             since,
@@ -124,14 +125,14 @@ impl Series {
         (Series(before.to_vec()), Series(rest.to_vec()))
     }
 
-    /// The mean load, if anything was observed.
+    /// The mean load; `None` if nothing was observed.
     pub fn mean(&self) -> Option<Level> {
         let sum = |of: fn(&Point) -> i64| self.0.iter().map(|p| i128::from(of(p))).sum();
         let (num, den) = (sum(|p| p.sum_ms), sum(|p| p.observed_ms));
         (den > 0).then_some(Level { num, den })
     }
 
-    /// The same with no bucket above a level.
+    /// The same series, with each bucket above `level` lowered to it.
     pub fn clipped(&self, level: Level) -> Series {
         let clipped = |point: &Point| {
             let most = level.num.saturating_mul(point.observed_ms.into()) / level.den.max(1);
@@ -150,16 +151,17 @@ impl Series {
         levels.get(levels.len().checked_sub(1)? / 2).copied()
     }
 
-    /// The stretch of buckets that exceeds a level by most in all, from its first
-    /// bucket to its last. A short dip within a long excess does not end it.
+    /// Start and end, in µs, of the consecutive buckets whose loads exceed a level by
+    /// the largest sum. Buckets below the level count as negative, so a short dip
+    /// does not end a long excess.
     ///
-    /// Example: loads 0 0 4 0 4 4 0 0 and level 1 give the third to the sixth bucket:
-    /// they exceed it by 3 - 1 + 3 + 3.
+    /// Example: for loads 0 0 4 0 4 4 0 0 and level 1 the answer is buckets 3 to 6,
+    /// with the sum 3 - 1 + 3 + 3.
     pub fn excess(&self, level: Level) -> Option<(i64, i64)> {
         self.excess_beyond(level, i64::MIN)
     }
 
-    /// The same among the stretches that end after a time.
+    /// Same as [`Series::excess`], but only for stretches that end after `time`.
     pub fn excess_beyond(&self, level: Level, time: i64) -> Option<(i64, i64)> {
         let over = |p: &Point| {
             (i128::from(p.sum_ms).saturating_mul(level.den))
@@ -225,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn usual_is_the_median_whatever_a_peak_is() {
+    fn a_peak_does_not_change_the_usual_load() {
         let loads = series(&[1, 1, 1, 100, 2]);
         assert_eq!(loads.median(), Some(level(1000, 1000)));
         assert_eq!(series(&[]).median(), None);

@@ -5,18 +5,20 @@ use super::causes::Cause;
 use super::effects::{Change, Effect};
 use super::loads::Line;
 use super::series::Level;
+use super::snapshots::Snapshot;
 use crate::query::functions::structs::BlockingRow;
 use crate::query::value::bucket::SECOND;
 use crate::query::value::civil::write_civil;
 use crate::query::value::number::Ratio;
 use std::fmt::Write;
 
-/// `3.10`, of ten-thousandths.
+/// The load as text with two decimals, such as `3.10`, from ten-thousandths of
+/// a session.
 pub fn sessions(load: i128) -> String {
     decimals(load, 10_000, 2)
 }
 
-/// A quotient with some decimals.
+/// `num / den` as text with `places` decimals.
 fn decimals(num: i128, den: i128, places: u32) -> String {
     let scale = 10_i128.pow(places);
     let rounded = Ratio::new(num, den).map_or(0, |ratio| ratio.rounded(scale));
@@ -28,7 +30,8 @@ fn decimals(num: i128, den: i128, places: u32) -> String {
     }
 }
 
-/// A level with two decimals, one from 10 on, none from 100 on.
+/// A level as text with three digits: two decimals below 10, one below 100,
+/// none above.
 fn figure(level: Level) -> String {
     let places = match level.num / level.den {
         100.. => 0,
@@ -38,7 +41,7 @@ fn figure(level: Level) -> String {
     decimals(level.num, level.den, places)
 }
 
-/// `41 s`, `2 min 10 s`, `3 h 5 min`.
+/// Writes a length of `us` µs for people: `41 s`, `2 min 10 s`, `3 h 5 min`.
 pub fn length(us: i64) -> String {
     let seconds = us.saturating_add(SECOND / 2) / SECOND;
     let (hours, minutes, rest) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
@@ -51,7 +54,8 @@ pub fn length(us: i64) -> String {
     }
 }
 
-/// `2026-11-21T03:12:07Z`; a begin is rounded down, an end up.
+/// Writes a time in whole seconds: `2026-11-21T03:12:07Z`. A begin is rounded
+/// down, an end up.
 pub fn moment(us: i64, is_end: bool) -> String {
     let us = if is_end {
         us.saturating_add(SECOND - 1)
@@ -63,7 +67,7 @@ pub fn moment(us: i64, is_end: bool) -> String {
     text + "Z"
 }
 
-/// The change of a query, as a verb.
+/// Verb for the change of a query.
 fn verb(change: Change) -> &'static str {
     match change {
         Change::New => "first ran",
@@ -81,7 +85,7 @@ fn from_to(before: i128, after: i128) -> String {
     format!("from {} to {} sessions", sessions(before), sessions(after))
 }
 
-/// A cause: what it is, and what followed when.
+/// Sentence about a cause: the cause, and which effects followed when.
 pub fn cause(cause: &Cause) -> String {
     let mut text = match &cause.candidate.what {
         What::Event(event) => happened(event),
@@ -91,6 +95,13 @@ pub fn cause(cause: &Cause) -> String {
             "client connections rose from {} to {}",
             sessions(*before),
             sessions(*after)
+        ),
+        What::Replica(lost) => format!("replica {} stopped confirming the log", lost.name),
+        What::Snapshot(snapshot) => old_snapshot(snapshot),
+        What::Host(taken) => format!(
+            "{} other processes of the host want CPUs instead of {}",
+            sessions(taken.after),
+            sessions(taken.before)
         ),
         What::Clients { query, change } => match change {
             Change::New => format!("clients began to run query {query}"),
@@ -126,13 +137,25 @@ pub fn cause(cause: &Cause) -> String {
     text
 }
 
-fn happened(event: &Event) -> String {
+/// Words for a marker.
+pub fn happened(event: &Event) -> String {
     let detail = event.marker.detail.as_deref().unwrap_or_default();
     match event.kind() {
         "schema changed" | "settings changed" => detail.to_string(),
         kind if detail.is_empty() => kind.to_string(),
         kind => format!("{kind}: {detail}"),
     }
+}
+
+fn old_snapshot(snapshot: &Snapshot) -> String {
+    let application = snapshot.application.as_deref();
+    let application = application.filter(|name| !name.is_empty());
+    let application = application.map_or(String::new(), |name| format!(", application {name}"));
+    format!(
+        "session {}{application}, keeps a snapshot that is {} transactions old, so that vacuum \
+         removes no row",
+        snapshot.pid, snapshot.age
+    )
 }
 
 fn holder(row: &BlockingRow) -> String {
@@ -161,7 +184,7 @@ fn holder(row: &BlockingRow) -> String {
     text
 }
 
-/// How often, and how long, a query is called.
+/// How often a query is called and how long a call takes, now and before.
 fn calls(effect: &Effect) -> Option<String> {
     let instead = |[before, after]: [Option<Level>; 2], unit: &str| {
         let (before, after) = (before?, after?);
@@ -173,12 +196,25 @@ fn calls(effect: &Effect) -> Option<String> {
     };
     match effect.change {
         Change::MoreCalls => instead(effect.calls_a_second(), "calls a second"),
-        Change::Slower | Change::OtherPlan => instead(effect.ms_a_call(), "ms a call"),
+        Change::Slower | Change::OtherPlan => match effect.ms_a_call() {
+            times @ [_, Some(after)] if after.num < after.den => {
+                instead(times.map(|time| time.map(microseconds)), "µs a call")
+            }
+            times => instead(times, "ms a call"),
+        },
         _ => None,
     }
 }
 
-/// A query and how it changed.
+/// A time in ms, converted to µs.
+fn microseconds(ms: Level) -> Level {
+    Level {
+        num: ms.num.saturating_mul(1000),
+        ..ms
+    }
+}
+
+/// Sentence about a query and its change.
 pub fn query(effect: &Effect) -> String {
     let line = &effect.line;
     let mut text = format!("query {} {}", line.key, verb(effect.change));
@@ -189,7 +225,7 @@ pub fn query(effect: &Effect) -> String {
     text
 }
 
-/// A key of another dimension.
+/// Sentence about a key of another dimension.
 pub fn line(dimension: &str, line: &Line) -> String {
     let name = dimension.replace('_', " ");
     let more = line.difference();
@@ -198,7 +234,26 @@ pub fn line(dimension: &str, line: &Line) -> String {
     format!("{name} {}: {many} sessions {how}, {from_to}", line.key)
 }
 
-/// No cause was found: said with what was not recorded.
+/// Sentence about queries that have this load on other days too.
+pub fn usual(effects: &[&Effect]) -> String {
+    let days = effects.iter().filter_map(|effect| effect.usual_since_days);
+    let day = match days.min() {
+        Some(1) => "the day before",
+        _ => "a week before",
+    };
+    match effects {
+        [one] => format!(
+            "query {} had this load at the same time {day}",
+            one.line.key
+        ),
+        _ => format!(
+            "{} queries had this load at the same time {day} or a week before",
+            effects.len()
+        ),
+    }
+}
+
+/// Sentence for effects without a cause, with the data that was not recorded.
 pub fn unexplained(effects: &[&Effect], missing: &[String]) -> String {
     let mut text = match effects {
         [] => "nothing recorded explains the difference".to_string(),

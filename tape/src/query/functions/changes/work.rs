@@ -1,5 +1,5 @@
-//! Statements that change many rows of a table, or its statistics: the plans of other
-//! queries follow from both.
+//! Finds statements that changed many rows of a table, or its statistics. Both can
+//! change the plans of other queries.
 
 use super::series::{Level, Series};
 use super::windows::{Windows, width};
@@ -9,32 +9,34 @@ use crate::query::rows::dimension::Dimension;
 use crate::query::rows::parse::{MAX_BUCKETS, Samples, Window, nodes};
 use crate::query::rows::scan::Scan;
 use crate::query::rows::text::{TextKey, Texts};
-use crate::query::sums::statement_sums::{Stats, SumsByEntry, counters};
+use crate::query::sums::counters::{Counters, Named, Sums};
+use crate::query::sums::statement_sums::{Stats, SumsByEntry};
 use crate::query::value::bucket::Buckets;
 use crate::query::value::error::QueryResult;
 use crate::query::value::vocabulary as pg;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// A statement changed many rows from this number on.
+/// A statement that changed at least this many rows can be a cause.
 const ROWS: i64 = 10_000;
-/// It is no habit if it changed at most a tenth of them before.
+/// Such a change is unusual if at most 1/10 of these rows were changed in the normal
+/// window.
 const HABIT: i64 = 10;
-/// Work by hand is not called more often.
+/// A command with at most this many calls counts as given by hand.
 const CALLS: i64 = 20;
-/// A statement is recorded up to this long after its end.
+/// The counters of a statement are recorded up to this many µs after its end.
 const RECORDED_LATE: i64 = 60_000_000;
 
-/// A statement that did much at once.
+/// A statement that changed many rows, or the statistics of a table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Work {
     pub query_id: i64,
     pub text: Arc<str>,
-    /// The table it changes; none: all of the database.
+    /// The changed table; `None` = all tables of the database.
     pub table: Option<String>,
-    /// Rows that it changed; none for ANALYZE and VACUUM.
+    /// Number of changed rows; `None` for ANALYZE and VACUUM.
     pub rows: Option<i64>,
-    /// When it was seen first, µs.
+    /// Time of its first sample in µs, or of its record without one.
     pub time: i64,
 }
 
@@ -50,7 +52,7 @@ impl Work {
     }
 }
 
-/// Rows and calls of a statement, and when most rows were recorded.
+/// Number of rows and calls of a statement, and the bucket with the most rows.
 struct Counted {
     rows: i64,
     before: i64,
@@ -58,7 +60,9 @@ struct Counted {
     at: Window,
 }
 
-/// The works between the begin of what was normal and the end of the window.
+/// The statements of this kind in both windows. If the normal window began long ago,
+/// the search begins one length of the window before the earliest time at which an
+/// effect may have begun.
 pub fn works(run: Run, node: Option<&str>, windows: &Windows) -> QueryResult<Vec<Work>> {
     let earliest = windows.may_begin().saturating_sub(windows.after.length());
     let window = Window {
@@ -91,31 +95,31 @@ pub fn works(run: Run, node: Option<&str>, windows: &Windows) -> QueryResult<Vec
     Ok(works)
 }
 
-/// Statements that may be works, by query id.
+/// The counters of [`Counted`].
+const COUNTERS: [Named; 2] = [Named::Rows, Named::Calls];
+
+/// Counters of the statements that may be such work, by query id: with many rows or
+/// few calls.
 fn counted(
     run: Run,
     node: Option<&str>,
     window: Window,
     windows: &Windows,
 ) -> QueryResult<HashMap<i64, Counted>> {
-    let mut all = counters(run.catalog);
-    all.retain(|counter| counter.name == "rows" || counter.name == "calls");
-    let [rows, calls] = ["rows", "calls"].map(|name| all.iter().position(|c| c.name == name));
-    let (Some(rows), Some(calls)) = (rows, calls) else {
+    let all = Counters::of(run.catalog).only(|c| c.is_any_of(&COUNTERS));
+    if !COUNTERS.iter().all(|named| all.has(*named)) {
         return Ok(HashMap::new());
-    };
+    }
     let none = &None;
     let stats = Stats {
+        run,
         window,
         counters: all,
         filters: statements_history::filters(run, ["a", "b", "c", "d"].map(|name| (name, none)))?,
-        decode: run.decode,
-        damage: run.damage,
-        cancel: run.cancel,
     };
     let buckets = Buckets::new(window.since, window.until, width(window), None, MAX_BUCKETS)?;
     let mut queries: HashMap<Option<i64>, u32> = HashMap::new();
-    let found: SumsByEntry = statements_history::scan(run, node, &stats, &buckets, |key| {
+    let found: SumsByEntry = statements_history::scan(&stats, node, &buckets, |key| {
         let next = queries.len() as u32;
         *queries.entry(key.query_id).or_insert(next)
     })?;
@@ -123,8 +127,7 @@ fn counted(
         .iter()
         .filter_map(|(id, at)| Some((*at, (*id)?)))
         .collect();
-    let mut cells: Vec<(&(u32, u32), &crate::query::sums::statement_sums::Sums)> =
-        found.sums.iter().collect();
+    let mut cells: Vec<(&(u32, u32), &Sums)> = found.sums.iter().collect();
     cells.sort_by_key(|(key, _)| **key);
     let mut all: HashMap<i64, (Counted, i64)> = HashMap::new();
     for ((number, bucket), sums) in cells {
@@ -142,13 +145,14 @@ fn counted(
             },
             0,
         ));
-        own.rows += sums.0[rows];
-        own.calls += sums.0[calls];
+        let rows = stats.counters.sum(sums, Named::Rows);
+        own.rows += rows;
+        own.calls += stats.counters.calls(sums);
         if until <= windows.before.until {
-            own.before += sums.0[rows];
+            own.before += rows;
         }
-        if sums.0[rows] > *most {
-            (*most, own.at) = (sums.0[rows], at);
+        if rows > *most {
+            (*most, own.at) = (rows, at);
         }
     }
     let may_be = all.into_iter().map(|(id, (counted, _))| (id, counted));
@@ -174,7 +178,8 @@ fn texts(
     )
 }
 
-/// The first sample of a statement around the time it was recorded, else that time.
+/// Time in µs of the statement's first sample around the bucket `at`, in which it was
+/// recorded; the start of that bucket if it has no sample.
 fn seen(run: Run, node: Option<&str>, query: i64, window: Window, at: Window) -> QueryResult<i64> {
     let filters = [(pg::QUERY_ID.to_string(), format!("\"{query}\""))];
     let samples = Samples {
@@ -194,8 +199,8 @@ fn seen(run: Run, node: Option<&str>, query: i64, window: Window, at: Window) ->
     Ok(first.map_or(at.since, |(since, _)| since))
 }
 
-/// The table that a statement changes, and whether it changes rows: else it changes
-/// statistics. `None` for other statements.
+/// The table that a statement changes, and true if it changes rows, false if it
+/// changes statistics. `None` for other statements.
 fn target(text: &str) -> Option<(Option<String>, bool)> {
     let words = text.split(|c: char| c.is_whitespace() || c == '(' || c == ';');
     let mut words = words.filter(|word| !word.is_empty()).map(str::to_lowercase);

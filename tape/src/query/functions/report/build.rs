@@ -3,14 +3,15 @@
 
 use super::compat::compat;
 use super::value::{
-    self, Bucket, Change, Changes, Coverage, Damage, Document, Gap, Key, Load, Marker, Period,
+    self, Bucket, Change, Coverage, Damage, Document, Explanation, Gap, Key, Load, Marker, Period,
     Query, Text, Time, Wait, Waiter,
 };
 use crate::query::ask::context::Run;
 use crate::query::ask::request::Request;
+use crate::query::functions::changes::LONGEST_WITH_CAUSES;
 use crate::query::functions::common_columns::collected;
 use crate::query::functions::structs::{
-    Aas, AasRow, Blocking, BlockingRow, CompareRow, Markers, Report, Timeline, Top, TopRow,
+    Aas, AasRow, Blocking, BlockingRow, Changes, CompareRow, Markers, Report, Timeline, Top, TopRow,
 };
 use crate::query::functions::{aas, compare, markers, timeline, top};
 use crate::query::rows::parse::{Samples, Window, samples};
@@ -69,6 +70,7 @@ pub fn document(asked: &Report, run: Run, window: Window) -> QueryResult<Documen
         tree,
         tree_left_out,
         changes: parts.changes(before.window)?,
+        findings: parts.findings()?,
         markers: parts.markers()?,
         compat: compat(run, parts.samples(), window, asked.n)?,
         damage: Vec::new(),
@@ -130,7 +132,8 @@ impl Parts<'_> {
         Ok(self.ask(&request)?.pop().unwrap_or_default())
     }
 
-    /// The same time one day before. If that was not observed, the time just before the window.
+    /// Window for the comparison: the same time one day before. If that was not observed, the time
+    /// just before the window.
     fn before(&self) -> QueryResult<Before> {
         let earlier = |by: i64, words| {
             let window = Window {
@@ -282,7 +285,7 @@ impl Parts<'_> {
         Ok((Some(rows.collect()), left_out))
     }
 
-    fn changes(&self, before: Window) -> QueryResult<Changes> {
+    fn changes(&self, before: Window) -> QueryResult<value::Changes> {
         let names = [pg::WAIT_EVENT, pg::QUERY_ID];
         let [waits, queries] = compare::of_report(
             self.run,
@@ -292,7 +295,7 @@ impl Parts<'_> {
             names,
         )?;
         let changes = |rows: Vec<CompareRow>| rows.into_iter().map(Change::from).collect();
-        Ok(Changes {
+        Ok(value::Changes {
             note: waits
                 .iter()
                 .chain(&queries)
@@ -300,6 +303,27 @@ impl Parts<'_> {
             waits: changes(waits),
             queries: changes(queries),
         })
+    }
+
+    /// The causes, and the queries, of `changes`. That function knows the whole server only, and
+    /// reads all samples of two windows.
+    fn findings(&self) -> QueryResult<Vec<Explanation>> {
+        if !self.asked.filters.is_empty() || self.window.length() > LONGEST_WITH_CAUSES {
+            return Ok(Vec::new());
+        }
+        let rows = self.ask(&Changes {
+            node: self.asked.node.clone(),
+            since: Some(self.window.since),
+            until: Some(self.window.until),
+            n: self.asked.n,
+            ..Changes::default()
+        })?;
+        let is_shown = |row: &Explanation| {
+            let dimension = row.dimension.as_deref();
+            row.kind.as_deref() != Some("effect") || dimension == Some(pg::QUERY_ID)
+        };
+        let rows = rows.into_iter().map(Explanation::from);
+        Ok(rows.filter(is_shown).collect())
     }
 
     fn markers(&self) -> QueryResult<Vec<Marker>> {

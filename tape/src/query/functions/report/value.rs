@@ -70,6 +70,8 @@ pub struct Document {
     pub tree_left_out: usize,
     /// Changes against the earlier window.
     pub changes: Changes,
+    /// Causes of a changed load, and the queries that changed; empty with filters.
+    pub findings: Vec<Explanation>,
     /// Markers of the whole server, which explain the history.
     pub markers: Vec<Marker>,
     /// The keys of pg_ash's report; `None` if nothing was observed.
@@ -108,7 +110,7 @@ pub struct Period {
     pub at: Option<Time>,
     /// Start of the window.
     pub period_start: Option<Time>,
-    /// Its end, exclusive.
+    /// End of the window, exclusive.
     pub period_end: Option<Time>,
     /// Relation of the earlier window, such as "the same time the day before".
     pub before: Option<Text>,
@@ -148,9 +150,9 @@ part! {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Gap {
-    /// Its start.
+    /// Start of the gap.
     pub since: Option<Time>,
-    /// Its end.
+    /// End of the gap.
     pub until: Option<Time>,
     /// Cause of the gap.
     pub cause: Option<Text>,
@@ -215,7 +217,7 @@ part! {
 pub struct Wait {
     /// The event.
     pub key: Option<Text>,
-    /// Its load.
+    /// Load of the query in this wait event.
     pub avg_aas: Option<Numeric>,
 }
 
@@ -287,6 +289,29 @@ part! {
         avg_delta: Numeric,
         avg_aas_1: Numeric,
         avg_aas_2: Numeric,
+    }
+}
+
+part! {
+    /// A row of `changes`: a cause, a note, or the difference of a key.
+    Explanation of ChangesRow {
+        kind: Text,
+        rule: Text,
+        dimension: Text,
+        key: Text,
+        query_text: Text,
+        started: Time,
+        ended: Time,
+        before: Numeric,
+        after: Numeric,
+        difference: Numeric,
+        pct: Numeric,
+        explains: Text,
+        explanation: Text,
+        next: Text,
+        before_start: Time,
+        before_end: Time,
+        before_coverage_pct: Numeric,
     }
 }
 

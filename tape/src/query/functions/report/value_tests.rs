@@ -62,7 +62,7 @@ fn made(n: Option<i64>, filters: &[(&str, &str)]) -> Document {
 }
 
 #[test]
-fn what_is_written_is_read_again() {
+fn a_written_document_is_read_again() {
     for filters in [&[][..], &[("wait_event_type", "!IO")]] {
         let document = made(Some(3), filters);
         assert!(document.queries.len() > 1 && document.compat.is_some());
@@ -115,7 +115,7 @@ fn figures_and_texts_are_written_as_rows_are() {
 }
 
 #[test]
-fn of_another_version_what_is_not_known_is_left_alone() {
+fn unknown_fields_of_another_version_are_ignored() {
     let json = r#"{"planet": "Mars", "load": {"avg_aas": 1.50000, "moons": [2]}, "compat": null}"#;
     let document = Document::parse(json).unwrap();
     let mut expected = Document::default();
@@ -147,8 +147,9 @@ fn scans(filters: &[(&str, &str)]) -> i64 {
 #[test]
 fn a_report_is_made_of_few_scans() {
     // load, two earlier windows, timeline, waits, queries, databases with users and applications,
-    // waits of queries, two windows of changes, classes by minute
-    assert_eq!(scans(&[]), 11);
-    // Without totals, one scan has waits, queries, databases, users and applications.
+    // waits of queries, two windows of changes, classes by minute; the usual load and two
+    // windows for the findings
+    assert_eq!(scans(&[]), 14);
+    // With filters there are no findings. Without totals, one scan has waits, queries, databases, users and applications.
     assert_eq!(scans(&[("wait_event_type", "!IO")]), 9);
 }

@@ -1,0 +1,120 @@
+//! A plan as the JSON of EXPLAIN, which viewers of plans take.
+
+use super::tree::{Node, Tree};
+use super::words::{
+    AGGREGATE, ALIAS, CTE_SCAN, CUSTOM_SCAN, FOREIGN_SCAN, FUNCTION_SCAN, INDEX, INDEX_ONLY_SCAN,
+    INDEX_SCAN, MODIFY_TABLE, NAME, RELATION, SCHEMA, SET_OP, SUBPLAN, TUPLESTORE_SCAN,
+    WORK_TABLE_SCAN,
+};
+use serde_json::{Map, Value, json};
+
+/// The whole plan.
+pub(super) fn whole(tree: &Tree) -> String {
+    let mut open: Vec<Map<String, Value>> = Vec::new();
+    for node in &tree.nodes {
+        close(&mut open, node.depth);
+        open.push(object(node));
+    }
+    close(&mut open, 1);
+    let plan = open.pop().map_or(Value::Null, Value::Object);
+    match tree.is_cut {
+        true => json!([{"Plan": plan, "Cut": true}]),
+        false => json!([{"Plan": plan}]),
+    }
+    .to_string()
+}
+
+/// Closes all open nodes at `depth` or deeper: moves each into the array
+/// "Plans" of the node above it.
+fn close(open: &mut Vec<Map<String, Value>>, depth: usize) {
+    while open.len() > depth.max(1) {
+        let Some(done) = open.pop() else {
+            return;
+        };
+        let above = open.last_mut().map(|above| above.entry("Plans"));
+        if let Some(Value::Array(plans)) = above.map(|plans| plans.or_insert_with(|| json!([]))) {
+            plans.push(Value::Object(done));
+        }
+    }
+}
+
+fn object(node: &Node) -> Map<String, Value> {
+    let mut object = Map::new();
+    let mut put = |key: &str, value: Option<Value>| {
+        if let Some(value) = value {
+            object.insert(key.to_string(), value);
+        }
+    };
+    let text = |kind: u8| node.text(kind).map(Value::from);
+    put("Node Type", Some(node.kind_name().into()));
+    put("Parent Relationship", node.relationship().map(Value::from));
+    put("Subplan Name", text(SUBPLAN));
+    put("Parallel Aware", Some(node.is_parallel_aware.into()));
+    details(node, &mut put);
+    put("Relation Name", text(RELATION));
+    put("Schema", text(SCHEMA));
+    put("Alias", text(ALIAS));
+    put("Index Name", text(INDEX));
+    put(name_key(node.kind), text(NAME));
+    put("Startup Cost", Some(cost(node.startup_cost)));
+    put("Total Cost", Some(cost(node.total_cost)));
+    put("Plan Rows", Some(node.rows.into()));
+    put("Plan Width", Some(node.width.into()));
+    for (label, value) in node.lines() {
+        put(label, Some(property(label, value)));
+    }
+    object
+}
+
+/// Properties that depend on the kind of the node.
+fn details(node: &Node, put: &mut impl FnMut(&str, Option<Value>)) {
+    match node.kind {
+        AGGREGATE => {
+            put("Strategy", Some(node.strategy().into()));
+            put("Partial Mode", Some(node.partial_mode().into()));
+        }
+        SET_OP => {
+            put("Strategy", Some(node.strategy().into()));
+            put("Command", Some(node.set_operation().into()));
+        }
+        INDEX_SCAN | INDEX_ONLY_SCAN => {
+            let direction = if node.is_backward() {
+                "Backward"
+            } else {
+                "Forward"
+            };
+            put("Scan Direction", Some(direction.into()));
+        }
+        MODIFY_TABLE | FOREIGN_SCAN => put("Operation", Some(node.operation().into())),
+        _ if node.is_join() => put("Join Type", Some(node.join_type().into())),
+        _ => (),
+    }
+}
+
+/// JSON key for the name of the object that the node reads, such as "Function
+/// Name".
+fn name_key(kind: u8) -> &'static str {
+    match kind {
+        FUNCTION_SCAN => "Function Name",
+        CTE_SCAN | WORK_TABLE_SCAN => "CTE Name",
+        TUPLESTORE_SCAN => "Tuplestore Name",
+        CUSTOM_SCAN => "Custom Plan Provider",
+        _ => "Name",
+    }
+}
+
+/// Returns the value of a property of a plan's node. As in EXPLAIN, sort and group keys are arrays,
+/// and counts are numbers.
+fn property(label: &str, value: &str) -> Value {
+    match label {
+        "Sort Key" | "Presorted Key" | "Group Key" => json!([value]),
+        "Workers Planned" | "Subplans Removed" => {
+            value.parse::<u64>().map_or(value.into(), Value::from)
+        }
+        _ => value.into(),
+    }
+}
+
+fn cost(hundredths: u64) -> Value {
+    (hundredths as f64 / 100.0).into()
+}

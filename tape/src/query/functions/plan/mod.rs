@@ -1,0 +1,281 @@
+//! `plan`: the nodes of one plan, with the text of EXPLAIN and the JSON that viewers of plans take;
+//! or the nodes of two plans, with their differences.
+
+mod differences;
+mod explained;
+mod json;
+mod tree;
+mod words;
+
+use self::differences::differences;
+use self::tree::{Node, Tree};
+use self::words::{ALIAS, INDEX, NAME, RELATION, SCHEMA};
+use super::common_columns::some_time;
+use crate::format::part::Part;
+use crate::query::ask::context::Run;
+use crate::query::ask::request::{Emit, request};
+use crate::query::ask::row::{Numeric, row};
+use crate::query::rows::integers::Reference;
+use crate::query::rows::keys::View;
+use crate::query::rows::parse::nodes;
+use crate::query::value::error::{QueryError, QueryResult};
+use crate::query::value::filter::Filter;
+use std::sync::Arc;
+
+row! {
+    /// A row of `plan`: a node.
+    PlanRow of "plan": FIELDS {
+        node_number: Int,
+        depth: Int,
+        node_type: Text,
+        relation: Text,
+        schema: Text,
+        alias: Text,
+        index_name: Text,
+        condition: Text,
+        rows: Int,
+        width: Int,
+        startup_cost: Numeric,
+        total_cost: Numeric,
+        explain: Text,
+        plan_id: Id,
+        query_id: Id,
+        database: Text,
+        username: Text,
+        recorded_at: Time,
+        differs: Text,
+        other: Text,
+        plan_json: Text,
+    }
+}
+
+request! {
+    /// The nodes of a plan, as EXPLAIN prints them, or of two plans with their differences
+    Plan of plan: PlanRow {
+        node,
+        plan_id,
+        diff,
+        query_id,
+        database,
+        username,
+    }
+}
+
+/// A recorded tree with its origin.
+struct Recorded {
+    time_ms: i64,
+    plan_id: i64,
+    query_id: i64,
+    database: Option<String>,
+    username: Option<String>,
+    tree: Tree,
+}
+
+fn answer(asked: &Plan, run: Run, emit: Emit<PlanRow>) -> QueryResult<()> {
+    let filters = filters(asked, run)?;
+    let wanted = |name, given: &Option<String>| wanted_id(name, given.as_deref());
+    let Some(plan_id) = wanted("plan_id", &asked.plan_id)? else {
+        let notice = notice("no plan was asked for").hint("Give the id of a plan.");
+        run.damage.note_missing(notice);
+        return Ok(());
+    };
+    let mut found = Vec::new();
+    for id in [Some(plan_id), wanted("diff", &asked.diff)?]
+        .into_iter()
+        .flatten()
+    {
+        match newest(asked, run, id, &filters)? {
+            Some(recorded) => found.push(recorded),
+            None => run.damage.note_missing(missing(id, run)),
+        }
+    }
+    match &found[..] {
+        [plan, other] => {
+            emit_plan(plan, Some(other), emit)?;
+            emit_plan(other, Some(plan), emit)?;
+        }
+        plans => {
+            for plan in plans {
+                emit_plan(plan, None, emit)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The rows of a plan; `other`: the plan to compare it with.
+fn emit_plan(found: &Recorded, other: Option<&Recorded>, emit: Emit<PlanRow>) -> QueryResult<()> {
+    let texts = explained::texts(&found.tree);
+    let differences = other.map(|other| differences(&found.tree, &other.tree));
+    let whole: Arc<str> = json::whole(&found.tree).into();
+    for (index, (node, text)) in found.tree.nodes.iter().zip(texts).enumerate() {
+        let difference = differences.as_ref().map(|all| &all[index]);
+        emit(PlanRow {
+            differs: difference.map(|difference| difference.kind().into()),
+            other: difference
+                .and_then(|difference| difference.other())
+                .map(Arc::from),
+            plan_json: (index == 0).then(|| whole.clone()),
+            ..row(found, index, node, text)
+        })?;
+    }
+    Ok(())
+}
+
+/// The id, or `None` if it is null.
+fn wanted_id(name: &str, given: Option<&str>) -> QueryResult<Option<i64>> {
+    let invalid = |text: &str| {
+        QueryError::invalid(format!("invalid value \"{text}\" for argument \"{name}\""))
+            .hint("Give one whole number.")
+    };
+    let parsed = given.map(|text| text.trim().parse().map_err(|_| invalid(text)));
+    parsed.transpose()
+}
+
+fn notice(message: impl Into<String>) -> QueryError {
+    QueryError::new("00000", message)
+}
+
+/// The filters of a row's query id, database and role.
+fn filters(asked: &Plan, run: Run) -> QueryResult<[Option<Filter>; 3]> {
+    let parse = |name, text: &Option<String>| {
+        let filter = text.as_deref().map(|text| Filter::parse(name, text));
+        filter.transpose()
+    };
+    let username = match &run.owner {
+        Some(owner) => Some(Filter {
+            any: vec![Some(owner.clone())],
+            none: Vec::new(),
+        }),
+        None => parse("username", &asked.username)?,
+    };
+    let query_id = parse("query_id", &asked.query_id)?;
+    Ok([query_id, parse("database", &asked.database)?, username])
+}
+
+/// The reasons for which a plan may have no tree.
+fn missing(plan_id: i64, run: Run) -> QueryError {
+    let error = notice(format!("plan {plan_id} has no tree in the history"));
+    if !run.texts {
+        return error.hint("Trees are shown to those who may read the texts of queries.");
+    }
+    let error = match run.owner {
+        Some(_) => error.detail("Trees of plans that other roles executed are not shown to you."),
+        None => error,
+    };
+    error.hint(
+        "A plan is recorded when it is executed by a server with tacho.plan_text on, within tacho.plan_text_rate and tacho.text_limit. \
+         Histories of \"tacho record\" and of the SQL edition have none.",
+    )
+}
+
+/// The tree that was recorded last.
+fn newest(
+    asked: &Plan,
+    run: Run,
+    plan_id: i64,
+    filters: &[Option<Filter>; 3],
+) -> QueryResult<Option<Recorded>> {
+    let mut newest: Option<Recorded> = None;
+    if !run.texts {
+        return Ok(None);
+    }
+    for node in nodes(run, asked.node.as_deref())? {
+        let parts: Vec<&Part> = run.store.parts(node).collect();
+        for part in parts.into_iter().rev() {
+            run.check_cancel()?;
+            if part.rows("plan_tree") == 0 {
+                continue;
+            }
+            let read = read_part(run, part, plan_id, filters);
+            let Some(found) = run.damage.leave_out_part(part, read)?.flatten() else {
+                continue;
+            };
+            if newest
+                .as_ref()
+                .is_none_or(|known| known.time_ms < found.time_ms)
+            {
+                newest = Some(found);
+            }
+            break;
+        }
+    }
+    Ok(newest)
+}
+
+/// The last tree of the plan in a part.
+fn read_part(
+    run: Run,
+    part: &Part,
+    plan_id: i64,
+    filters: &[Option<Filter>; 3],
+) -> QueryResult<Option<Recorded>> {
+    let view = View::new(part, run.decode);
+    let column = |name: &str| part.ints("plan_tree", name);
+    let plan_ids = column("plan_id")?;
+    let mut found = None;
+    for row in (0..plan_ids.len()).filter(|row| plan_ids[*row] == plan_id) {
+        let query_id = column("query_id")?[row];
+        let database = view.name(Reference(column("database")?[row]))?;
+        let username = view.name(Reference(column("username")?[row]))?;
+        let keys = [
+            Some(query_id.to_string()),
+            database.clone(),
+            username.clone(),
+        ];
+        let accepted = filters.iter().zip(&keys);
+        let mut accepted =
+            accepted.map(|(f, key)| f.as_ref().is_none_or(|f| f.accepts(key.as_deref())));
+        if !accepted.all(|is| is) {
+            continue;
+        }
+        let encoding = column("encoding")?[row];
+        let bytes = part.bytes("plan_tree", "tree")?;
+        let Some(tree) = Tree::of(bytes.get(row), &|text| view.text(encoding, text)) else {
+            continue;
+        };
+        found = Some(Recorded {
+            time_ms: column("time")?[row],
+            plan_id,
+            query_id,
+            database,
+            username,
+            tree,
+        });
+    }
+    Ok(found)
+}
+
+/// A row without differences.
+fn row(found: &Recorded, index: usize, node: &Node, explain: String) -> PlanRow {
+    let text = |kind: u8| node.text(kind).map(Arc::from);
+    let cost = |hundredths: u64| Some(Numeric(i128::from(hundredths) * 100));
+    let count = |number: u64| i64::try_from(number).ok();
+    let lines: Vec<String> = node
+        .lines()
+        .map(|(label, value)| format!("{label}: {value}"))
+        .collect();
+    PlanRow {
+        node_number: i64::try_from(index + 1).ok(),
+        depth: i64::try_from(node.depth).ok(),
+        node_type: Some(node.title().into()),
+        relation: text(RELATION).or_else(|| text(NAME)),
+        schema: text(SCHEMA),
+        alias: text(ALIAS),
+        index_name: text(INDEX),
+        condition: (!lines.is_empty()).then(|| lines.join("\n").into()),
+        rows: count(node.rows),
+        width: count(node.width),
+        startup_cost: cost(node.startup_cost),
+        total_cost: cost(node.total_cost),
+        explain: Some(explain.into()),
+        plan_id: Some(found.plan_id),
+        query_id: Some(found.query_id),
+        database: found.database.as_deref().map(Arc::from),
+        username: found.username.as_deref().map(Arc::from),
+        recorded_at: some_time(found.time_ms, 1000),
+        differs: None,
+        other: None,
+        plan_json: None,
+    }
+}
