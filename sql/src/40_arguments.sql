@@ -46,8 +46,8 @@ begin
 	if q.since_us > v_until_us then
 		raise exception 'since must not be after until'
 			using errcode = 'invalid_parameter_value',
-				detail = format('The window given begins %s s after its end.', (q.since_us - v_until_us) / 1000000),
-				hint = 'Swap the two, or leave until out for the present.';
+				detail = format('The window starts %s s after its end.', (q.since_us - v_until_us) / 1000000),
+				hint = 'Swap the two, or omit until to use the current time.';
 	end if;
 	q.until_us := least(v_until_us, q.now_us);
 	q.since_us := least(q.since_us, q.until_us);
@@ -64,7 +64,7 @@ as $$
 begin
 	raise exception 'too many buckets'
 		using errcode = 'invalid_parameter_value',
-			detail = format('The window holds %s buckets, %s are allowed.', buckets, most),
+			detail = format('The window holds %s buckets; at most %s are allowed.', buckets, most),
 			hint = 'Use a wider bucket or a shorter window.';
 end
 $$;
@@ -210,7 +210,7 @@ begin
 	if v_width <= 0 then
 		raise exception 'bucket must be greater than zero'
 			using errcode = 'invalid_parameter_value',
-				detail = format('The bucket given is %s us.', v_width),
+				detail = format('The bucket is %s us.', v_width),
 				hint = 'Use a positive interval such as 1 minute.';
 	end if;
 	if (q.until_us - q.since_us) / v_width > most then
@@ -254,7 +254,7 @@ begin
 	if n < 1 then
 		raise exception 'n must be at least 1'
 			using errcode = 'invalid_parameter_value',
-				detail = format('The value given is %s.', n);
+				detail = format('The value is %s.', n);
 	end if;
 	return coalesce(n, 9223372036854775807);
 end

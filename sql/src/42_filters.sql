@@ -55,7 +55,7 @@ begin
 			v_rest := ltrim(substr(v_rest, length(v_item) + 3), v_blank);
 			v_value := to_jsonb(replace(v_item, '""', '"'));
 			if v_rest <> '' and not starts_with(v_rest, ',') then
-				raise exception 'filter "%" has text behind a quoted value', name
+				raise exception 'filter "%" has text after a quoted value', name
 					using errcode = 'invalid_parameter_value',
 						hint = 'Separate values by commas.';
 			end if;
@@ -78,9 +78,9 @@ begin
 		exit when v_rest is null;
 	end loop;
 	if v_any <> '[]' and v_none <> '[]' then
-		raise exception 'filter "%" mixes values that are wanted with values that are not', name
+		raise exception 'filter "%" mixes included and excluded values', name
 			using errcode = 'invalid_parameter_value',
-				hint = 'Write !a,!b to leave out both, or a,b for either.';
+				hint = 'Write !a,!b to exclude both, or a,b to include either.';
 	end if;
 	return jsonb_build_object('dimension', name, 'any', v_any, 'none', v_none);
 end
@@ -105,7 +105,7 @@ begin
 		end if;
 		raise exception 'invalid value "%" for filter "%"', v_text, d.name
 			using errcode = 'invalid_parameter_value',
-				hint = 'Give a whole number, a list of them, or (null).';
+				hint = 'Use a whole number, a list of whole numbers, or (null).';
 	end if;
 	if v_text <> all (d.labels) then
 		raise exception 'invalid value "%" for filter "%"', v_text, d.name

@@ -122,9 +122,9 @@ begin
 		raise notice 'no rows: % %% of the period was observed', v_percent
 			using detail = format('The period is %s to %s.', tacho._time_text(q.since_us), tacho._time_text(q.until_us));
 	else
-		raise notice 'no rows: nothing of the period was observed'
+		raise notice 'no rows: the period was not observed'
 			using detail = format('The period is %s to %s.', tacho._time_text(q.since_us), tacho._time_text(q.until_us)),
-				hint = 'See status for the times that the history has.';
+				hint = 'Use status to see the times that the history covers.';
 	end if;
 end
 $$;

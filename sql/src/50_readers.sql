@@ -591,7 +591,7 @@ begin atomic
 			case when m.username is null then ' of' else ' in' end || ' database ' || m.database,
 			': ', coalesce(m.old_value, '(not set)'), ' -> ', coalesce(m.new_value, '(not set)'),
 			' (' || m.detail || ')')
-		when m.left_out > 0 then m.left_out || ' more changes of the schema are not listed'
+		when m.left_out > 0 then m.left_out || ' more schema changes are not listed'
 		else m.detail end;
 end;
 comment on function tacho._sentence is 'the columns of a marker as text';

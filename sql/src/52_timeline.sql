@@ -112,9 +112,9 @@ declare
 	v_least constant interval := (select max(o.last_interval_ms) from unnest(observed) o) * interval '1 millisecond';
 begin
 	if bucket < v_least then
-		raise exception 'bucket is shorter than the interval of samples'
+		raise exception 'bucket is shorter than the sampling interval'
 			using errcode = 'invalid_parameter_value',
-				detail = format('The bucket given is %s, the window has samples taken every %s.', bucket, v_least),
+				detail = format('The bucket is %s; the window has samples every %s.', bucket, v_least),
 				hint = format('Use a bucket of at least %s, or a window without these samples.', v_least);
 	end if;
 end

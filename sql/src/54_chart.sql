@@ -124,7 +124,7 @@ begin
 	if v_width not between 1 and 500 then
 		raise exception 'width must be between 1 and 500'
 			using errcode = 'invalid_parameter_value',
-				detail = format('The value given is %s.', v_width);
+				detail = format('The value is %s.', v_width);
 	end if;
 	q := tacho._buckets(q, coalesce(bucket, tacho._auto_bucket(q)), tz, 100000);
 	q := tacho._select(q, node);

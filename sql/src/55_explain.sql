@@ -44,7 +44,14 @@ call tacho._reader($decl$explain(
 	scope text default null,
 	tz text default null,
 	node text default null,
-	by_leader boolean default null
+	by_leader boolean default null,
+	at timestamptz default null,
+	before_since timestamptz default null,
+	before_until timestamptz default null,
+	metric text default null,
+	object text default null,
+	toplevel text default null,
+	width integer default null
 )
 returns setof tacho.explained rows 1$decl$,
 'select * from tacho._explain()',

@@ -502,7 +502,7 @@ begin
 	if at is not null and (since is not null or until is not null) then
 		raise exception 'at cannot be combined with since or until'
 			using errcode = 'invalid_parameter_value',
-				hint = 'Give a moment, or a window.';
+				hint = 'Specify either a moment or a window.';
 	end if;
 	q := tacho._ask(coalesce(at - interval '60 seconds', since), coalesce(at + interval '1 microsecond', until), null, tz, node, false, null);
 	q := tacho._select(q, node);

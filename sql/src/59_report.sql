@@ -296,7 +296,7 @@ begin
 	if at is not null and (since is not null or until is not null) then
 		raise exception 'at cannot be combined with since or until'
 			using errcode = 'invalid_parameter_value',
-				hint = 'Give a moment, or a window.';
+				hint = 'Specify either a moment or a window.';
 	end if;
 	-- the document is made in UTC
 	s.tz := coalesce(s.tz, current_setting('timezone'));

@@ -23,7 +23,7 @@ said() { # FUNCTION: what is said beside its rows
 idle="since => '2026-01-01 00:00+00', until => '2026-01-01 00:00:20+00'"
 nowhere="since => '2025-01-01 00:00+00', until => '2025-01-01 00:00:20+00'"
 half='no rows: 50.0000 % of the period was observed The period is 2026-01-01 00:00:00+00 to 2026-01-01 00:00:20+00.'
-nothing='no rows: nothing of the period was observed The period is 2025-01-01 00:00:00+00 to 2025-01-01 00:00:20+00. See status for the times that the history has.'
+nothing='no rows: the period was not observed The period is 2025-01-01 00:00:00+00 to 2025-01-01 00:00:20+00. Use status to see the times that the history covers.'
 check() {
 	for call in "top('wait_event', " 'samples(' 'sessions(' 'blocking(' 'markers(' "timeline(by => 'database', " 'statements_history('; do
 		same "$(said "$call$idle)")" "$half" "$1: $call idle"
