@@ -23,7 +23,7 @@ const USAGE: u8 = 2;
 /// only with an error; for other mistakes this is clap's.
 pub fn run(words: &[OsString], error: &clap::Error) -> ExitCode {
     let name = words.get(1).and_then(|word| named(word));
-    if let Some(text) = instead_of_connection(name, error) {
+    if let Some(text) = connection_hint(name, error) {
         say(text);
         return ExitCode::from(USAGE);
     }
@@ -33,7 +33,7 @@ pub fn run(words: &[OsString], error: &clap::Error) -> ExitCode {
     let short = SHORT.iter().find(|short| short.0 == name);
     let program = format!("{PREFIX}{}", short.map_or(name, |short| short.1));
     let option = short.map(|short| OsStr::new(short.2));
-    let Some(path) = places()
+    let Some(path) = search_path()
         .into_iter()
         .find_map(|place| found(&place, &program))
     else {
@@ -53,7 +53,7 @@ pub fn run(words: &[OsString], error: &clap::Error) -> ExitCode {
 
 /// Message for psql's options that name a server: commands read history, and what
 /// to run instead. `None` for other errors.
-fn instead_of_connection(name: Option<&str>, error: &clap::Error) -> Option<String> {
+fn connection_hint(name: Option<&str>, error: &clap::Error) -> Option<String> {
     let given = match (error.kind(), error.get(ContextKind::InvalidArg)) {
         (ErrorKind::UnknownArgument, Some(ContextValue::String(given))) => given,
         _ => return None,
@@ -61,10 +61,10 @@ fn instead_of_connection(name: Option<&str>, error: &clap::Error) -> Option<Stri
     CONNECTION_OPTIONS.contains(&given.as_str()).then(|| {
         let name = name.unwrap_or("top");
         format!(
-            "error: commands read history, and connect to no server: \"{given}\"\n\
-             detail: Programs beside this one connect, to a server in a connection string as psql takes it.\n\
-             hint: Watch a server by: tacho live --dsn \"host=HOST dbname=DB user=USER\"\n\
-             hint: Record one by: tacho record \"host=HOST dbname=DB user=USER\" --tape DIR\n\
+            "error: this command reads history and does not connect to a server: \"{given}\"\n\
+             detail: tacho live and tacho record connect to a server, by a connection string as psql takes it.\n\
+             hint: Watch a server with: tacho live --dsn \"host=HOST dbname=DB user=USER\"\n\
+             hint: Record a server with: tacho record \"host=HOST dbname=DB user=USER\" --tape DIR\n\
              hint: Then: tacho {name} --tape DIR"
         )
     })
@@ -72,7 +72,7 @@ fn instead_of_connection(name: Option<&str>, error: &clap::Error) -> Option<Stri
 
 /// Text of `tacho --help` about programs beside this one.
 pub fn help() -> String {
-    let names = beside().map_or_else(BTreeSet::new, |directory| installed(&directory));
+    let names = own_directory().map_or_else(BTreeSet::new, |directory| installed(&directory));
     match names.is_empty() {
         true => "No program tacho-NAME is installed beside this one.".into(),
         false => {
@@ -93,17 +93,17 @@ fn named(word: &OsStr) -> Option<&str> {
 }
 
 /// The directory of this program; symbolic links are followed.
-fn beside() -> Option<PathBuf> {
+fn own_directory() -> Option<PathBuf> {
     let program = std::env::current_exe().ok()?;
     program.parent().map(Path::to_path_buf)
 }
 
 /// Directories of programs, in the order of the search. Relative entries of `PATH`
 /// are left out: the program that runs must not depend on the current directory.
-fn places() -> Vec<PathBuf> {
+fn search_path() -> Vec<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let path = std::env::split_paths(&path).filter(|place| place.is_absolute());
-    beside().into_iter().chain(path).collect()
+    own_directory().into_iter().chain(path).collect()
 }
 
 /// The program in a directory, if it exists and is executable.
@@ -126,17 +126,17 @@ fn installed(directory: &Path) -> BTreeSet<String> {
 
 /// The error for a name that is neither a command nor a program.
 fn missing(name: &str, program: &str, error: &clap::Error) -> String {
-    let beside = beside().unwrap_or_default();
+    let beside = own_directory().unwrap_or_default();
     let hint = match similar(error) {
         Some(known) => format!("Did you mean {known}?"),
         None if name == "fleet" => {
-            "It is a package of Python: install directory \"fleet\" of the source by pip, in an \
+            "It is a Python package: install directory \"fleet\" of the source with pip, in an \
                  environment whose programs are in PATH."
                 .into()
         }
         None if name == "bench" => {
-            "Its experiments are not part of an installation: run \"make lab\" in the source, \
-                 then target/release/tacho bench."
+            "It is not installed: run \"make lab\" in the source, then target/release/tacho \
+                 bench."
                 .into()
         }
         None => "See \"tacho --help\" for the commands. Programs such as tacho-live are built by \
@@ -144,7 +144,7 @@ fn missing(name: &str, program: &str, error: &clap::Error) -> String {
             .into(),
     };
     format!(
-        "error: there is no command \"{name}\"\n\
+        "error: unknown command \"{name}\"\n\
          detail: Program \"{program}\" is neither in \"{}\" nor in PATH.\n\
          hint: {hint}",
         beside.display()

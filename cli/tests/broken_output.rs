@@ -70,7 +70,7 @@ fn a_reader_that_went_away_is_no_failure() {
 }
 
 #[test]
-fn damage_is_told_by_the_exit_code_whoever_reads() {
+fn damage_sets_the_exit_code_for_every_reader() {
     let scratch = Scratch::new("reader-away-damage");
     let file = scratch.0.join("tape/0000000001.tape");
     let mut bytes = fs::read(&file).unwrap();
@@ -121,7 +121,7 @@ fn a_full_device_is_an_error() {
 }
 
 #[test]
-fn messages_that_nobody_takes_change_nothing() {
+fn a_closed_standard_error_changes_no_answer() {
     let scratch = Scratch::new("full-messages");
     let full = || File::options().write(true).open("/dev/full").unwrap();
     let import = "import sessions {}/in.csv --tape {}/other";
@@ -134,7 +134,7 @@ fn messages_that_nobody_takes_change_nothing() {
 }
 
 #[test]
-fn what_is_exported_into_a_pipe_is_imported_from_it() {
+fn an_export_through_a_pipe_can_be_imported() {
     let scratch = Scratch::new("piped");
     let export = |tape: &str| {
         let mut text = String::new();

@@ -237,7 +237,7 @@ fn copy(node: &str, from: &Path, to: &Path) {
 }
 
 #[test]
-fn what_was_exported_and_imported_answers_every_case() {
+fn an_imported_export_answers_every_case() {
     let (scratch, copied) = (Scratch::new("exported"), Scratch::new("imported"));
     let files = case_files();
     for file in &files {

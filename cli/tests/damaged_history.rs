@@ -8,8 +8,8 @@ use std::process::{Command, Output};
 
 const SINCE: &str = "--since=2026-01-01T00:00:00Z";
 const UNTIL: &str = "--until=2026-01-01T03:00:00Z";
-const WARNING: &str = "warning: a damaged group of the history was left out\ndetail: File \"0000000001.tape\": damaged chunk at offset ";
-const LEFT_OUT: &str = " Left out is group 2, ticks 3601 to 3660, 2026-01-01 01:00:00+00 to 2026-01-01 01:00:59+00. This time counts as unobserved.\nhint: Run \"tacho inspect\"";
+const WARNING: &str = "warning: skipped a damaged group of the history\ndetail: File \"0000000001.tape\": damaged chunk at offset ";
+const LEFT_OUT: &str = " Group 2 was skipped, ticks 3601 to 3660, 2026-01-01 01:00:00+00 to 2026-01-01 01:00:59+00. This time counts as unobserved.\nhint: Run \"tacho inspect\"";
 
 struct Scratch(PathBuf);
 
@@ -73,7 +73,7 @@ impl Scratch {
 }
 
 #[test]
-fn a_table_leaves_the_group_out_and_says_so() {
+fn a_table_leaves_the_group_out_with_a_warning() {
     let scratch = Scratch::damaged("table");
     let (out, error) = scratch.ask(&["aas", "--database=shop"]);
     assert!(out.contains("backend_seconds  240.0000\n"), "{out}");
@@ -91,7 +91,7 @@ fn a_table_leaves_the_group_out_and_says_so() {
 }
 
 #[test]
-fn what_does_not_need_the_column_answers_whole() {
+fn questions_without_the_damaged_column_answer_completely() {
     let scratch = Scratch::damaged("whole");
     // From the totals, which are undamaged.
     let (out, error) = scratch.ask(&["aas"]);
@@ -111,14 +111,11 @@ fn json_stays_an_array_and_a_report_tells_the_damage() {
     assert!(error.starts_with(WARNING), "{error}");
     let report: serde_json::Value = serde_json::from_str(&out).unwrap();
     let damage = &report["damage"][0];
-    assert_eq!(
-        damage["message"],
-        "a damaged group of the history was left out"
-    );
+    assert_eq!(damage["message"], "skipped a damaged group of the history");
     assert_eq!(report["coverage"]["ticks_observed"], 120);
     for format in ["--format=html", "--format=markdown"] {
         let (out, _) = scratch.ask(&["report", "--database=shop", format]);
-        assert!(out.contains("Damage: a damaged group of the history was left out. File"));
+        assert!(out.contains("Damage: skipped a damaged group of the history. File"));
     }
 }
 
@@ -127,13 +124,13 @@ fn the_server_gets_a_warning() {
     let scratch = Scratch::damaged("server");
     let (out, error) = scratch.ask(&["query", "top", "--dimension=wait_event", "--database=shop"]);
     assert!(out.ends_with("\\.\n"), "{out}");
-    let begin = "WARNING\tXX001\ta damaged group of the history was left out\tFile \"0000000001.tape\": damaged chunk at offset ";
+    let begin = "WARNING\tXX001\tskipped a damaged group of the history\tFile \"0000000001.tape\": damaged chunk at offset ";
     assert!(error.starts_with(begin), "{error}");
     assert_eq!(error.lines().count(), 1);
 }
 
 #[test]
-fn every_answer_tells_of_a_file_of_which_nothing_can_be_read() {
+fn every_answer_reports_an_unreadable_file() {
     let scratch = Scratch::damaged("whole-file");
     std::fs::write(
         scratch.0.join("tape/0000000002.tape"),
@@ -142,7 +139,7 @@ fn every_answer_tells_of_a_file_of_which_nothing_can_be_read() {
     .unwrap();
     for function in ["aas", "top", "markers", "samples"] {
         let (_, error) = scratch.ask(&[function]);
-        let begin = "warning: a file of the history could not be read\ndetail: File \"";
+        let begin = "warning: could not read a file of the history\ndetail: File \"";
         let at = error
             .find(begin)
             .unwrap_or_else(|| panic!("{function}: {error}"));

@@ -4,6 +4,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+use tacho_tape::query::list;
 
 /// A data directory with a history of two minutes below it.
 struct Scratch(PathBuf);
@@ -52,36 +53,25 @@ fn out(output: &Output) -> String {
     String::from_utf8(output.stdout.clone()).unwrap()
 }
 
-/// Every command that reads a history, without its directory.
-const COMMANDS: [&str; 21] = [
-    "status",
-    "periods",
-    "aas",
-    "timeline",
-    "top wait_event",
-    "compare wait_event",
-    "changes",
-    "samples",
-    "sessions",
-    "blocking",
-    "statements-history",
-    "latency-history",
-    "plans",
-    "plan-changes",
-    "chart",
-    "summary",
-    "report",
-    "markers",
-    "server-history",
-    "export sessions",
-    "inspect",
-];
+/// Every command that reads a history, without its directory. Each function is a command; `plan`
+/// wants a plan of the history.
+fn commands() -> Vec<String> {
+    let names = list().iter().map(|f| f.name.replace('_', "-"));
+    let functions = names
+        .filter(|name| name != "plan")
+        .map(|name| match &name[..] {
+            "top" | "compare" => format!("{name} wait_event"),
+            _ => name,
+        });
+    let others = ["export sessions", "inspect"].map(str::to_string);
+    functions.chain(others).collect()
+}
 
 #[test]
 fn every_command_that_reads_finds_the_named_history() {
     let scratch = Scratch::new("defaults-commands");
     let (tape, data) = (scratch.tape(), scratch.file("data"));
-    for command in COMMANDS {
+    for command in commands() {
         let mut words: Vec<&str> = command.split(' ').collect();
         if !["export", "inspect"].contains(&words[0]) {
             words.push("--now=2026-01-01T00:02:00Z");
@@ -113,7 +103,7 @@ fn a_history_that_is_elsewhere_than_its_data_directory_is_found() {
     let found = tacho(&["inspect"], &[("PGDATA", &scratch.file("data"))]);
     assert_eq!(found, wanted);
     fs::remove_file(scratch.file("data/postgresql.conf")).unwrap();
-    for command in COMMANDS {
+    for command in commands() {
         let words: Vec<&str> = command.split(' ').collect();
         let none = tacho(&words, &[("PGDATA", &scratch.file("data"))]);
         let said = String::from_utf8(none.stderr).unwrap();

@@ -59,10 +59,10 @@ const BEFORE: [&str; 2] = [
     "--until=2025-01-01T00:00:20Z",
 ];
 const HALF: &str = "no rows: 50.0000 % of the period was observed";
-const NOTHING: &str = "no rows: nothing of the period was observed";
+const NOTHING: &str = "no rows: the period was not observed";
 
 #[test]
-fn an_empty_table_says_how_much_was_observed() {
+fn an_empty_table_shows_the_observed_share() {
     let scratch = Scratch::idle("table");
     for function in [
         "top",
@@ -77,7 +77,7 @@ fn an_empty_table_says_how_much_was_observed() {
             let (out, error) = texts(&output);
             assert_eq!(output.status.code(), Some(0), "{output:?}");
             let hint = match expected {
-                NOTHING => "hint: See status for the times that the history has.\n",
+                NOTHING => "hint: Use status to see the times that the history covers.\n",
                 _ => "",
             };
             assert!(
@@ -120,7 +120,7 @@ fn the_server_gets_a_notice_with_the_period() {
     assert_eq!(
         ask(BEFORE),
         format!(
-            "NOTICE\t00000\t{NOTHING}\tThe period is 2025-01-01 00:00:00+00 to 2025-01-01 00:00:20+00.\tSee status for the times that the history has.\n"
+            "NOTICE\t00000\t{NOTHING}\tThe period is 2025-01-01 00:00:00+00 to 2025-01-01 00:00:20+00.\tUse status to see the times that the history covers.\n"
         )
     );
 }

@@ -87,7 +87,7 @@ fn record(tape: &Path, seed: u64) {
 }
 
 #[test]
-fn what_was_exported_answers_the_same_when_imported() {
+fn an_imported_export_gives_the_same_answers() {
     for seed in 1..=12 {
         let scratch = Scratch::new(&format!("export-{seed}"));
         let (tape, copy) = (scratch.path("tape"), scratch.path("copy"));
@@ -180,7 +180,7 @@ fn a_lock_of_no_tick_is_named_by_file_and_line() {
     let (tape, output) = imported(&scratch, &LOCKS.replace(",8,", ",7,"));
     let text = String::from_utf8(output.stderr).unwrap();
     assert!(
-        text.contains("locks.csv, line 3: time is of no tick of the sessions\n"),
+        text.contains("locks.csv, line 3: time matches no tick of the imported sessions\n"),
         "{text}"
     );
     let files = std::fs::read_dir(tape).unwrap();
@@ -189,7 +189,7 @@ fn a_lock_of_no_tick_is_named_by_file_and_line() {
 }
 
 #[test]
-fn a_window_cuts_what_is_exported() {
+fn an_export_has_only_rows_of_its_window() {
     let scratch = Scratch::new("export-window");
     let (tape, _) = imported(&scratch, LOCKS);
     let window = [
@@ -214,7 +214,7 @@ fn a_kind_that_is_not_known_is_refused() {
     let output = tacho(&["export", "moods"], &tape);
     let text = String::from_utf8(output.stderr).unwrap();
     assert!(
-        text.starts_with("error: kind \"moods\" is not known\nhint: Available are "),
+        text.starts_with("error: unknown kind \"moods\"\nhint: Available are "),
         "{text}"
     );
 }

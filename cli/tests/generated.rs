@@ -119,14 +119,14 @@ fn every_command_has_a_manual_page_and_completions() {
         .iter()
         .map(|name| format!("tacho-{name}.1"))
         .collect();
-    wanted.push("tacho.1".into());
+    wanted.extend(["tacho.1", "tacho-explain-wait.1"].map(String::from));
     wanted.sort();
     assert_eq!(pages, wanted);
     assert!(share.text("man/man1/tacho-top.1").contains("\\-\\-tape"));
 }
 
-/// The help of a program beside this one, in clap's form: options on one line, or on
-/// several.
+/// The help that clap prints for a program other than `tacho`. An option and its description stand
+/// on one line, or on several.
 const HELP: &str = "\
 Looks at things
 
@@ -186,12 +186,14 @@ fn a_program_beside_has_completions_and_a_manual_page() {
     assert!(share.text("man/man1/tacho.1").contains("tacho\\-look(1)"));
 
     let fails = program("tacho-fails", "exit 3");
-    let said =
-        format!("error: could not ask \"{fails}\" for its options: --help: exit status: 3\n");
+    let said = format!(
+        "error: could not read the options of program \"{fails}\": --help: exit status: 3\n"
+    );
     assert_eq!(generated(&fails), (String::new(), said, Some(1)));
     let silent = program("tacho-silent", "echo a program");
-    let said =
-        format!("error: could not ask \"{silent}\" for its options: --help names no options\n");
+    let said = format!(
+        "error: could not read the options of program \"{silent}\": the output of --help lists no options\n"
+    );
     assert_eq!(generated(&silent), (String::new(), said, Some(1)));
 }
 

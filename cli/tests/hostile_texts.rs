@@ -210,7 +210,7 @@ fn only_charts_speak_to_the_terminal() {
 }
 
 #[test]
-fn errors_name_what_was_given_in_plain_text() {
+fn errors_quote_arguments_as_plain_text() {
     let scratch = Scratch::hostile("errors");
     let filter = format!("--wait-event={HOSTILE}");
     let (_, error) = scratch.tacho(&["top", &filter, "--by=\x1b]0;owned\x07"]);

@@ -77,7 +77,7 @@ fn a_file_is_imported_once() {
     assert_eq!(load(scratch.tape()), "0.5000 2");
     let again = import(scratch.tape(), &[], GOOD);
     assert_eq!(again.status.code(), Some(1));
-    assert!(stderr(&again).contains("has history already\nhint: Use --append"));
+    assert!(stderr(&again).contains("already contains history\nhint: Use --append"));
     assert_eq!(load(scratch.tape()), "0.5000 2");
 }
 
@@ -92,7 +92,7 @@ fn later_times_are_appended() {
     let earlier = import(scratch.tape(), &["--append"], GOOD);
     assert_eq!(
         stderr(&earlier),
-        "error: line 2: time is not later than the time before it\nhint: Lines must be sorted by time.\n"
+        "error: line 2: time is not later than the previous time\nhint: Lines must be sorted by time.\n"
     );
     assert_eq!(load(scratch.tape()), "1.0000 3");
 }
@@ -112,7 +112,7 @@ fn histories_of_one_server_answer_together() {
     let other = ["--append", "--node=c3", "--system=8"];
     assert_eq!(
         stderr(&import(scratch.tape(), &other, more)),
-        "error: the history is of system 7, not of 8\nhint: Leave --system out, or give another --node.\n"
+        "error: history belongs to system 7, not 8\nhint: Omit --system, or specify another --node.\n"
     );
     assert_eq!(load(scratch.tape()), "0.7500 4");
 }
@@ -133,20 +133,20 @@ fn a_bad_line_is_named_and_nothing_is_written() {
             "line 2: expected 2 fields, found 1",
         ),
         ("pid\n1\n", "line 1: column \"time\" is missing"),
-        ("time,mood\n", "line 1: column \"mood\" is not known"),
+        ("time,mood\n", "line 1: unknown column \"mood\""),
         ("time,time\n", "line 1: column \"time\" occurs twice"),
         ("", "the input is empty"),
         (
             "time,pid\n2026-01-01T00:00:00Z,1\n2026-01-01T01:00:00Z,1\n2026-01-01T01:00:00Z,1\n",
-            "line 4: process 1 occurs twice at one time",
+            "line 4: process 1 occurs twice in one tick",
         ),
         (
             "time,pid\n2026-01-01T00:00:01Z,1\n2026-01-01T00:00:00Z,1\n",
-            "line 3: time is not later than the time before it",
+            "line 3: time is not later than the previous time",
         ),
         (
             "time,pid\n2026-01-01T00:00:00Z,1\n2026-01-01T00:00:00.5Z,1\n",
-            "line 3: time is 500 ms after the time before it, less than the interval",
+            "line 3: time is 500 ms after the previous time, less than the interval",
         ),
         (
             "time,tick,pid\n2026-01-01T00:00:00Z,4611686018427387904,1\n",
@@ -154,7 +154,7 @@ fn a_bad_line_is_named_and_nothing_is_written() {
         ),
         (
             "time,tick,pid\n2026-01-01T00:00:00Z,2,1\n2026-01-01T00:00:01Z,1,1\n",
-            "line 3: tick is not later than the tick before it",
+            "line 3: tick is not later than the previous tick",
         ),
         (
             "time,pid,state\n2026-01-01T00:00:00Z,1,bored\n",
@@ -279,7 +279,7 @@ fn a_header_may_name_any_columns_in_any_order() {
 }
 
 #[test]
-fn what_a_killed_import_has_left_goes_with_the_next_one() {
+fn the_next_import_removes_files_of_a_killed_import() {
     let scratch = Scratch::new("import-left");
     let left = scratch.tape().join("import-4242");
     std::fs::create_dir_all(&left).unwrap();
@@ -379,7 +379,7 @@ fn rows_that_are_there_are_not_appended_again() {
         let again = import_kind(scratch.tape(), kind, &["--append"], &input);
         let message = format!(
             "error: line 2: time is not later than the newest of {kind} in the history, 2026-01-01T00:00:01Z\n\
-            hint: What is there is not added again: leave out the lines up to that time.\n"
+            hint: Remove the lines up to that time.\n"
         );
         assert_eq!(stderr(&again), message);
         assert_eq!(again.status.code(), Some(1));
@@ -401,12 +401,15 @@ fn texts_that_are_there_are_passed_over() {
     assert_eq!(stderr(&first), "imported 2 rows of texts\n");
     let more = "query_text,time,query_id\nselect 7,,7\nselect 9,,9\n";
     let again = import_kind(scratch.tape(), "texts", &["--append"], more);
-    assert_eq!(stderr(&again), "imported 1 rows of texts (1 were there)\n");
+    assert_eq!(
+        stderr(&again),
+        "imported 1 rows of texts (1 already present)\n"
+    );
     assert_eq!(rows(scratch.tape(), "texts"), 4, "one has two lines");
 }
 
 #[test]
-fn nobody_else_may_read_what_is_imported() {
+fn imported_files_are_readable_by_their_owner_only() {
     use std::os::unix::fs::PermissionsExt;
     let scratch = Scratch::new("import-mode");
     assert!(import(scratch.tape(), &[], GOOD).status.success());

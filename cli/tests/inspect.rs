@@ -9,8 +9,9 @@ use tacho_tape::files::storage::OsStorage;
 use tacho_tape::format::frame::Frame;
 use tacho_tape::format::log::LogHeader;
 use tacho_tape::testing::{Load, Sampler, log_bytes};
+use tacho_tape::write::clock::Now;
 use tacho_tape::write::seal::seal_log;
-use tacho_tape::write::writer::{Now, Writer};
+use tacho_tape::write::writer::Writer;
 
 /// A new directory with a sealed file and its log; returns the log.
 fn history(name: &str) -> (PathBuf, Vec<u8>) {
@@ -85,7 +86,7 @@ fn sizes_add_up_to_the_files_in_lines_and_in_json() {
 }
 
 #[test]
-fn a_file_of_a_later_version_is_named_by_whoever_asks_for_history() {
+fn readers_of_history_name_a_file_of_a_later_version() {
     let (directory, _) = history("later");
     let tape = directory.join("0000000001.tape");
     let mut bytes = fs::read(&tape).unwrap();
@@ -102,7 +103,7 @@ fn a_file_of_a_later_version_is_named_by_whoever_asks_for_history() {
     assert_eq!(output.status.code(), Some(0), "{errors}");
     let expected = format!(
         "warning: a history file of a later version of tacho was not read\n\
-         detail: File \"{}\": sealed file of version 99. This time counts as unobserved.\n\
+         detail: File \"{}\": unsupported version 99 of sealed file. This time counts as unobserved.\n\
          hint: Update the tacho program to the version that wrote them.\n",
         tape.display()
     );
@@ -164,7 +165,7 @@ fn damage_is_shown_and_gives_exit_code_1() {
     let offset = log.len() - frames[3..].iter().map(Vec::len).sum::<usize>();
     let line = format!(
         "  damage at offset {offset}, {} bytes, between 2026-09-21T14:13:21Z and \
-         2026-09-21T14:13:23Z: frames with a wrong checksum\n",
+         2026-09-21T14:13:23Z: frames have an incorrect checksum\n",
         frames[3].len()
     );
     assert!(text.contains(&line), "{text}");
@@ -172,7 +173,7 @@ fn damage_is_shown_and_gives_exit_code_1() {
 }
 
 #[test]
-fn what_was_removed_is_told_beside_what_is_left() {
+fn inspect_lists_removed_and_remaining_history() {
     let directory = std::env::temp_dir().join(format!("tacho-removed-{}", std::process::id()));
     let _ = fs::remove_dir_all(&directory);
     fs::create_dir(&directory).unwrap();

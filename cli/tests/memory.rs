@@ -63,8 +63,8 @@ fn history(name: &str) -> Scratch {
 fn refusal(megabytes: &str) -> String {
     format!(
         "error: tacho program ran out of memory\n\
-         detail: It may use {megabytes} MB.\n\
-         hint: Use a shorter window, a wider bucket, a filter or fewer rows, or allow more with --memory-limit-mb.\n"
+         detail: The limit is {megabytes} MB.\n\
+         hint: Use a shorter window, a wider bucket, a filter or fewer rows, or raise --memory-limit-mb.\n"
     )
 }
 
@@ -148,7 +148,7 @@ fn a_limit_that_is_no_number_of_megabytes_is_refused() {
             String::from_utf8(output.stderr).unwrap(),
             format!(
                 "error: invalid value \"{megabytes}\" for memory-limit-mb\n\
-                 hint: Give a whole number of megabytes, at least 1.\n"
+                 hint: Use a whole number of megabytes, at least 1.\n"
             )
         );
     }

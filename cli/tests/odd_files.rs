@@ -52,7 +52,7 @@ fn names(path: &Path) -> Vec<Vec<u8>> {
 }
 
 #[test]
-fn what_is_no_history_file_is_left_alone() {
+fn files_that_are_no_history_stay_untouched() {
     let scratch = odd_directory();
     let path = scratch.0.to_str().unwrap();
     let before = names(&scratch.0);
@@ -111,7 +111,7 @@ fn a_fifo_in_the_place_of_a_file_is_refused_and_not_waited_for() {
 }
 
 #[test]
-fn a_damaged_file_is_told_by_inspect_whatever_kind_it_is() {
+fn inspect_reports_damage_of_every_kind_of_file() {
     let path = std::env::temp_dir().join(format!("tacho-odd-inspect-{}", std::process::id()));
     let scratch = Scratch(path);
     let mut sampler = Sampler::new(6, Load::default());

@@ -69,7 +69,7 @@ fn a_program_beside_gets_its_words_and_environment_and_gives_its_exit_code() {
 }
 
 #[test]
-fn metrics_are_those_of_web() {
+fn metrics_equal_the_metrics_of_web() {
     let place = Place::new("metrics");
     place.script("tacho-web", 0o755);
     let ran = place.tacho(&["metrics", "--tape", "a"]);
@@ -92,14 +92,14 @@ fn a_command_of_its_own_comes_before_a_program() {
     place.script("tacho-status", 0o755);
     let ran = place.tacho(&["status", "--help"]);
     assert!(
-        out(&ran).contains("What the history holds"),
+        out(&ran).contains("Contents of the history"),
         "{}",
         out(&ran)
     );
 }
 
 #[test]
-fn without_a_program_the_error_says_where_it_looked() {
+fn an_error_about_a_missing_program_lists_the_searched_places() {
     let place = Place::new("none");
     // Neither a file without the right to execute, nor one in a relative entry of
     // PATH.
@@ -118,7 +118,7 @@ fn without_a_program_the_error_says_where_it_looked() {
         .unwrap();
     for (name, ran) in [("none", place.tacho(&["none"])), ("gone", only_relative)] {
         let said = format!(
-            "error: there is no command \"{name}\"\n\
+            "error: unknown command \"{name}\"\n\
              detail: Program \"tacho-{name}\" is neither in \"{}\" nor in PATH.\n\
              hint: See \"tacho --help\" for the commands. Programs such as tacho-live are built by \
              \"make program\" and not installed with the server.\n",
@@ -129,17 +129,17 @@ fn without_a_program_the_error_says_where_it_looked() {
 }
 
 #[test]
-fn without_tacho_bench_the_error_says_how_to_build_it() {
+fn an_error_about_missing_tacho_bench_has_the_command_to_build_it() {
     let place = Place::new("bench");
     let ran = place.tacho(&["bench", "list"]);
     assert_eq!(
         (err(&ran), ran.status.code()),
         (
             format!(
-                "error: there is no command \"bench\"\n\
+                "error: unknown command \"bench\"\n\
                  detail: Program \"tacho-bench\" is neither in \"{}\" nor in PATH.\n\
-                 hint: Its experiments are not part of an installation: run \"make lab\" in the \
-                 source, then target/release/tacho bench.\n",
+                 hint: It is not installed: run \"make lab\" in the source, then \
+                 target/release/tacho bench.\n",
                 place.0.display()
             ),
             Some(2)
@@ -148,11 +148,11 @@ fn without_tacho_bench_the_error_says_how_to_build_it() {
 }
 
 #[test]
-fn who_has_no_tacho_fleet_is_told_how_to_install_it() {
+fn an_error_about_missing_tacho_fleet_has_the_command_to_install_it() {
     let place = Place::new("fleet");
     let ran = place.tacho(&["fleet", "top"]);
     let said = err(&ran);
-    let hint = "\nhint: It is a package of Python: install directory \"fleet\" of the source by pip, in an environment whose programs are in PATH.\n";
+    let hint = "\nhint: It is a Python package: install directory \"fleet\" of the source with pip, in an environment whose programs are in PATH.\n";
     assert!(said.ends_with(hint), "{said}");
     assert_eq!(ran.status.code(), Some(2));
 }
@@ -161,7 +161,7 @@ fn who_has_no_tacho_fleet_is_told_how_to_install_it() {
 fn a_mistyped_command_is_recognised() {
     let ran = Place::new("typo").tacho(&["tmeline"]);
     assert!(
-        err(&ran).ends_with("hint: Did you mean \"timeline\"?\n"),
+        err(&ran).ends_with("hint: Did you mean \"explain\" or \"timeline\"?\n"),
         "{}",
         err(&ran)
     );
@@ -202,18 +202,19 @@ fn help_names_the_programs_beside_it() {
 }
 
 #[test]
-fn who_names_a_server_as_in_psql_is_told_what_to_run() {
+fn options_of_psql_get_a_hint_with_the_right_command() {
     let place = Place::new("psql");
     for option in ["-h", "-d", "-p", "-U", "--host", "--dsn"] {
         let ran = place.tacho(&["top", option, "db"]);
         let said = err(&ran);
         assert_eq!(ran.status.code(), Some(2), "{said}");
-        let first =
-            format!("error: commands read history, and connect to no server: \"{option}\"\n");
+        let first = format!(
+            "error: this command reads history and does not connect to a server: \"{option}\"\n"
+        );
         assert!(said.starts_with(&first), "{said}");
         for line in [
-            "hint: Watch a server by: tacho live --dsn \"host=HOST dbname=DB user=USER\"\n",
-            "hint: Record one by: tacho record \"host=HOST dbname=DB user=USER\" --tape DIR\n",
+            "hint: Watch a server with: tacho live --dsn \"host=HOST dbname=DB user=USER\"\n",
+            "hint: Record a server with: tacho record \"host=HOST dbname=DB user=USER\" --tape DIR\n",
             "hint: Then: tacho top --tape DIR\n",
         ] {
             assert!(said.contains(line), "{said}");

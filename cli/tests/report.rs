@@ -52,6 +52,45 @@ impl Drop for Scratch {
     }
 }
 
+/// A query that clients began to send: the sentence of the story, and a row of the section.
+#[test]
+fn a_cause_is_in_the_story_and_in_a_section_of_all_formats() {
+    let scratch = Scratch::new("report-cause");
+    let mut csv = "time,pid,state,query_id,query_text,vcpus\n".to_string();
+    for second in 0..120 {
+        let time = format!("2026-01-01T00:{:02}:{:02}Z", second / 60, second % 60);
+        match second {
+            60.. => csv.push_str(&format!("{time},1,active,11,select 1,4\n")),
+            _ => csv.push_str(&format!("{time},,,,,4\n")),
+        }
+    }
+    let file = scratch.0.join("in.csv");
+    std::fs::write(&file, csv).unwrap();
+    scratch.text(&["import", "sessions", &file.to_string_lossy()]);
+    let window = [
+        "--since=2026-01-01T00:01:00Z",
+        "--until=2026-01-01T00:02:00Z",
+    ];
+    let report = |more: &[&str]| scratch.text(&[&["report"], &window[..], more].concat());
+    let cause = "clients began to run query 11, from 0.00 to 1.00 sessions";
+    let markdown = report(&["--format=markdown"]);
+    let sentence =
+        "- Since 00:01:00 clients began to run \"select 1\", from 0.00 to 1.00 sessions.\n";
+    assert!(markdown.contains(sentence), "{markdown}");
+    let row = format!("\n| 00:01:00 | cause | new query | 100.00 % | {cause} |\n");
+    let section = markdown.split("## What changed\n").nth(1).unwrap();
+    assert!(section.contains(&row), "{markdown}");
+    let page = report(&[]);
+    assert!(page.contains("<h2>What changed</h2>") && page.contains(cause));
+    assert!(page.contains("Share of the difference to the load from 00:00:00 to 00:01:00."));
+    let document: Value = serde_json::from_str(&report(&["--format=json"])).unwrap();
+    assert_eq!(document["findings"][0]["rule"], "new query");
+    assert_eq!(document["findings"][0]["explains"], "11");
+    let filtered = report(&["--format=json", "--query-id=11"]);
+    let document: Value = serde_json::from_str(&filtered).unwrap();
+    assert_eq!(document["findings"], Value::Array(Vec::new()));
+}
+
 const WINDOW: [&str; 2] = [
     "--since=2026-01-01T00:00:00Z",
     "--until=2026-01-01T00:00:03Z",
@@ -173,7 +212,7 @@ fn charts_have_colours_when_asked_for_and_fit_into_80_columns() {
 }
 
 #[test]
-fn markdown_keeps_its_table_whatever_a_query_says() {
+fn no_query_text_breaks_a_table_of_markdown() {
     let scratch = Scratch::new("report-markdown");
     scratch.import();
     let file = scratch.0.join("report.md");
@@ -191,7 +230,7 @@ fn markdown_keeps_its_table_whatever_a_query_says() {
 }
 
 #[test]
-fn markdown_says_whose_load_it_was_and_what_was_not_observed() {
+fn markdown_names_the_source_of_load_and_unobserved_time() {
     let scratch = Scratch::new("report-whose");
     let file = scratch.0.join("in.csv");
     let mut csv = "time,pid,state,database,username,application\n".to_string();
@@ -216,11 +255,12 @@ fn markdown_says_whose_load_it_was_and_what_was_not_observed() {
     let text = scratch.text(&report);
     let parts: Vec<&str> = text.split("\n## ").skip(1).map(str::trim_end).collect();
     let expected = [
-        "Waits\n\n| wait | load | busiest minute | share |\n|---|---|---|---|\n\
-         | CPU\\* | 2.00 | 2.00 | 100.00 % |",
+        "Waits\n\n| wait | load | busiest minute | share | meaning |\n|---|---|---|---|---|\n\
+         | CPU\\* | 2.00 | 2.00 | 100.00 % | The session is active without a wait event. \
+         The operating system was not asked whether it had a CPU. |",
         "Queries\n\n| query | load | share |\n|---|---|---|\n\
          | (no query id) | 2.00 | 100.00 % |",
-        "Whose load it was\n\n| kind | name | load | share |\n|---|---|---|---|\n\
+        "Load by database, user and application\n\n| kind | name | load | share |\n|---|---|---|---|\n\
          | database | shop | 2.00 | 100.00 % |\n\
          | user | app | 1.00 | 50.00 % |\n\
          | user | root_1 | 1.00 | 50.00 % |\n\
@@ -235,7 +275,7 @@ fn markdown_says_whose_load_it_was_and_what_was_not_observed() {
 }
 
 #[test]
-fn the_totals_are_those_of_aas_to_the_last_digit() {
+fn totals_equal_aas_to_the_last_digit() {
     let scratch = Scratch::new("report-json");
     scratch.import();
     let json = |text: String| -> Value { serde_json::from_str(&text).unwrap() };

@@ -243,7 +243,7 @@ fn a_second_writer_is_refused_and_the_next_one_is_not() {
     process.send(&sampler.frame().0);
     process.wait_for(1);
     let path = directory.0.display().to_string();
-    let refused = format!("TROUBLE:  another writer holds directory \"{path}\"\n");
+    let refused = format!("TROUBLE:  directory \"{path}\" is in use by another writer\n");
     assert_eq!(Process::start(&directory.0).end(), (5, refused));
     process.kill();
     assert_eq!(Process::start(&directory.0).end(), (0, String::new()));

@@ -73,7 +73,7 @@ fn a_zone_that_is_not_known_is_an_error() {
 }
 
 #[test]
-fn a_day_is_that_of_the_reader() {
+fn days_begin_at_midnight_of_the_reader() {
     let scratch = Scratch::new("day");
     let days = [&["timeline", "--bucket=1d"], &LONG_DAY[..]].concat();
     let lines = scratch.lines("Europe/Berlin", &days);
@@ -162,7 +162,7 @@ fn a_time_without_a_zone_is_the_readers() {
 }
 
 #[test]
-fn the_server_says_the_zone_of_its_session() {
+fn the_server_passes_the_zone_of_its_session() {
     let scratch = Scratch::new("session");
     let days = |zone: &str, tz: &str| {
         let query = ["query", "timeline", "--format=copy", "--bucket=86400s"];
@@ -195,6 +195,6 @@ fn the_server_says_the_zone_of_its_session() {
     assert_eq!(starts, utc);
     assert_eq!(
         said,
-        "WARNING\t01000\tthe time zone \"Mars/Olympus\" of the session is not known here\tBuckets begin as in UTC.\tSet TimeZone, or tz, to an IANA name such as Europe/Berlin.\n"
+        "WARNING\t01000\ttime zone \"Mars/Olympus\" of the session is unknown to this program\tBuckets are aligned to UTC.\tSet TimeZone, or tz, to an IANA name such as Europe/Berlin.\n"
     );
 }

@@ -2,7 +2,7 @@
 //! recording. If it runs, the findings of a connection follow.
 
 use crate::server::{is_tacho, names, preload_with};
-use crate::{cost, history, page, server, subject};
+use crate::{cost, history, page, server};
 use rustix::fs::Access;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -56,10 +56,10 @@ impl Cluster {
         });
         cluster.ok_or_else(|| {
             let known = match names.is_empty() {
-                true => "There is none; name a data directory instead.".to_string(),
+                true => "No cluster was found. Specify a data directory.".to_string(),
                 false => format!("There are: {}.", names.join(", ")),
             };
-            Failure::usage(format!("there is no cluster \"{name}\"")).hint(&known)
+            Failure::usage(format!("cluster \"{name}\" does not exist")).hint(&known)
         })
     }
 
@@ -167,7 +167,7 @@ impl Cluster {
         })
     }
 
-    /// The command that restarts it.
+    /// The command that restarts the cluster's server.
     fn restart(&self, programs: &Path) -> String {
         match self
             .debian
@@ -190,7 +190,7 @@ pub fn examine(cluster: &Cluster) -> Vec<Finding> {
         let detail = format!("{} cannot be read", cluster.data.display());
         let finding = Finding::broken("data directory", detail);
         return vec![
-            finding.help("run tacho doctor as the owner of the data directory, mostly postgres"),
+            finding.help("run tacho doctor as the owner of the data directory, usually postgres"),
         ];
     };
     let programs = cluster.programs(&major);
@@ -210,13 +210,12 @@ pub fn examine(cluster: &Cluster) -> Vec<Finding> {
         Some(running) => {
             findings.extend(connected(&running, is_installed));
             if tape.is_dir() {
-                findings.push(page::shown(&running.port));
+                findings.push(page::page_finding(&running.port));
             }
         }
         None => {
             let start = cluster.restart(&programs).replace("restart", "start");
-            findings
-                .push(Finding::missing("server", "it does not run").help(format!("run: {start}")));
+            findings.push(Finding::missing("server", "not running").help(format!("run: {start}")));
             match tape.is_dir() {
                 true => findings.extend(history::examine(&tape)),
                 false if !is_preloaded => findings.push(cost::estimate(None)),
@@ -231,7 +230,7 @@ pub fn examine(cluster: &Cluster) -> Vec<Finding> {
 
 /// The findings of a connection. If tacho is not installed, the files have said so.
 fn connected(running: &Running, is_installed: bool) -> Vec<Finding> {
-    let examined = subject::local(&running.host, &running.port)
+    let examined = server::local(&running.host, &running.port)
         .and_then(|target| server::examine(&target, true));
     match examined {
         Ok(findings) if is_installed => findings,
@@ -243,7 +242,7 @@ fn connected(running: &Running, is_installed: bool) -> Vec<Finding> {
             let detail = format!("port {}: {}", running.port, error.line());
             let finding = Finding::missing("connection", detail);
             vec![finding.help(
-                "run tacho doctor as postgres, or name a role: tacho doctor \"host=… user=…\"",
+                "run tacho doctor as postgres, or specify a role: tacho doctor \"host=… user=…\"",
             )]
         }
     }
@@ -334,8 +333,8 @@ fn left_behind(cluster: &Cluster, major: &str) -> Vec<Finding> {
     let left = older.map(|version| version.join(name).join(locate::DEFAULT));
     let left = left.filter(|tape| tape.is_dir());
     left.map(|tape| {
-        let detail = format!("an older version's is in {}", tape.display());
-        let help = format!("ask it: tacho report --tape {}", tape.display());
+        let detail = format!("the history of an older version is in {}", tape.display());
+        let help = format!("read it: tacho report --tape {}", tape.display());
         Finding::partial("history", detail).help(help)
     })
     .collect()

@@ -5,12 +5,12 @@ use tacho_record::finding::Finding;
 
 /// Bytes of shared memory at default settings (`pg_shmem_allocations`); each further
 /// connection adds 40.
-const MEMORY: f64 = 80.5e6;
+const MEMORY_BYTES: f64 = 80.5e6;
 /// Bytes of a day without sessions: ticks, measurements of the server, statements of a
 /// small server (`bench/results/sizes.md`, "A day of one recorded hour").
-const DAY: f64 = 1.4e6;
+const BYTES_PER_DAY: f64 = 1.4e6;
 /// Bytes of a session that is active all day: least and most of the measured days.
-const DAY_OF_SESSION: [f64; 2] = [0.05e6, 0.5e6];
+const BYTES_PER_DAY_OF_SESSION: [f64; 2] = [0.05e6, 0.5e6];
 /// Bytes of a day of a statement that runs in every minute: 1,440 rows of 11.4 bytes
 /// (`bench/results/statements_sizes.md`).
 const DAY_OF_STATEMENT: f64 = 16.4e3;
@@ -19,7 +19,7 @@ const DAY_OF_STATEMENT: f64 = 16.4e3;
 pub struct Load {
     /// Sessions that execute something.
     pub active: i64,
-    /// `huge_pages` is on: shared memory is resident from the start.
+    /// True if `huge_pages` is on: shared memory is resident from the start.
     pub has_huge_pages: bool,
 }
 
@@ -27,11 +27,11 @@ pub struct Load {
 pub fn estimate(load: Option<&Load>) -> Finding {
     let use_of_memory = match load.is_some_and(|load| load.has_huge_pages) {
         true => "all of it resident, as huge_pages is on",
-        false => "resident as statements come",
+        false => "resident as statements are recorded",
     };
     let memory = format!(
         "{} of shared memory at a restart, {use_of_memory}",
-        size(MEMORY)
+        size(MEMORY_BYTES)
     );
     let detail = match load {
         Some(load) => format!("{memory}; {}", of_day(load.active)),
@@ -41,10 +41,10 @@ pub fn estimate(load: Option<&Load>) -> Finding {
 }
 
 fn of_day(active: i64) -> String {
-    let [least, most] = DAY_OF_SESSION.map(|session| DAY + session * active as f64);
+    let [least, most] =
+        BYTES_PER_DAY_OF_SESSION.map(|session| BYTES_PER_DAY + session * active as f64);
     format!(
-        "{} to {} of history a day with {active} sessions active, as now, \
-         and {} for each statement that runs in every minute",
+        "{} to {} of history per day with {active} sessions active, as now, and {} for each statement that runs in every minute",
         size(least),
         size(most),
         size(DAY_OF_STATEMENT)
@@ -63,8 +63,8 @@ mod tests {
         };
         assert_eq!(
             estimate(Some(&load(false))).detail,
-            "80.5 MB of shared memory at a restart, resident as statements come; 1.6 MB to 3.4 MB \
-             of history a day with 4 sessions active, as now, \
+            "80.5 MB of shared memory at a restart, resident as statements are recorded; 1.6 MB to 3.4 MB \
+             of history per day with 4 sessions active, as now, \
              and 16.4 kB for each statement that runs in every minute"
         );
         assert!(
@@ -72,6 +72,6 @@ mod tests {
                 .detail
                 .contains("all of it resident")
         );
-        assert!(!estimate(None).detail.contains("a day"));
+        assert!(!estimate(None).detail.contains("per day"));
     }
 }

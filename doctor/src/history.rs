@@ -20,9 +20,9 @@ const WEEK_US: i64 = 7 * 86_400_000_000;
 
 /// The newest gap in a history.
 pub struct Gap {
-    /// Its end, as text.
+    /// Time at which the gap ended, as text.
     pub time: String,
-    /// Its length and its cause.
+    /// Length and cause of the gap.
     pub detail: String,
 }
 
@@ -113,7 +113,7 @@ pub fn complete(facts: &Facts, gap: Option<&Gap>) -> Finding {
 fn observed(facts: &Facts, age_s: f64) -> String {
     let percent = facts.text("coverage_last_hour_pct");
     let Some(percent) = percent.and_then(|percent| percent.parse::<f64>().ok()) else {
-        return "nothing of the last hour was observed".to_string();
+        return "the last hour was not observed".to_string();
     };
     match age_s < HOUR_S {
         false => format!("{percent:.1} % of the last hour was observed"),
@@ -137,7 +137,7 @@ pub fn damage(facts: &Facts) -> Option<Finding> {
         let bytes = size(facts.count("damaged_bytes") as f64);
         Finding::broken(
             "files",
-            format!("{places} damaged places, {bytes}; the rest is read"),
+            format!("{places} damaged parts, {bytes}; the rest is readable"),
         )
         .help("see which: tacho inspect --tape DIR")
     })
@@ -337,7 +337,7 @@ mod tests {
         assert_eq!(observed(&half, 1_800.0), young);
         assert_eq!(
             observed(&Facts::of(&[]), 10.0),
-            "nothing of the last hour was observed"
+            "the last hour was not observed"
         );
     }
 
@@ -348,7 +348,7 @@ mod tests {
         let detail = damage(&damaged).map(|finding| finding.detail);
         assert_eq!(
             detail.as_deref(),
-            Some("2 damaged places, 4.1 kB; the rest is read")
+            Some("2 damaged parts, 4.1 kB; the rest is readable")
         );
     }
 }

@@ -16,7 +16,7 @@ const HOUR_S: i64 = 3_600;
 /// statements tacho ship waits an hour before it ships an hour.
 const LATE_S: i64 = 2 * HOUR_S;
 const HELP: &str =
-    "tacho ship says which hours it holds back, and why: tacho ship --tape DIR --to LAKE";
+    "tacho ship lists the hours that it holds back, and why: tacho ship --tape DIR --to LAKE";
 
 /// Whether a directory is a lake.
 pub fn is_at(directory: &Path) -> bool {

@@ -9,7 +9,7 @@ const PROGRAM: &str = "tacho-web";
 const PORT: u16 = 8432;
 
 /// The commands, or how to get the program that is missing.
-pub fn shown(port: &str) -> Finding {
+pub fn page_finding(port: &str) -> Finding {
     let what = "page";
     let host = rustix::system::uname();
     let host = host.nodename().to_string_lossy();
@@ -17,14 +17,14 @@ pub fn shown(port: &str) -> Finding {
         true => {
             let tunnel = format!("ssh -L {PORT}:127.0.0.1:{PORT} {host}");
             let detail = format!(
-                "run: tacho web; from a desk: {tunnel}, and open the address that it prints"
+                "run: tacho web; from another machine: {tunnel}, then open the address that tacho web prints"
             );
             Finding::works(what, detail)
         }
         false => {
             let conninfo = format!("host={host} port={port} dbname=postgres user=USER");
             Finding::partial(what, format!("{PROGRAM} is not installed here")).help(format!(
-                "on a desk that has it: tacho web --dsn \"{conninfo}\""
+                "on a machine that has it: tacho web --dsn \"{conninfo}\""
             ))
         }
     }

@@ -13,14 +13,17 @@ use tacho_record::finding::Finding;
 use tacho_record::vendor::{self, Vendor};
 use tacho_record::{Stop, check};
 
+/// Name of our sessions, unless the connection string gives another.
+pub const APPLICATION: &str = "tacho doctor";
 const CONNECT: Duration = Duration::from_secs(15);
 const ANSWER: Duration = Duration::from_secs(30);
 /// Seconds by which the clocks of host and server may differ; above that, times are hard
 /// to compare.
 const CLOCK_S: f64 = 2.0;
-const LOG_HELP: &str = "the log of the server says more";
-const EDITION_HELP: &str = "run: SELECT * FROM tacho.start(); it says what calls the sampler here";
-const INSTEAD: &str = "Or, without a restart: tacho record \"CONNINFO\" --tape DIR";
+const LOG_HELP: &str = "see the log of the server";
+const EDITION_HELP: &str =
+    "run: SELECT * FROM tacho.start(); its result names what can call the sampler here";
+const RECORD_HINT: &str = "Or, without a restart: tacho record \"CONNINFO\" --tape DIR";
 /// Most names of roles in a finding.
 const MOST_ROLES: usize = 5;
 const LIBRARY: &str = "tacho";
@@ -82,7 +85,7 @@ struct Server {
     extension: Option<String>,
     /// The schema of the extension.
     schema: Option<String>,
-    /// This database has the SQL edition.
+    /// True if this database has the SQL edition.
     has_edition: bool,
     /// The version that `CREATE EXTENSION` would install.
     available: Option<String>,
@@ -91,8 +94,17 @@ struct Server {
 
 struct Setting {
     value: String,
-    /// The configuration files have another value, which needs a restart.
+    /// True if the configuration files have another value, which needs a restart.
     is_pending: bool,
+}
+
+/// Connects to a server of this host.
+///
+/// # Errors
+/// Never, for a directory and a port.
+pub fn local(socket: &str, port: &str) -> Result<Options> {
+    let conninfo = format!("host='{socket}' port='{port}' dbname=postgres");
+    Options::from_argument(&conninfo, APPLICATION)
 }
 
 /// Looks at a server. One that is on this host has its history on a disk of this host.
@@ -109,10 +121,14 @@ pub fn examine(options: &Options, is_here: bool) -> Result<Vec<Finding>> {
         findings.push(server.library());
         findings.extend(server.recorded_by_extension()?);
     } else {
-        findings.push(server.absent());
+        findings.push(server.finding_not_installed());
         findings.push(server.cost()?);
         findings.push(server.readers()?);
-        findings.extend(check::stock(options, &server.stop)?.into_iter().skip(1));
+        findings.extend(
+            check::check_with_defaults(options, &server.stop)?
+                .into_iter()
+                .skip(1),
+        );
     }
     Ok(findings)
 }
@@ -133,7 +149,7 @@ impl Server {
         let is = |column| text(column).as_deref() == Some("t");
         let known = |column| text(column).unwrap_or_default();
         Ok(Server {
-            vendor: marks.first().map_or(vendor::own(), vendor::of),
+            vendor: marks.first().map_or(vendor::self_hosted(), vendor::of),
             version: known(0),
             in_recovery: is(1),
             is_here: false,
@@ -242,17 +258,17 @@ impl Server {
             .is_some_and(|setting| setting.is_pending);
         let detail = match pending {
             true => format!("not loaded: {name} has changed, and the server was not restarted"),
-            false => format!("not loaded: {name} does not name it"),
+            false => format!("not loaded: {name} does not contain tacho"),
         };
         let help = match pending {
             true => "restart the server".to_string(),
-            false => self.preload(),
+            false => self.how_to_preload(),
         };
         Finding::missing(what, detail).help(help)
     }
 
     /// How to load the library beside the libraries that are loaded.
-    fn preload(&self) -> String {
+    fn how_to_preload(&self) -> String {
         let known = self.setting("shared_preload_libraries");
         match (known, self.vendor.name) {
             (Some(known), "") => format!(
@@ -264,18 +280,19 @@ impl Server {
     }
 
     /// The finding for a server that has neither the library loaded nor the SQL objects.
-    fn absent(&self) -> Finding {
+    fn finding_not_installed(&self) -> Finding {
         let what = "extension";
         match (&self.available, self.vendor.name) {
             (Some(_), _) => {
-                let (preload, create) = (self.preload(), self.grant("CREATE EXTENSION tacho;"));
-                let help = format!("{preload}; then {create} {INSTEAD}");
+                let (preload, create) =
+                    (self.how_to_preload(), self.grant("CREATE EXTENSION tacho;"));
+                let help = format!("{preload}; then {create} {RECORD_HINT}");
                 Finding::missing(what, "installed on the host, not loaded").help(help)
             }
             (None, "") => Finding::missing(what, "not installed on the host of the server")
-                .help(format!("install it there. {INSTEAD}")),
+                .help(format!("install it on that host. {RECORD_HINT}")),
             (None, service) => {
-                let detail = format!("{service} loads no library that it does not offer");
+                let detail = format!("{service} does not offer this library");
                 let help = "record through a connection: tacho record \"CONNINFO\" --tape DIR; or in SQL alone: sql/README.md";
                 Finding::missing(what, detail).help(help)
             }
@@ -311,7 +328,7 @@ impl Server {
                 Ok(Ok(Facts(rows)))
             }
             Err(error) if error.code == "42501" && self.connection.is_open() => {
-                let detail = format!("role {} may not ask", self.role);
+                let detail = format!("permission denied for role {}", self.role);
                 let help = self.grant(&format!("GRANT pg_read_all_stats TO {};", self.role));
                 Ok(Err(Finding::missing("status", detail).help(help)))
             }
@@ -444,7 +461,7 @@ impl Server {
                 .help(self.vendor.set("tacho.query_text", "normalized")),
             Some("raw") => Finding::works(what, "with constants (tacho.query_text is raw)"),
             _ if left_out > 0 => {
-                let detail = format!("without constants; {left_out} were cut or left out");
+                let detail = format!("without constants; {left_out} were truncated or omitted");
                 Finding::partial(what, detail).help("raise tacho.text_limit")
             }
             _ => Finding::works(what, "without constants"),
@@ -463,7 +480,7 @@ impl Server {
             (Some("not replaced"), true) => {
                 let detail = format!("counted twice: by tacho and by {CONTRIB}");
                 Finding::partial(what, detail).help(format!(
-                    "let tacho take its place: tacho.{CONTRIB} = on, see docs/drop-in.md"
+                    "replace it by tacho: tacho.{CONTRIB} = on, see docs/drop-in.md"
                 ))
             }
             (Some("not replaced") | None, _) => Finding::works(what, "counted in tacho.statements"),
@@ -480,7 +497,7 @@ impl Server {
     }
 
     fn io_times(&self) -> Finding {
-        let what = "times of I/O";
+        let what = "I/O timing";
         match self.setting("track_io_timing") {
             Some("on") => Finding::works(what, "measured"),
             _ => Finding::partial(what, "not measured: track_io_timing is off")
@@ -510,7 +527,7 @@ impl Server {
                 format!("{} sees sessions and texts of all roles", self.role),
             ),
             false => {
-                let detail = format!("{} sees its own sessions and texts only", self.role);
+                let detail = format!("{} sees only its own sessions and texts", self.role);
                 let sql = format!("GRANT pg_read_all_stats TO {};", self.role);
                 Finding::partial(what, detail).help(self.grant(&sql))
             }
@@ -544,9 +561,9 @@ fn recording(facts: &Facts, help: &str) -> Finding {
         }
         Some(age_s) => {
             let age = length(age_s);
-            Finding::broken(what, format!("silent: the last sample is {age} old")).help(help)
+            Finding::broken(what, format!("stalled: the last sample is {age} old")).help(help)
         }
-        None => Finding::partial(what, "on, no sample yet").help("ask again in a few seconds"),
+        None => Finding::partial(what, "on, no sample yet").help("check again in a few seconds"),
     }
 }
 
@@ -561,7 +578,7 @@ fn readers(roles: &[String]) -> String {
         more => format!(", and {more} more"),
     };
     let all: String = shown.collect();
-    format!("superusers{all}{more}; each other role sees its own")
+    format!("superusers{all}{more}; other roles see only their own")
 }
 
 /// The step for a reason that newcomers meet.
@@ -591,7 +608,8 @@ fn failed_steps(facts: &Facts) -> Vec<Finding> {
         .iter()
         .filter(|(metric, _)| metric.starts_with("failed: "));
     let finding = |(metric, value): (&String, &String)| {
-        Finding::broken("step", format!("{metric}, {value}")).help("mend what the message says")
+        Finding::broken("step", format!("{metric}, {value}"))
+            .help("fix the problem that the message names")
     };
     failed.map(finding).collect()
 }
@@ -599,7 +617,7 @@ fn failed_steps(facts: &Facts) -> Vec<Finding> {
 fn cpu_kinds(facts: &Facts) -> Finding {
     let what = "kinds of CPU time";
     match facts.text("cpu_kind") {
-        Some("on") => Finding::works(what, "running and runnable sessions are told apart"),
+        Some("on") => Finding::works(what, "running and runnable sessions are distinguished"),
         Some(off) => Finding::partial(what, off),
         None => Finding::partial(what, "unknown"),
     }
@@ -682,10 +700,10 @@ mod tests {
     #[test]
     fn roles_that_see_texts_are_named() {
         let roles = |n: usize| (0..n).map(|i| format!("r{i}")).collect::<Vec<_>>();
-        assert_eq!(readers(&[]), "superusers; each other role sees its own");
+        assert_eq!(readers(&[]), "superusers; other roles see only their own");
         assert_eq!(
             readers(&roles(7)),
-            "superusers, r0, r1, r2, r3, r4, and 2 more; each other role sees its own"
+            "superusers, r0, r1, r2, r3, r4, and 2 more; other roles see only their own"
         );
     }
 

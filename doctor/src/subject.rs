@@ -9,9 +9,6 @@ use tacho_record::finding::Finding;
 use tacho_source::Failure;
 use tacho_tape::locate::{self, Surroundings};
 
-/// Name of our sessions, unless the connection string gives another.
-const APPLICATION: &str = "tacho doctor";
-
 /// A server, a cluster or a directory to report on.
 pub enum Subject {
     Cluster(Cluster),
@@ -51,18 +48,19 @@ impl Subject {
             return Cluster::debian(named).map(Subject::Cluster);
         }
         if lake::is_address(named) {
-            let message =
-                format!("\"{named}\" is in an object store, and this looks at directories");
+            let message = format!(
+                "\"{named}\" is in an object store; tacho doctor examines only directories"
+            );
             let hint = format!(
-                "Ask it: tacho fleet servers --lake \"{named}\"; its column hours_missing counts."
+                "Run tacho fleet servers --lake \"{named}\" and see its column hours_missing."
             );
             return Err(Failure::usage(message).hint(&hint));
         }
         if named.starts_with(['/', '.']) {
-            let failure = Failure::usage(format!("there is no directory \"{named}\""));
-            return Err(failure.hint("Name a data directory, a directory of history, or a server: tacho doctor \"host=HOST dbname=DB user=USER\""));
+            let failure = Failure::usage(format!("directory \"{named}\" does not exist"));
+            return Err(failure.hint("Specify a data directory, a directory of history, or a server: tacho doctor \"host=HOST dbname=DB user=USER\""));
         }
-        let options = Options::from_argument(named, APPLICATION);
+        let options = Options::from_argument(named, server::APPLICATION);
         let options = options.map_err(|error| {
             Failure::usage(error.message.clone())
                 .hint(&error.hint.or(error.detail).unwrap_or_default())
@@ -70,7 +68,7 @@ impl Subject {
         Ok(Subject::Server(options))
     }
 
-    /// Looks at it.
+    /// Examines the subject.
     pub fn examine(&self) -> Report {
         match self {
             Subject::Cluster(cluster) => Report {
@@ -114,20 +112,11 @@ fn here() -> Result<Vec<Subject>, Failure> {
     }
     match clusters.is_empty() {
         true => {
-            let message = "found no PostgreSQL server on this host";
+            let message = "no PostgreSQL server found on this host";
             Err(Failure::usage(message.to_string()).hint(
-                "Name one: tacho doctor DATA_DIRECTORY, or tacho doctor \"host=HOST dbname=DB user=USER\"",
+                "Specify one: tacho doctor DATA_DIRECTORY, or tacho doctor \"host=HOST dbname=DB user=USER\"",
             ))
         }
         false => Ok(clusters.into_iter().map(Subject::Cluster).collect()),
     }
-}
-
-/// Connects to a server of this host.
-///
-/// # Errors
-/// Never, for a directory and a port.
-pub fn local(socket: &str, port: &str) -> tacho_dsn::Result<Options> {
-    let conninfo = format!("host='{socket}' port='{port}' dbname=postgres");
-    Options::from_argument(&conninfo, APPLICATION)
 }

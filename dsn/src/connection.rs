@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 /// SQLSTATE of a question that was cancelled or ran out of time.
 const CANCELED: &str = "57014";
 /// Interval of checks for cancellation.
-const LOOK: Duration = Duration::from_millis(20);
+const CANCEL_CHECK_INTERVAL: Duration = Duration::from_millis(20);
 /// Time for the server to end a cancelled question. After that the connection is
 /// given up.
 const GRACE: Duration = Duration::from_millis(500);
@@ -31,36 +31,36 @@ const USER_TIMEOUT_MS: u32 = 30_000;
 #[derive(Clone, Copy, Debug)]
 pub struct Limit<'a> {
     deadline: Instant,
-    given: Duration,
+    time: Duration,
     cancel: &'a AtomicBool,
 }
 
 impl<'a> Limit<'a> {
-    /// `given` from now on; earlier if `cancel` is set.
-    pub fn within(given: Duration, cancel: &'a AtomicBool) -> Limit<'a> {
+    /// A deadline at `time` from now on. Setting `cancel` ends the call earlier.
+    pub fn within(time: Duration, cancel: &'a AtomicBool) -> Limit<'a> {
         Limit {
-            deadline: Instant::now() + given,
-            given,
+            deadline: Instant::now() + time,
+            time,
             cancel,
         }
     }
 
-    /// Time to wait before calling this again, at most `LOOK`. Fails if time is up, or if
+    /// Time to wait before calling this again, at most `CANCEL_CHECK_INTERVAL`. Fails if time is up, or if
     /// the call was cancelled.
     pub(crate) fn wait(&self) -> Result<Duration> {
         if self.is_cancelled() {
-            return Err(Error::new(CANCELED, "cancelled"));
+            return Err(Error::new(CANCELED, "canceled"));
         }
         let left = self.deadline.saturating_duration_since(Instant::now());
         if left.is_zero() {
             return Err(self.is_over());
         }
-        Ok(left.min(LOOK))
+        Ok(left.min(CANCEL_CHECK_INTERVAL))
     }
 
     /// The time that was given.
-    pub(crate) fn given(&self) -> Duration {
-        self.given
+    pub(crate) fn time(&self) -> Duration {
+        self.time
     }
 
     /// True if the caller has set `cancel`.
@@ -69,11 +69,8 @@ impl<'a> Limit<'a> {
     }
 
     fn is_over(&self) -> Error {
-        let ms = self.given.as_millis();
-        Error::new(
-            CANCELED,
-            format!("the server did not answer within {ms} ms"),
-        )
+        let ms = self.time.as_millis();
+        Error::new(CANCELED, format!("server did not answer within {ms} ms"))
     }
 }
 
@@ -93,11 +90,11 @@ impl Connection {
     pub fn open(options: &Options, limit: Limit<'_>) -> Result<Connection> {
         let command = options.password_command.as_deref();
         let password = command
-            .map(|command| password::of_command(command, &limit))
+            .map(|command| password::from_command(command, &limit))
             .transpose()?;
         let parameters = options.parameters(password.as_deref())?;
-        // In a thread: neither name lookups nor libpq's waits for one host after the
-        // other can be aborted. An abandoned thread ends by itself.
+        // This runs in a thread, because neither name lookups nor libpq's waits for one host after
+        // the other can be aborted. An abandoned thread ends by itself.
         let (give, take) = channel();
         let thread = std::thread::Builder::new().name("connect".to_string());
         let thread = thread.spawn(move || {
@@ -116,11 +113,14 @@ impl Connection {
             return Err(Error::new("08001", "could not connect").detail(handle.message()));
         }
         if is_console(&handle) {
-            let error = Error::new("0A000", "this is the console of a pooler, not a database");
+            let error = Error::new(
+                "0A000",
+                "connected to the console of a pooler, not to a database",
+            );
             return Err(error.hint("Connect to a database that the pooler serves."));
         }
         keep_alive(&handle);
-        let host = place(&handle);
+        let host = host_and_port(&handle);
         Ok(Connection {
             handle: Some(handle),
             host,
@@ -138,7 +138,7 @@ impl Connection {
         let sql =
             CString::new(sql).map_err(|_| Error::new("22021", "query contains a zero byte"))?;
         let Some(handle) = &mut self.handle else {
-            return Err(Error::new("08003", "there is no connection"));
+            return Err(Error::new("08003", "not connected to the server"));
         };
         match ask(handle, &sql, limit) {
             Ok(result) => result,
@@ -172,7 +172,7 @@ impl Connection {
         let values = values.iter().map(|v| v.as_deref().map(text).transpose());
         let values = values.collect::<Result<Vec<_>>>()?;
         let Some(handle) = &mut self.handle else {
-            return Err(Error::new("08003", "there is no connection").into());
+            return Err(Error::new("08003", "not connected to the server").into());
         };
         handle.take_notices();
         let streamed = match handle.send_values(&sql, &values) {
@@ -207,9 +207,9 @@ impl Connection {
         let Some(canceler) = handle.canceler() else {
             return;
         };
-        // In a thread: libpq waits without a limit for the server to take the
-        // request. The connection is kept only if the request was taken in time; a
-        // later one would cancel the next question.
+        // This runs in a thread, because libpq waits without a limit for the server to take the
+        // request. The connection is kept only if the request was taken in time; a later one would
+        // cancel the next question.
         let (give, take) = channel();
         let thread = std::thread::Builder::new().name("cancel".to_string());
         let thread = thread.spawn(move || {
@@ -224,7 +224,7 @@ impl Connection {
         }
     }
 
-    /// Whether it is usable, as far as is known.
+    /// True if the connection is usable, as far as is known without a question.
     pub fn is_open(&self) -> bool {
         self.handle.as_ref().is_some_and(Handle::is_connected)
     }
@@ -342,7 +342,7 @@ fn next(handle: &mut Handle, limit: Limit<'_>) -> Result<Option<Outcome>> {
 }
 
 fn no_copy() -> Error {
-    Error::new("0A000", "COPY is not supported here")
+    Error::new("0A000", "COPY is not supported")
 }
 
 /// Waits for the socket and reads from it.
@@ -374,7 +374,7 @@ fn is_console(handle: &Handle) -> bool {
 }
 
 fn lost(handle: &Handle) -> Error {
-    Error::new("08006", "the connection was lost").detail(handle.message())
+    Error::new("08006", "connection to server was lost").detail(handle.message())
 }
 
 /// Makes sure that a connection to a dead peer ends, by settings that its options
@@ -403,8 +403,8 @@ fn keep_alive(handle: &Handle) {
 }
 
 /// Host and port, for messages and comparisons.
-fn place(handle: &Handle) -> String {
-    let (host, port) = handle.place();
+fn host_and_port(handle: &Handle) -> String {
+    let (host, port) = handle.host_and_port();
     format!("{}:{}", host.unwrap_or_default(), port.unwrap_or_default())
 }
 

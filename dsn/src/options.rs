@@ -102,8 +102,8 @@ impl Options {
         parameters.collect()
     }
 
-    /// A parameter overrides a service, so it is left out if the service may
-    /// have it.
+    /// True if the string, the environment or a service may set the time to connect.
+    /// A parameter overrides a service, so the default is left out then.
     fn has_connect_timeout(&self) -> bool {
         let names = ["connect_timeout", "service"];
         let in_environment = |s: &Setting| names.contains(&s.keyword.as_str()) && s.value.is_some();
@@ -116,8 +116,8 @@ fn c_string(text: &str) -> Result<CString> {
     CString::new(text).map_err(|_| Error::new("22023", "connection options contain a zero byte"))
 }
 
-/// As psql does: a text that is neither a URI nor keywords is the name of a
-/// database.
+/// Parses a connection string as psql does: a text that is neither a URI nor keywords
+/// is the name of a database.
 fn read(conninfo: &str) -> Result<Vec<Setting>> {
     let is_uri = ["postgresql://", "postgres://"]
         .iter()
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn what_libpq_does_not_understand_is_said() {
+    fn options_that_libpq_refuses_are_reported() {
         let error = refused("host=db nonsense=1");
         assert_eq!(error.message, "invalid connection string");
         let detail = error.detail.unwrap();

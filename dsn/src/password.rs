@@ -15,7 +15,7 @@ const TURN: Duration = Duration::from_millis(2);
 
 /// Runs a command in the shell and returns the first line it prints. Ends the
 /// command if the limit is over or cancelled.
-pub(crate) fn of_command(command: &str, limit: &Limit<'_>) -> Result<String> {
+pub(crate) fn from_command(command: &str, limit: &Limit<'_>) -> Result<String> {
     let failed = |what: String| Error::new("38000", "password command failed").detail(what);
     let mut child = Command::new("sh")
         .args(["-c", command])
@@ -23,23 +23,27 @@ pub(crate) fn of_command(command: &str, limit: &Limit<'_>) -> Result<String> {
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
-        .map_err(|e| failed(format!("It could not be started: {e}.")))?;
-    let said = child.stdout.take().map(in_background).transpose();
-    let complained = child.stderr.take().map(in_background).transpose();
-    let (said, complained) = match (said, complained) {
-        (Ok(said), Ok(complained)) => (said, complained),
+        .map_err(|e| failed(format!("The command could not be started: {e}.")))?;
+    let stdout_text = child.stdout.take().map(in_background).transpose();
+    let stderr_text = child.stderr.take().map(in_background).transpose();
+    let (stdout_text, stderr_text) = match (stdout_text, stderr_text) {
+        (Ok(stdout_text), Ok(stderr_text)) => (stdout_text, stderr_text),
         (Err(error), _) | (_, Err(error)) => {
             end(&mut child);
             return Err(failed(format!("A thread could not be started: {error}.")));
         }
     };
-    let said = said.map_or(Ok(Vec::new()), |said| told(&said, limit));
-    let ended = said.and_then(|said| Ok((said, ended(&mut child, limit)?)));
-    let (said, status) = match ended {
-        Ok((said, status)) => (said, status.map_err(|e| failed(format!("{e}.")))?),
+    let stdout_text =
+        stdout_text.map_or(Ok(Vec::new()), |stdout_text| received(&stdout_text, limit));
+    let ended = stdout_text.and_then(|stdout_text| Ok((stdout_text, ended(&mut child, limit)?)));
+    let (stdout_text, status) = match ended {
+        Ok((stdout_text, status)) => (stdout_text, status.map_err(|e| failed(format!("{e}.")))?),
         Err(error) => {
             end(&mut child);
-            let what = format!("It did not end within {} s.", limit.given().as_secs());
+            let what = format!(
+                "The command did not end within {} s.",
+                limit.time().as_secs()
+            );
             return Err(if limit.is_cancelled() {
                 error
             } else {
@@ -48,16 +52,16 @@ pub(crate) fn of_command(command: &str, limit: &Limit<'_>) -> Result<String> {
         }
     };
     if !status.success() {
-        let text = complained.and_then(|c| told(&c, limit).ok());
+        let text = stderr_text.and_then(|c| received(&c, limit).ok());
         let text = String::from_utf8_lossy(&text.unwrap_or_default())
             .trim()
             .to_string();
         return Err(failed(format!("{status}: {text}")));
     }
-    let password = String::from_utf8_lossy(&said);
+    let password = String::from_utf8_lossy(&stdout_text);
     match password.lines().next() {
         Some(line) if !line.is_empty() => Ok(line.to_string()),
-        _ => Err(failed("It printed nothing.".to_string())),
+        _ => Err(failed("The command printed nothing.".to_string())),
     }
 }
 
@@ -72,9 +76,9 @@ fn ended(child: &mut Child, limit: &Limit<'_>) -> Result<std::io::Result<ExitSta
 }
 
 /// Waits for the bytes that a thread reads.
-fn told(said: &Receiver<Vec<u8>>, limit: &Limit<'_>) -> Result<Vec<u8>> {
+fn received(stdout_text: &Receiver<Vec<u8>>, limit: &Limit<'_>) -> Result<Vec<u8>> {
     loop {
-        match said.recv_timeout(limit.wait()?) {
+        match stdout_text.recv_timeout(limit.wait()?) {
             Ok(bytes) => return Ok(bytes),
             Err(RecvTimeoutError::Timeout) => (),
             Err(RecvTimeoutError::Disconnected) => return Ok(Vec::new()),
@@ -104,7 +108,7 @@ mod tests {
     use std::sync::atomic::AtomicBool;
 
     fn within(ms: u64, command: &str, cancel: &AtomicBool) -> Result<String> {
-        of_command(command, &Limit::within(Duration::from_millis(ms), cancel))
+        from_command(command, &Limit::within(Duration::from_millis(ms), cancel))
     }
 
     fn ask(command: &str) -> Result<String> {
@@ -117,27 +121,33 @@ mod tests {
     }
 
     #[test]
-    fn a_command_that_fails_prints_nothing_or_does_not_end_says_so() {
+    fn a_password_command_that_fails_hangs_or_prints_nothing_is_reported() {
         let detail = |command: &str| ask(command).unwrap_err().detail.unwrap();
         assert_eq!(
             detail("echo no token >&2; exit 3"),
             "exit status: 3: no token"
         );
-        assert_eq!(detail("true"), "It printed nothing.");
+        assert_eq!(detail("true"), "The command printed nothing.");
         let error = within(50, "exec sleep 600", &AtomicBool::new(false)).unwrap_err();
         assert_eq!(
             (error.code.as_str(), error.message.as_str()),
             ("38000", "password command failed")
         );
-        assert_eq!(error.detail.as_deref(), Some("It did not end within 0 s."));
+        assert_eq!(
+            error.detail.as_deref(),
+            Some("The command did not end within 0 s.")
+        );
         let silent = "echo word; exec >&- 2>&-; exec sleep 600";
         let error = within(50, silent, &AtomicBool::new(false)).unwrap_err();
-        assert_eq!(error.detail.as_deref(), Some("It did not end within 0 s."));
+        assert_eq!(
+            error.detail.as_deref(),
+            Some("The command did not end within 0 s.")
+        );
     }
 
     #[test]
     fn a_command_is_ended_when_it_is_cancelled() {
         let error = within(600_000, "exec sleep 600", &AtomicBool::new(true)).unwrap_err();
-        assert_eq!(error, Error::new("57014", "cancelled"));
+        assert_eq!(error, Error::new("57014", "canceled"));
     }
 }

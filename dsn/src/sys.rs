@@ -23,7 +23,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 pub(crate) struct Setting {
     pub(crate) keyword: String,
     pub(crate) value: Option<String>,
-    /// The value is a secret.
+    /// True if the value is a secret.
     pub(crate) secret: bool,
 }
 
@@ -240,7 +240,7 @@ impl Handle {
     }
 
     /// Host (or socket directory) and port of the connection.
-    pub(crate) fn place(&self) -> (Option<String>, Option<String>) {
+    pub(crate) fn host_and_port(&self) -> (Option<String>, Option<String>) {
         // SAFETY: the connection is valid and owns the texts.
         unsafe { (text(PQhost(self.raw())), text(PQport(self.raw()))) }
     }

@@ -152,7 +152,7 @@ fn a_server_that_does_not_answer_in_time_is_left() {
     let mut connection = connect(&server(vec![Then::Stall]));
     let (code, message) = ask(&mut connection, SHORT).unwrap_err();
     assert_eq!(code, "57014");
-    assert_eq!(message, "the server did not answer within 300 ms");
+    assert_eq!(message, "server did not answer within 300 ms");
     assert!(!connection.is_open());
     assert_eq!(ask(&mut connection, LONG).unwrap_err().0, "08003");
 }
@@ -163,7 +163,7 @@ fn a_question_that_is_not_answered_in_time_is_ended_on_the_server() {
     let mut connection = connect(&server(vec![Then::Cancel, Then::Say(answer)]));
     let (code, message) = ask(&mut connection, SHORT).unwrap_err();
     assert_eq!(code, "57014");
-    assert_eq!(message, "the server did not answer within 300 ms");
+    assert_eq!(message, "server did not answer within 300 ms");
     assert_eq!(ask(&mut connection, LONG), Ok(vec![b"2".to_vec()]));
 }
 
@@ -181,18 +181,18 @@ fn a_question_ends_when_it_is_cancelled() {
         .unwrap();
     assert_eq!(
         (error.code.as_str(), error.message.as_str()),
-        ("57014", "cancelled")
+        ("57014", "canceled")
     );
     canceller.join().unwrap();
 }
 
 #[test]
-fn a_server_that_goes_away_is_said() {
+fn a_lost_server_is_reported() {
     let mut connection = connect(&server(vec![Then::HangUp]));
     let (code, message) = ask(&mut connection, LONG).unwrap_err();
     assert_eq!(
         (code.as_str(), message.as_str()),
-        ("08006", "the connection was lost")
+        ("08006", "connection to server was lost")
     );
 }
 

@@ -63,8 +63,8 @@ def parse(name: str, text: str) -> Filter:
     negated = {item[0] for item in items}
     if len(negated) > 1:
         raise FleetError(
-            f'filter "{name}" mixes values that are wanted with values that are not',
-            hint="Write !a,!b to leave out both, or a,b for either.",
+            f'filter "{name}" mixes included and excluded values',
+            hint="Write !a,!b to exclude both, or a,b to include either.",
         )
     return Filter(tuple(item[1] for item in items), negated == {True})
 

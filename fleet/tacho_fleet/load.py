@@ -335,7 +335,7 @@ def _check_buckets(window: Window, width: int, most: int) -> None:
     if count > most:
         raise FleetError(
             "too many buckets",
-            f"The window holds {count} buckets, {most} are allowed.",
+            f"The window holds {count} buckets; at most {most} are allowed.",
             "Use a wider bucket or a shorter window.",
         )
 
@@ -364,7 +364,7 @@ def _check_width(engine: Engine, width: int) -> None:
     if width < longest:
         given, least = interval_text(width), interval_text(longest)
         raise FleetError(
-            "bucket is shorter than the interval of samples",
-            f"The bucket given is {given}, the window has samples taken every {least}.",
+            "bucket is shorter than the sampling interval",
+            f"The bucket is {given}; the window has samples every {least}.",
             f"Use a bucket of at least {least}, or a window without these samples.",
         )

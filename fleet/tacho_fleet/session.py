@@ -253,5 +253,5 @@ def _limit(text: str | None) -> int | None:
     except ValueError:
         raise FleetError(f'invalid n "{text}"', hint="Give a whole number, or all.") from None
     if n < 1:
-        raise FleetError("n must be at least 1", f"The value given is {n}.")
+        raise FleetError("n must be at least 1", f"The value is {n}.")
     return n

@@ -129,7 +129,7 @@ def _buckets(asked: Question) -> tuple[int, int]:
     if count > MAX_ROWS:
         raise FleetError(
             "too many buckets",
-            f"The window holds {count} buckets, {MAX_ROWS} are allowed.",
+            f"The window holds {count} buckets; at most {MAX_ROWS} are allowed.",
             "Use a wider bucket or a shorter window.",
         )
     return 0, asked.bucket

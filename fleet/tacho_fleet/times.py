@@ -96,8 +96,8 @@ def window(since: str | None, until: str | None, end: int) -> Window:
     if first > last:
         raise FleetError(
             "since must not be after until",
-            f"The window given begins {(first - last) // SECOND} s after its end.",
-            "Swap the two, or leave until out for the end of the newest hour.",
+            f"The window starts {(first - last) // SECOND} s after its end.",
+            "Swap the two, or omit until to use the end of the newest hour.",
         )
     return Window(first, last)
 

@@ -81,7 +81,7 @@ def test_a_name_that_hive_reads_as_null_is_a_name(lake: Lake, tmp_path: Path) ->
         [f"{PROGRAM}-ship", "--tape", tmp_path / "tape", "--to", f"file://{lake.root}", "--server",
          HIVE_NULL], capture_output=True, text=True, check=False)  # fmt: skip
     assert refused.returncode == 2
-    assert "engines read this name as null" in refused.stderr
+    assert "query engines read this name as null" in refused.stderr
     # a server that was shipped before its name was refused
     for of_server in lake.root.glob("*/server=a"):
         of_server.rename(of_server.with_name(f"server={HIVE_NULL}"))
@@ -267,7 +267,7 @@ def test_answers_fit_into_80_columns_unless_asked_to_be_wide(lake: Lake, tmp_pat
         (("aas", "--since", "soon"), 'invalid time "soon"'),
         (("aas", "--since", "1h", "--until", "2h"), "since must not be after until"),
         (("aas", "--database", "a,!b"),
-         'filter "database" mixes values that are wanted with values that are not'),
+         'filter "database" mixes included and excluded values'),
         (("aas", "--label", "env"), 'invalid label "env"'),
         (("sql", "SELECT nosuch"), "could not answer the query"),
         (("timeline", "--bucket", "0s"), "bucket must be greater than zero"),

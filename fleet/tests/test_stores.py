@@ -142,7 +142,7 @@ def test_a_store_that_ignores_conditions_is_refused(
     """Such a store is refused before anything is put there."""
     store.fault = lambda _number, _request: "blind"
     code, text = said(ship(store, shipped[0]))
-    wanted = f'error: object store "{store.address(PREFIX)}" puts an object where there is one\n'
+    wanted = f'error: object store "{store.address(PREFIX)}" overwrites existing objects\n'
     assert code == 1 and text.startswith(wanted)
     assert store.objects(PREFIX) == {}
 
@@ -172,7 +172,7 @@ def test_who_is_told_to_end_waits_for_no_answer(
     until(lambda: len(store.requests) == 6)
     program.send_signal(signal.SIGTERM)
     code, text = said(program)
-    assert code == 1 and "request was ended: tacho ship was told to end" in text
+    assert code == 1 and "request was canceled: tacho ship was asked to stop" in text
 
 
 @pytest.mark.parametrize("fault", ["drop", "cut"])

@@ -18,54 +18,54 @@ use tacho_tape::{Shared, Tape};
 /// Arguments of `tacho bench answers`.
 #[derive(clap::Args)]
 pub struct Args {
-    /// A history directory: its last hour and its last day are asked for
+    /// History of a day; its last hour and its whole day are queried
     #[arg(long, value_name = "DIR")]
     day: Option<PathBuf>,
-    /// One of a year: its last hour
+    /// History of a year, of which the last hour is queried
     #[arg(long, value_name = "DIR")]
     year: Option<PathBuf>,
-    /// One where each sample is of another process: its last day
+    /// History where each sample is of another process, of which the last day is queried
     #[arg(long, value_name = "DIR")]
     churn: Option<PathBuf>,
-    /// How often each question is asked, after once to warm up
+    /// Repetitions of each question, after one to warm up
     #[arg(long, default_value_t = 21)]
     times: usize,
-    /// Threads that answer a question
+    /// Threads per question
     #[arg(long, default_value_t = 2)]
     threads: usize,
     /// Minutes of mixed questions of the first directory given
     #[arg(long)]
     minutes: Option<u64>,
-    /// How many these are
+    /// Number of mixed questions
     #[arg(long, default_value_t = 10_000)]
     questions: u64,
-    /// Cancel each function so often, at random moments, of the first directory
-    /// given: how long it takes to end
+    /// Cancellations of each function at random moments, with the first directory given;
+    /// measures how long it takes to end
     #[arg(long, value_name = "TIMES")]
     cancel: Option<usize>,
 }
 
 /// The kind of history that a question is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Of {
+enum HistoryKind {
     Day,
     Year,
     Churn,
 }
 
-impl Of {
+impl HistoryKind {
     fn name(self) -> &'static str {
         match self {
-            Of::Day => "day",
-            Of::Year => "year",
-            Of::Churn => "churn",
+            HistoryKind::Day => "day",
+            HistoryKind::Year => "year",
+            HistoryKind::Churn => "churn",
         }
     }
 }
 
 /// A question about the end of a history.
 struct Asked {
-    of: Of,
+    of: HistoryKind,
     hours: i64,
     /// Dimension that `top` groups by.
     dimension: &'static str,
@@ -79,7 +79,7 @@ struct Asked {
 
 const ASKED: [Asked; 5] = [
     Asked {
-        of: Of::Day,
+        of: HistoryKind::Day,
         hours: 1,
         dimension: "wait_event",
         by: None,
@@ -87,7 +87,7 @@ const ASKED: [Asked; 5] = [
         budget_ms: 1.0,
     },
     Asked {
-        of: Of::Day,
+        of: HistoryKind::Day,
         hours: 24,
         dimension: "wait_event",
         by: None,
@@ -95,7 +95,7 @@ const ASKED: [Asked; 5] = [
         budget_ms: 25.0,
     },
     Asked {
-        of: Of::Day,
+        of: HistoryKind::Day,
         hours: 24,
         dimension: "wait_event",
         by: Some("query_id"),
@@ -103,7 +103,7 @@ const ASKED: [Asked; 5] = [
         budget_ms: 40.0,
     },
     Asked {
-        of: Of::Year,
+        of: HistoryKind::Year,
         hours: 1,
         dimension: "wait_event",
         by: None,
@@ -111,7 +111,7 @@ const ASKED: [Asked; 5] = [
         budget_ms: 5.0,
     },
     Asked {
-        of: Of::Churn,
+        of: HistoryKind::Churn,
         hours: 24,
         dimension: "pid",
         by: None,
@@ -159,8 +159,9 @@ impl History {
         let snapshot = tape.refresh();
         let snapshot = snapshot.map_err(|error| anyhow!(error.to_string()))?;
         let newest = snapshot.nodes().into_iter().next();
-        let newest = newest
-            .with_context(|| format!("there is no history in \"{}\"", directory.display()))?;
+        let newest = newest.with_context(|| {
+            format!("directory \"{}\" contains no history", directory.display())
+        })?;
         Ok(History {
             tape,
             end_us: 1_000 * newest.last_ms + 1_000_000,
@@ -179,16 +180,16 @@ impl History {
 /// Asks, and prints times as Markdown.
 pub fn run(args: &Args, print: impl Fn(&str) -> Result<()>) -> Result<()> {
     let directories = [
-        (Of::Day, &args.day),
-        (Of::Year, &args.year),
-        (Of::Churn, &args.churn),
+        (HistoryKind::Day, &args.day),
+        (HistoryKind::Year, &args.year),
+        (HistoryKind::Churn, &args.churn),
     ];
-    let given = |of: Of| {
+    let given = |of: HistoryKind| {
         let found = directories.iter().find(|(known, _)| *known == of);
         found.and_then(|(_, directory)| directory.as_deref())
     };
     let first = directories.iter().find_map(|(_, d)| d.as_deref());
-    let first = first.context("no history was given\nhint: See --day, --year and --churn.")?;
+    let first = first.context("no history specified\nhint: See --day, --year and --churn.")?;
     ensure!(args.times > 0, "--times is 0");
     print(&format!("{}\n\n", Machine::here().line()))?;
     print("| Question | wall ms | CPU ms | budget ms | ratio |\n|---|--:|--:|--:|--:|\n")?;
@@ -337,5 +338,5 @@ fn resident_mib() -> Result<f64> {
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
     let kib = line.and_then(|line| line.trim().strip_suffix(" kB")?.trim().parse::<f64>().ok());
     kib.map(|kib| kib / 1024.0)
-        .context("the process does not tell its memory")
+        .context("could not read the memory use of the process")
 }

@@ -14,15 +14,17 @@ pub const MOST_OF_OTHERS: f64 = 0.05;
 /// CPU seconds by who used them, and the load average.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct Occupancy {
-    /// The experiment: its server, its clients, and this program.
+    /// CPU seconds of the experiment: its server, its clients, and this
+    /// program.
     pub own_s: f64,
-    /// Everybody else on the machine, the kernel's threads among them.
+    /// CPU seconds of everybody else on the machine, the kernel's threads among
+    /// them.
     pub others_s: f64,
-    /// Other virtual machines of the host.
+    /// CPU seconds that other virtual machines of the host took.
     pub steal_s: f64,
     /// Load average of a minute, at the start of the run.
     pub load_before: f64,
-    /// The same at its end.
+    /// Load average of a minute, at the end of the run.
     pub load_after: f64,
 }
 
@@ -94,7 +96,7 @@ impl Watch {
 
 fn now(postmaster: Option<u32>) -> Result<(Machine, u64)> {
     let text = fs::read_to_string("/proc/stat").context("could not read /proc/stat")?;
-    let machine = parse(&text).context("could not understand /proc/stat")?;
+    let machine = parse(&text).context("could not parse /proc/stat")?;
     let roots = [Some(std::process::id()), postmaster];
     let roots: Vec<u32> = roots.into_iter().flatten().collect();
     Ok((machine, ticks_of_families(&roots)?))
@@ -103,11 +105,11 @@ fn now(postmaster: Option<u32>) -> Result<(Machine, u64)> {
 /// Occupancy of a whole experiment.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Total {
-    /// Share of others, steal included, in all CPU time that was used.
+    /// Share of others, steal included, in all CPU time that was used: 0 to 1.
     pub others: f64,
-    /// Share of steal alone.
+    /// Share of steal alone: 0 to 1.
     pub steal: f64,
-    /// Share of others in the worst run.
+    /// Share of others in the worst run: 0 to 1.
     pub worst: f64,
     /// Load average at the start of the first run.
     pub load_before: f64,

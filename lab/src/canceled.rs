@@ -10,7 +10,7 @@ use tacho_source::catalog;
 use tacho_tape::query::{self, CANCELED, Context, Function, QueryError, Value};
 
 const DAY_US: i64 = 86_400_000_000;
-/// Budget of the end, in ms.
+/// A cancelled question should end within this time, in ms.
 const BUDGET_MS: f64 = 50.0;
 
 /// End of a question.
@@ -33,7 +33,7 @@ pub fn run(
 ) -> Result<()> {
     ensure!(times > 0, "--cancel is 0");
     print(
-        "\n| Function, 24 h | answers in ms | cancelled | ends after ms | at most | CPU at most | budget |\n",
+        "\n| Function, 24 h | answers in ms | canceled | ends after ms | at most | CPU at most | budget |\n",
     )?;
     print("|---|--:|--:|--:|--:|--:|--:|\n")?;
     let milliseconds = |time: Duration| time.as_secs_f64() * 1e3;

@@ -4,7 +4,7 @@
 
 use super::access::{Access, LOADED};
 use super::install::{Account, Installation};
-use super::process::{Stop, as_account, run, telling};
+use super::process::{Stop, as_account, last_error_line, run};
 use super::scenario::Scenario;
 use anyhow::{Context, Result, ensure};
 use std::collections::BTreeMap;
@@ -71,7 +71,7 @@ impl Cluster {
             "-N",
             "--locale=C",
         ]);
-        run(&mut initdb, stop).context("could not create a data directory")?;
+        run(&mut initdb, stop).context("could not create data directory")?;
         let server = self.start(&scenario.settings, None, stop)?;
         self.access
             .sql(&format!("create database {LOADED}"), stop)?;
@@ -205,5 +205,5 @@ impl Drop for Server<'_> {
 
 fn last_line(path: &Path) -> String {
     let text = fs::read_to_string(path).unwrap_or_default();
-    telling(&text).unwrap_or("no message").to_owned()
+    last_error_line(&text).unwrap_or("no message").to_owned()
 }

@@ -52,11 +52,11 @@ pub struct Args {
 enum Command {
     /// List the scenarios with their duration and needs
     List,
-    /// Ask histories in process, warm: time and memory of answers
+    /// Measure time and memory of answers in process, with warm caches
     Answers(answers::Args),
     /// Measure a statement against values of a setting
     Setting(Box<Setting>),
-    /// Two directories of results side by side, as Markdown
+    /// Compare two directories of results, as Markdown
     Compare {
         /// Results before
         a: PathBuf,
@@ -76,7 +76,7 @@ enum Command {
 /// Options that change a scenario.
 #[derive(clap::Args)]
 struct Choices {
-    /// The whole experiment, for large machines
+    /// Run the full experiment, for large machines
     #[arg(long)]
     full: bool,
     /// Seconds of one run
@@ -172,7 +172,7 @@ pub fn run(args: &Args) -> ExitCode {
     match execute(args) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) if interrupted(&error) => {
-            say("interrupted: what was measured is in the report");
+            say("interrupted: the report contains the runs so far");
             ExitCode::from(130)
         }
         Err(error) => {
@@ -190,7 +190,7 @@ fn execute(args: &Args) -> Result<()> {
         (Some(Command::Compare { a, b, html }), _) => side_by_side(a, b, html.as_deref()),
         (Some(Command::Report { directory }), _) => write_report(directory),
         (None, Some(name)) => experiment(args.choices.scenario(name)?, &args.common),
-        (None, None) => bail!("no scenario given\nhint: See tacho bench list and --help."),
+        (None, None) => bail!("no scenario specified\nhint: See tacho bench list and --help."),
     }
 }
 
@@ -223,15 +223,15 @@ fn experiment(mut scenario: Scenario, common: &Common) -> Result<()> {
     scenario.rounds = common.rounds.unwrap_or(scenario.rounds);
     scenario.scale = common.scale.unwrap_or(scenario.scale);
     if common.dsn.is_some() {
-        // These make private servers alike; a given server is measured as it is.
+        // Settings and cost make private servers alike; a given server is measured as it is.
         scenario.settings.clear();
         scenario.cost = None;
     }
     add_installers(&mut scenario, common)?;
     for setting in &common.settings {
-        let (name, value) = setting
-            .split_once('=')
-            .with_context(|| format!("invalid setting \"{setting}\"\nhint: Write name=value."))?;
+        let (name, value) = setting.split_once('=').with_context(|| {
+            format!("invalid setting \"{setting}\"\nhint: Use the form name=value.")
+        })?;
         scenario.settings.insert(name.into(), value.into());
     }
     scenario.check()?;
@@ -286,7 +286,7 @@ fn add_installers(scenario: &mut Scenario, common: &Common) -> Result<()> {
     {
         ensure!(
             common.pg_ash.len() <= 1,
-            "--pg-ash is given more than once, and this scenario has one pg_ash"
+            "--pg-ash is specified more than once, but this scenario has one pg_ash"
         );
         variant.installer = common.pg_ash.first().cloned();
         return Ok(());

@@ -52,21 +52,22 @@ macro_rules! misses {
     };
 }
 
-/// A program that counts.
+/// A program that counts what a server's process does, such as instructions or
+/// system calls.
 struct Counter {
     program: &'static str,
     metric: &'static str,
     /// Name of the counted thing.
     counts: &'static str,
-    /// File of its result, in the scratch directory.
+    /// File with the program's result, in the scratch directory.
     result: &'static str,
     arguments: &'static [&'static str],
     /// Number of counts; the least one is used. A library may repeat something at
     /// its start until the clock has ticked, as pg_stat_kcache does.
     times: u32,
-    /// Whether it counts cache misses; other counters are not used then.
+    /// True if the program counts cache misses; other counters are not used then.
     cold: bool,
-    /// Takes the number from that file.
+    /// Finds the number in the text of the result.
     total: fn(&str) -> Option<f64>,
 }
 
@@ -162,7 +163,7 @@ impl Measurement<'_> {
         let times: Vec<f64> = said.lines().filter_map(clock).collect();
         match times[..] {
             [begin, end] => Ok((end - begin) / f64::from(n)),
-            _ => anyhow::bail!("the server did not say how long it was on a CPU"),
+            _ => anyhow::bail!("server did not report its CPU time"),
         }
     }
 
@@ -185,7 +186,8 @@ impl Measurement<'_> {
                 };
                 self.run(&tool, &input, stop)?;
                 let total = (counter.total)(&fs::read_to_string(&result)?);
-                least = least.min(total.context(format!("{} said no number", counter.program))?);
+                least = least
+                    .min(total.context(format!("{} did not print a number", counter.program))?);
             }
             Ok::<f64, anyhow::Error>(least)
         });
@@ -257,7 +259,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn totals_are_found_in_what_the_tools_write() {
+    fn totals_are_found_in_the_output_of_tools() {
         assert_eq!(
             instructions("events: Ir\nsummary: 65471602\n"),
             Some(65_471_602.0)

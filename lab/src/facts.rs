@@ -60,7 +60,7 @@ impl Facts {
     ) -> Result<Self> {
         let said = match running {
             true => serde_json::from_str(&access.sql(ASK, stop)?)
-                .context("could not understand what the server says about itself")?,
+                .context("could not parse the facts reported by the server")?,
             false => Said::default(),
         };
         let mut libraries = BTreeMap::new();
@@ -98,6 +98,7 @@ impl Facts {
     }
 }
 
+/// The first 12 digits of a library's SHA-256, and its package:
 /// `sha256 0123456789ab, postgresql-15-pg-stat-kcache 2.2.1-1`.
 fn library(file: &Path, stop: &Stop) -> Result<String> {
     let bytes =
@@ -160,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_server_says_is_one_object() {
+    fn facts_of_a_server_are_one_object() {
         let text = r#"{"server" : "PostgreSQL 15.1", "extensions" : { "tacho" : "1.0" },
             "settings" : { "work_mem" : "4MB" }}"#;
         let said: Said = serde_json::from_str(text).expect("understood");

@@ -37,19 +37,19 @@ impl Given {
     pub fn connect(access: Access, dsn: &str, scenario: &Scenario, stop: &Stop) -> Result<Self> {
         check_dsn(dsn)?;
         let facts = access.sql(FACTS, stop).context(
-            "could not connect to the server of --dsn\nhint: Try the same with psql; passwords \
-             are taken from PGPASSWORD or the password file",
+            "could not connect to the server of --dsn\nhint: Try the same with psql. Passwords \
+             are taken from PGPASSWORD or the password file.",
         )?;
         let facts: Vec<&str> = facts.split('|').collect();
         let [version, libraries, role, creates, standby, exists] = facts[..] else {
             bail!(
-                "could not understand the server's answer \"{}\"",
+                "could not parse the server's answer \"{}\"",
                 facts.join("|")
             );
         };
         ensure!(
             standby == "f",
-            "the server is a standby: it takes no load that writes"
+            "server is a standby and cannot run a load that writes"
         );
         ensure!(
             creates == "t",
@@ -58,7 +58,7 @@ impl Given {
         );
         ensure!(
             exists == "f",
-            "database \"{LOADED}\" exists already\nhint: An experiment that was killed left it; \
+            "database \"{LOADED}\" already exists\nhint: An experiment that was killed left it; \
              psql -f restore.sql of its results puts everything back, or drop the database."
         );
         let mut given = Self {
@@ -84,7 +84,7 @@ impl Given {
             let found = self.access.sql(&sql, stop)?;
             let found: Vec<&str> = found.split('|').collect();
             let [_, context, source] = found[..] else {
-                bail!("the server has no setting \"{name}\", or hides it from this role");
+                bail!("setting \"{name}\" does not exist or is hidden from this role");
             };
             if takes_reload(&name, context, source)? {
                 let sql = format!(
@@ -94,8 +94,8 @@ impl Given {
                 );
                 let before = self.access.sql(&sql, stop).with_context(|| {
                     format!(
-                        "setting \"{name}\" takes ALTER SYSTEM, for which this role has no \
-                         right\nhint: Connect as a superuser"
+                        "setting \"{name}\" needs ALTER SYSTEM, for which this role lacks the \
+                         privilege\nhint: Connect as a superuser."
                     )
                 })?;
                 let before = before.strip_prefix('=').map(str::to_owned);
@@ -184,7 +184,7 @@ impl Drop for Given {
         match failed.is_empty() {
             true => drop(std::fs::remove_file(file)),
             false => eprintln!(
-                "warning: the server is not as it was\nhint: Run psql -f {} there.",
+                "warning: settings of the server were not restored\nhint: Run psql -f {} there.",
                 file.display()
             ),
         }
@@ -202,7 +202,7 @@ const FACTS: &str = "select current_setting('server_version'), \
 fn check_dsn(dsn: &str) -> Result<()> {
     ensure!(
         dsn.contains('=') || dsn.contains("://"),
-        "invalid --dsn \"{dsn}\"\nhint: Write 'host=… user=…' or postgresql://user@host/."
+        "invalid --dsn \"{dsn}\"\nhint: Use the form 'host=… user=…' or postgresql://user@host/."
     );
     let user = dsn.split_once("://").map_or("", |(_, rest)| rest);
     let user = user.split(['/', '?']).next().unwrap_or_default();
@@ -220,7 +220,7 @@ fn check_scenario(scenario: &Scenario, libraries: Option<&str>) -> Result<()> {
     let cold = scenario.statement.as_ref().is_some_and(|s| s.cold);
     ensure!(
         !cold,
-        "caches of a given server cannot be emptied\nhint: Leave out --dsn."
+        "caches of a given server cannot be emptied\nhint: Omit --dsn."
     );
     let cores = scenario
         .pgbench
@@ -228,11 +228,11 @@ fn check_scenario(scenario: &Scenario, libraries: Option<&str>) -> Result<()> {
         .is_some_and(|p| !p.cores.is_empty());
     ensure!(
         !cores,
-        "a given server cannot be bound to cores\nhint: Leave out --cores."
+        "a given server cannot be bound to cores\nhint: Omit --cores."
     );
     ensure!(
         scenario.history.is_none(),
-        "a history is made on private servers only\nhint: Leave out --dsn."
+        "a history can be generated only on private servers\nhint: Omit --dsn."
     );
     let there: Vec<&str> = libraries
         .unwrap_or_default()
@@ -286,13 +286,13 @@ fn takes_reload(name: &str, context: &str, source: &str) -> Result<bool> {
         "sighup" | "backend" | "superuser-backend" => {
             ensure!(
                 source != "command line",
-                "setting \"{name}\" is given on the server's command line, so a reload does not \
+                "setting \"{name}\" is set on the server's command line, so a reload does not \
                  change it"
             );
             Ok(true)
         }
         "postmaster" => bail!(
-            "setting \"{name}\" takes a restart of the server\nhint: Leave out --dsn to measure on \
+            "setting \"{name}\" takes a restart of the server\nhint: Omit --dsn to measure on \
              private servers, which are restarted."
         ),
         _ => bail!("setting \"{name}\" cannot be changed"),
@@ -352,7 +352,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_set_before_is_put_back_as_it_was() {
+    fn earlier_settings_are_restored() {
         assert_eq!(put_back("a", None), "alter system reset a");
         assert_eq!(put_back("a", Some("it's")), "alter system set a = 'it''s'");
     }

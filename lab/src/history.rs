@@ -75,7 +75,7 @@ pub fn fill(access: &Access, history: &History, variant: &Variant, stop: &Stop) 
             ask(access, variant, &whole, stop)
         }
         Some(Form::Ash1 | Form::Ash2) => fill_ash(access, history, variant, stop),
-        _ => bail!("there is no such form of samples"),
+        _ => bail!("unknown form of samples"),
     }
 }
 
@@ -114,7 +114,7 @@ fn ask(access: &Access, variant: &Variant, sql: &[&str], stop: &Stop) -> Result<
 /// Creates the database of a variant, and runs its installer there.
 fn install(access: &Access, variant: &Variant, stop: &Stop) -> Result<()> {
     let installer = variant.installer.as_ref();
-    let installer = installer.context("no installer was given")?;
+    let installer = installer.context("no installer specified")?;
     let database = database(variant);
     access.sql(&format!("create database {database}"), stop)?;
     run_installer(access, &database, installer, stop)?;
@@ -272,7 +272,7 @@ fn executions(
     let answers: Vec<f64> = text.lines().filter_map(|l| milliseconds(l).ok()).collect();
     ensure!(
         answers.len() == times,
-        "psql did not say how long each answer took"
+        "psql did not report the time of each answer"
     );
     Ok(Some(answers))
 }
@@ -285,7 +285,7 @@ fn tables(access: &Access, variant: &Variant, schema: &str, stop: &Stop) -> Resu
     );
     let mut psql = access.psql_on(&database(variant));
     let size = run(psql.args(["-c", &sql]), stop)?;
-    size.trim().parse().context("a size that is no number")
+    size.trim().parse().context("size is not a number")
 }
 
 /// The SQL of a question for a form.

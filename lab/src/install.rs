@@ -40,7 +40,7 @@ impl Account {
             .iter()
             .find_map(|name| find(&users, name));
         found.map(Some).context(
-            "found no user to run PostgreSQL as\nhint: PostgreSQL refuses root; \
+            "no user found to run PostgreSQL as\nhint: PostgreSQL refuses root; \
              create a user \"postgres\", or run this as another user.",
         )
     }
@@ -70,7 +70,7 @@ pub fn clients_version(bin: &Path, stop: &Stop) -> Result<String> {
     for program in CLIENTS {
         ensure!(
             bin.join(program).exists(),
-            "there is no \"{program}\" in \"{}\"\nhint: --client-bin takes a directory of \
+            "program \"{program}\" not found in \"{}\"\nhint: --client-bin takes a directory of \
              clients, such as /usr/lib/postgresql/17/bin.",
             bin.display()
         );
@@ -94,7 +94,7 @@ impl Installation {
         ] {
             ensure!(
                 bin.join(program).exists(),
-                "there is no \"{program}\" in \"{}\"\nhint: --pg-bin takes the directories \
+                "program \"{program}\" not found in \"{}\"\nhint: --pg-bin takes the directories \
                  of programs, such as /usr/lib/postgresql/17/bin.",
                 bin.display()
             );
@@ -113,7 +113,7 @@ impl Installation {
     pub fn default(stop: &Stop) -> Result<Self> {
         let config = std::env::var_os("PG_CONFIG").unwrap_or_else(|| "pg_config".into());
         let bin = run(Command::new(&config).arg("--bindir"), stop)
-            .context("found no PostgreSQL\nhint: Name installations with --pg-bin.")?;
+            .context("no PostgreSQL found\nhint: Specify installations with --pg-bin.")?;
         Self::at(Path::new(bin.trim()), stop)
     }
 
@@ -143,11 +143,12 @@ impl Installation {
     }
 }
 
-/// `postgres (PostgreSQL) 15.18 (Debian …)` → `15.18`.
+/// The number in the text of `--version`, which is 15.18 in
+/// `postgres (PostgreSQL) 15.18 (Debian …)`.
 fn number(version: &str) -> Result<String> {
     match version.split_whitespace().nth(2) {
         Some(number) => Ok(number.to_owned()),
-        None => bail!("could not understand the version \"{}\"", version.trim()),
+        None => bail!("could not parse the version \"{}\"", version.trim()),
     }
 }
 
@@ -178,7 +179,7 @@ mod tests {
     fn a_directory_without_postgresql_is_refused_with_a_hint() {
         let error = Installation::at(Path::new("/nonexistent"), &Stop::default());
         let text = format!("{}", error.expect_err("refused"));
-        assert!(text.starts_with("there is no \"postgres\" in \"/nonexistent\"\nhint: "));
+        assert!(text.starts_with("program \"postgres\" not found in \"/nonexistent\"\nhint: "));
     }
 
     #[test]
@@ -200,6 +201,8 @@ mod tests {
         assert_eq!(paths, expected);
         let error = clients_version(Path::new("/nonexistent"), &Stop::default());
         let text = format!("{}", error.expect_err("refused"));
-        assert!(text.starts_with("there is no \"psql\" in \"/nonexistent\"\nhint: --client-bin"));
+        assert!(
+            text.starts_with("program \"psql\" not found in \"/nonexistent\"\nhint: --client-bin")
+        );
     }
 }

@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn a_machine_is_told_in_one_line() {
+    fn a_machine_is_described_in_one_line() {
         let machine = Machine {
             cpu: "X".into(),
             cores: 2,

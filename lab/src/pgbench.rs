@@ -140,7 +140,7 @@ impl Load<'_> {
         let mut workloads = self.load.workloads.iter();
         workloads
             .find(|w| Some(w.name.as_str()) == name)
-            .with_context(|| format!("there is no workload \"{}\"", name.unwrap_or_default()))
+            .with_context(|| format!("workload \"{}\" does not exist", name.unwrap_or_default()))
     }
 
     /// The collector, which reads the variant's view beside the load.
@@ -163,7 +163,7 @@ fn said(text: &str, heading: &str) -> Result<f64> {
     let number = line.and_then(|l| l.split([' ', '/']).next());
     number
         .and_then(|n| n.parse().ok())
-        .with_context(|| format!("pgbench did not say \"{}\"", heading.trim()))
+        .with_context(|| format!("pgbench did not report \"{}\"", heading.trim()))
 }
 
 /// Log files: the prefix, a PID, and a thread.
@@ -225,14 +225,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn throughput_and_counts_are_taken_from_what_pgbench_says() {
+    fn throughput_and_counts_come_from_the_output_of_pgbench() {
         let text = "number of transactions actually processed: 1200/1200\n\
                     tps = 599.5 (without initial connection time)\n";
         let transactions = said(text, "number of transactions actually processed: ");
         assert_eq!(transactions.expect("said"), 1200.0);
         assert_eq!(said(text, "tps = ").expect("said"), 599.5);
         let error = said("", "tps = ").expect_err("silent");
-        assert_eq!(format!("{error}"), "pgbench did not say \"tps =\"");
+        assert_eq!(format!("{error}"), "pgbench did not report \"tps =\"");
     }
 
     #[test]

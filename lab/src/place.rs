@@ -11,7 +11,8 @@ use super::statement;
 use anyhow::Result;
 use std::collections::BTreeMap;
 
-/// A place before anything was made.
+/// A place to measure that was found, before its servers and databases are
+/// made.
 pub enum Found {
     /// Programs of PostgreSQL, from which private servers are started.
     Installed(Installation),
@@ -29,7 +30,7 @@ pub enum Place {
 
 /// A server with the settings of a run.
 pub enum Running<'a> {
-    /// Started for the run.
+    /// A private server that was started for the run.
     Private(Server<'a>),
     /// The server of `--dsn`, which ran before.
     Given,
@@ -58,9 +59,9 @@ impl Found {
             return Some((reason, false));
         }
         let lacking = match variant.form {
-            Some(Form::Edition) if variant.installer.is_none() => "--edition was not given",
+            Some(Form::Edition) if variant.installer.is_none() => "--edition was not specified",
             Some(Form::Ash1 | Form::Ash2) if variant.installer.is_none() => {
-                "--pg-ash was not given"
+                "--pg-ash was not specified"
             }
             Some(Form::Parquet) if !codec::PARQUET => "this program was built without Parquet",
             _ => "",

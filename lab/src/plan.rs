@@ -18,8 +18,9 @@ pub struct Point {
     /// Number of cores of the server.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cores: Option<u32>,
-    /// Value of the setting; or name of the layout, of the question, or of the
-    /// statement whose cost is measured.
+    /// The value of the setting that the scenario varies. In other scenarios the
+    /// name of the layout, of the question, or of the statement whose cost is
+    /// measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub value: Option<String>,
 }
@@ -46,7 +47,7 @@ impl Job {
 }
 
 impl Point {
-    /// The parts of the point, as in `zipf, 8 clients, 2 cores`.
+    /// The point in words, as in `zipf, 8 clients, 2 cores`.
     pub fn label(&self) -> String {
         let mut parts: Vec<String> = self.workload.iter().cloned().collect();
         parts.extend(self.clients.map(|n| plural(n, "client")));
@@ -55,13 +56,15 @@ impl Point {
         parts.join(", ")
     }
 
-    /// The part on a horizontal axis.
+    /// The point's value on the horizontal axis of a plot: the value of the
+    /// setting, or the number of cores or clients.
     pub fn axis(&self) -> String {
         let number = self.cores.or(self.clients).map(|n| n.to_string());
         self.value.clone().or(number).unwrap_or_default()
     }
 
-    /// Unit of the numbers on that axis.
+    /// Unit of the numbers on the horizontal axis; empty for values of a
+    /// setting.
     pub fn counts(&self) -> &'static str {
         match (&self.value, self.cores, self.clients) {
             (None, Some(_), _) => "cores",
@@ -70,7 +73,8 @@ impl Point {
         }
     }
 
-    /// The part in the title of a plot.
+    /// The words about the point in the title of a plot: the workload, and the
+    /// clients if cores are on the axis.
     pub fn group(&self) -> String {
         match (&self.workload, self.clients, self.cores) {
             (Some(workload), Some(clients), Some(_)) => {
@@ -273,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn points_are_named_by_what_varies() {
+    fn points_are_named_after_the_varying_settings() {
         let points = points(&scenario());
         assert_eq!(points[0].label(), "w, 1 client");
         assert_eq!(

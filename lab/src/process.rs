@@ -42,7 +42,7 @@ impl Stop {
         Ok(stop)
     }
 
-    /// Fails once it is set.
+    /// Fails once the flag is set.
     pub fn check(&self) -> Result<()> {
         match self.0.load(Ordering::Relaxed) {
             true => Err(Interrupted.into()),
@@ -50,7 +50,7 @@ impl Stop {
         }
     }
 
-    /// Sleeps; fails if it is set meanwhile.
+    /// Sleeps; fails if the flag is set meanwhile.
     pub fn sleep(&self, time: Duration) -> Result<()> {
         let end = std::time::Instant::now() + time;
         loop {
@@ -125,8 +125,8 @@ impl Running {
         self.child.stdout.take()
     }
 
-    /// Waits for its end and returns its output. A failure is an error with its
-    /// last message.
+    /// Waits for the child's end and returns its output. A failure is an error
+    /// with the child's last message.
     pub fn finish(mut self, stop: &Stop) -> Result<String> {
         let status = loop {
             if let Some(status) = self.child.try_wait()? {
@@ -139,7 +139,7 @@ impl Running {
         Ok(output)
     }
 
-    /// Fails if it has ended.
+    /// Fails if the child has ended.
     pub fn check(&mut self) -> Result<()> {
         match self.child.try_wait()? {
             None => Ok(()),
@@ -150,7 +150,8 @@ impl Running {
         }
     }
 
-    /// Interrupts it as Ctrl-C does, and waits for its end, with any exit code.
+    /// Interrupts the child as Ctrl-C does, and waits for its end, with any
+    /// exit code.
     pub fn interrupt(mut self, stop: &Stop) -> Result<()> {
         self.signal(Signal::INT);
         while self.child.try_wait()?.is_none() {
@@ -159,7 +160,7 @@ impl Running {
         Ok(())
     }
 
-    /// Ends it and returns its output so far.
+    /// Ends the child and returns its output so far.
     pub fn end(mut self) -> Result<String> {
         self.kill();
         read(&mut self.output)
@@ -173,7 +174,7 @@ impl Running {
         bail!(
             "\"{}\" failed ({status}): {}",
             self.name,
-            telling(&errors).unwrap_or("no message")
+            last_error_line(&errors).unwrap_or("no message")
         )
     }
 
@@ -183,7 +184,8 @@ impl Running {
         }
     }
 
-    /// Sends a signal to its group; false if it has ended.
+    /// Sends a signal to the child's process group; false if the child has
+    /// ended.
     fn signal(&mut self, signal: Signal) -> bool {
         let pid = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw);
         match (self.child.try_wait(), pid) {
@@ -204,7 +206,7 @@ impl Drop for Running {
 
 /// The line of messages with the reason: the last one with an error, otherwise
 /// the last one.
-pub fn telling(text: &str) -> Option<&str> {
+pub fn last_error_line(text: &str) -> Option<&str> {
     let said = |line: &&str| {
         ["error:", "ERROR:", "FATAL:"]
             .iter()
@@ -258,9 +260,12 @@ mod tests {
     #[test]
     fn the_telling_line_is_the_error_not_what_follows_it() {
         let text = "NOTICE: a\npsql: error: connection failed: no\n\tIs the server running?\n";
-        assert_eq!(telling(text), Some("psql: error: connection failed: no"));
-        assert_eq!(telling("a\nb\n\n"), Some("b"));
-        assert_eq!(telling("\n"), None);
+        assert_eq!(
+            last_error_line(text),
+            Some("psql: error: connection failed: no")
+        );
+        assert_eq!(last_error_line("a\nb\n\n"), Some("b"));
+        assert_eq!(last_error_line("\n"), None);
     }
 
     #[test]

@@ -49,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_rest_is_guessed_from_what_was_spent() {
+    fn remaining_time_is_estimated_from_spent_time() {
         let spent = Duration::from_secs(30);
         assert_eq!(remaining(spent, 3, 9), Duration::from_secs(60));
         let metrics = Metrics::from([("tps".into(), 1234.4), ("cpu_s".into(), 2.0)]);

@@ -91,7 +91,7 @@ fn head(results: &Results) -> Vec<Block> {
     facts.extend(experiment.left_out.iter().map(|v| format!("left out: {v}")));
     if results.runs.len() < expected {
         facts.push(format!(
-            "INCOMPLETE: {} of {expected} runs; the same command with --output goes on",
+            "INCOMPLETE: {} of {expected} runs; repeat the command with --output to continue",
             results.runs.len()
         ));
     }
@@ -140,7 +140,8 @@ fn number(metric: &Metric, value: f64) -> String {
     format!("{value:.*}", metric.decimals)
 }
 
-/// `0.970 (0.950–0.990)`.
+/// Writes an estimate: the median, and the bounds of its interval in
+/// parentheses, as `0.970 (0.950–0.990)`.
 pub fn interval(e: &Estimate) -> String {
     format!("{:.3} ({:.3}–{:.3})", e.median, e.low, e.high)
 }
@@ -246,7 +247,7 @@ fn how_sure(results: &Results, cells: &[Cell], main: &Metric) -> String {
         ));
     }
     if cells.iter().any(Cell::cut_off) {
-        text.push_str(" What took longer than the limit was not waited for: > says so.");
+        text.push_str(" Answers were stopped at the time limit: \">\" marks these.");
     }
     text
 }
@@ -448,7 +449,7 @@ fn asked(results: &Results, cells: &[Cell]) -> Vec<Block> {
         }
     }
     vec![
-        Block::Heading(2, "Asked of the server (medians)".into()),
+        Block::Heading(2, "Measured by SQL on the server (medians)".into()),
         Block::Table(table),
     ]
 }
@@ -560,7 +561,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     #[test]
-    fn the_report_says_what_it_shows_and_how_sure_it_is() {
+    fn the_report_states_its_subject_and_its_uncertainty() {
         let results = results(&[100.0, 200.0, 400.0], &[90.0, 178.0, 364.0]);
         let text = markdown(&report(&results));
         assert!(
@@ -608,7 +609,7 @@ mod tests {
             text.contains("| slow | > 10000.00 | > 2000.000 ("),
             "{text}"
         );
-        assert!(text.contains("was not waited for: > says so"));
+        assert!(text.contains("\">\" marks these"));
     }
 
     #[test]

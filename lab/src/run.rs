@@ -38,7 +38,7 @@ pub struct Options {
     pub clients: Option<PathBuf>,
     /// Connection string of the server to measure; `None` = private servers.
     pub dsn: Option<String>,
-    /// Leave out variants whose extension is missing.
+    /// True if variants are left out whose extension is missing.
     pub skip_missing: bool,
     /// Minutes after which no block is begun.
     pub minutes: Option<u32>,
@@ -153,7 +153,7 @@ fn prepare(
 pub struct Scratch(pub PathBuf);
 
 impl Scratch {
-    /// Makes it in `parent`.
+    /// Makes the directory in `parent`.
     pub fn new(parent: &Path) -> Result<Self> {
         let path = parent.join(format!("tacho-bench.{}", std::process::id()));
         fs::create_dir(&path).with_context(|| format!("could not make \"{}\"", path.display()))?;
@@ -180,7 +180,7 @@ pub fn find(
     };
     ensure!(
         installations.len() == 1,
-        "--dsn takes the programs of one installation\nhint: Give one directory with --pg-bin."
+        "--dsn takes the programs of one installation\nhint: Specify one directory with --pg-bin."
     );
     let access = Access::given(installations.remove(0), dsn, scratch);
     let given = Given::connect(access, dsn, scenario, stop)?;
@@ -206,7 +206,11 @@ fn servers(options: &Options, stop: &Stop) -> Result<Vec<Installation>> {
     for bin in &options.installations {
         let installation = Installation::at(bin, stop)?;
         let twice = found.iter().any(|f| f.version == installation.version);
-        ensure!(!twice, "PostgreSQL {} is given twice", installation.version);
+        ensure!(
+            !twice,
+            "PostgreSQL {} is specified more than once",
+            installation.version
+        );
         found.push(installation);
     }
     Ok(found)
@@ -220,12 +224,12 @@ pub struct Missing {
     pub variant: usize,
     /// The reason in words.
     pub reason: String,
-    /// An installed library would help.
+    /// True if an installed library would let the variant run.
     library: bool,
 }
 
 impl Missing {
-    /// Whether it is this variant on this installation.
+    /// True if this variant is missing on this installation.
     pub fn is(&self, installation: usize, variant: usize) -> bool {
         (self.installation, self.variant) == (installation, variant)
     }
@@ -237,7 +241,7 @@ pub fn refuse_missing(missing: &[Missing], options: &Options) -> Result<()> {
     let lacking: Vec<&str> = lacking.map(|m| m.reason.as_str()).collect();
     ensure!(
         lacking.is_empty() || options.skip_missing,
-        "{}\nhint: Install it, or leave such variants out with --skip-missing.",
+        "{}\nhint: Install it, or leave such variants with --skip-missing.",
         lacking.join("\n")
     );
     Ok(())
@@ -276,7 +280,7 @@ fn experiment(
         commit: COMMIT.unwrap_or("unknown").to_owned(),
         clients: clients.map(|c| clients_version(c, stop)).transpose()?,
         left_out: missing.iter().map(|m| m.reason.clone()).collect(),
-        caches: cold.then(|| statement::Emptied::here().text().to_owned()),
+        caches: cold.then(|| statement::CacheMethod::here().text().to_owned()),
         uncounted: uncounted(scenario),
         given: given(found, options),
         machine: Machine::here(),
@@ -379,7 +383,7 @@ impl Bench<'_> {
             self.stop.check()?;
             let late = until.is_some_and(|until| Instant::now() >= until);
             if late && at > 0 && !job.same_block(&jobs[at - 1]) {
-                eprintln!("time is up; the same command with --output goes on");
+                eprintln!("time is up; repeat the command with --output to continue");
                 break;
             }
             let run = self.measure(job, &mut running[job.installation]);

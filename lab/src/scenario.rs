@@ -63,21 +63,21 @@ pub struct Scenario {
     /// Load by pgbench.
     #[serde(default)]
     pub pgbench: Option<Pgbench>,
-    /// In addition: the cost of single statements, without a load.
+    /// Cost of single statements without a load. It may be measured beside a load by pgbench, or
+    /// alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost: Option<Cost>,
-    /// Alternatively: one timed statement.
+    /// One timed statement, instead of a load by pgbench.
     #[serde(default)]
     pub statement: Option<Statement>,
-    /// Alternatively: a history that is stored and read.
+    /// A history that is stored and read, instead of a load by pgbench.
     #[serde(default)]
     pub codec: Option<Codec>,
-    /// Alternatively: questions about samples.
+    /// Questions about samples, instead of a load by pgbench.
     #[serde(default)]
     pub history: Option<History>,
-    /// One server with the libraries of all variants runs all the time, and
-    /// reloads switch between variants. Otherwise a server is started for each
-    /// run.
+    /// True if one server with the libraries of all variants runs all the time, and reloads switch
+    /// between variants. Otherwise a server is started for each run.
     #[serde(default, skip_serializing_if = "is_false")]
     pub reload: bool,
     /// The compared variants; the first is the baseline.
@@ -104,8 +104,7 @@ pub struct Pgbench {
     /// as many as fit into the seconds.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub transactions: u32,
-    /// Sample the share of the sessions' CPU time that the variant's libraries
-    /// take.
+    /// True if the share of the sessions' CPU time that the variant's libraries take is sampled.
     #[serde(default, skip_serializing_if = "is_false")]
     pub shares: bool,
     /// Seconds of warm-up, which do not count.
@@ -130,12 +129,12 @@ pub struct Pgbench {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Workload {
-    /// Its name in the report.
+    /// Name of the workload in the report.
     pub name: String,
-    /// One of pgbench's own scripts …
+    /// Name of one of pgbench's own scripts; a workload has this or `script`.
     #[serde(default)]
     pub builtin: Option<String>,
-    /// … or a script.
+    /// Text of a script; a workload has this or `builtin`.
     #[serde(default)]
     pub script: Option<String>,
     /// Number of statements in a transaction, including BEGIN and COMMIT.
@@ -150,7 +149,7 @@ pub struct Cost {
     /// Number of executions for counting instructions and system calls. The timed
     /// run has twenty times as many.
     pub repeat: u32,
-    /// Count the lines and pages of memory that an execution touches, instead of
+    /// True if the lines and pages of memory that an execution touches are counted, instead of
     /// instructions and system calls.
     #[serde(default)]
     pub cold: bool,
@@ -166,7 +165,7 @@ pub struct Cost {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Costing {
-    /// Its name in the report.
+    /// Name of the measured cost in the report.
     pub name: String,
     /// SQL on one line; `{n}` becomes the number of the execution.
     pub sql: String,
@@ -180,7 +179,7 @@ pub struct Statement {
     pub sql: String,
     /// The setting that is varied.
     pub setting: String,
-    /// Its values; the first is the baseline.
+    /// Values of the setting; the first is the baseline.
     pub values: Vec<String>,
     /// Whether caches are emptied before each run.
     #[serde(default)]
@@ -204,14 +203,14 @@ pub struct Codec {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Layout {
-    /// Its name in the report.
+    /// Name of the layout in the report.
     pub name: String,
     /// Minutes of one database in one row of a table.
     pub bucket_minutes: u32,
     /// Decimals to which times in ms are rounded; `None` = all.
     #[serde(default)]
     pub decimals: Option<u32>,
-    /// Alternatively: times are whole numbers of this part of a ms.
+    /// If set instead of `decimals`: times are whole numbers of this part of a ms.
     #[serde(default)]
     pub multiply: Option<u32>,
 }
@@ -234,7 +233,7 @@ pub struct History {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Question {
-    /// Its name in the report.
+    /// Name of the question in the report.
     pub name: String,
     /// SQL; {hour}, {begin}, {end} and {node} are filled in.
     pub sql: String,
@@ -270,7 +269,7 @@ pub enum Form {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Variant {
-    /// Its name in the report.
+    /// Name of the variant in the report.
     pub name: String,
     /// Libraries for shared_preload_libraries.
     #[serde(default)]
@@ -322,9 +321,9 @@ pub struct Budget {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Asked {
-    /// Its name in the results.
+    /// Name of the figure in the results.
     pub name: String,
-    /// Its unit, for the report.
+    /// Unit of the figure, for the report.
     #[serde(default)]
     pub unit: String,
     /// A query with one number, for each variant that has it. `:transactions` is
@@ -386,7 +385,7 @@ impl Scenario {
     /// Refuses scenarios that cannot be measured.
     pub fn check(&self) -> Result<()> {
         ensure!(self.rounds > 0, "rounds must be at least 1");
-        ensure!(!self.variants.is_empty(), "there is no variant");
+        ensure!(!self.variants.is_empty(), "scenario has no variant");
         let loads = [
             self.pgbench.is_some(),
             self.statement.is_some(),
@@ -417,7 +416,7 @@ impl Scenario {
         if let Some(cost) = &self.cost {
             ensure!(
                 self.pgbench.is_some() || loads == 0,
-                "cost stands alone or beside pgbench"
+                "cost can be combined only with pgbench"
             );
             cost.check()?;
         }
@@ -456,7 +455,7 @@ impl Scenario {
             ),
         ];
         match stopped.iter().find(|(given, _)| self.reload && *given) {
-            Some((_, name)) => bail!("{name} needs a server that starts anew, not reload"),
+            Some((_, name)) => bail!("{name} requires restarts of the server, not reload"),
             None => Ok(()),
         }
     }
@@ -488,7 +487,7 @@ impl Cost {
             );
             ensure!(
                 !self.cold || sql.ends_with(';'),
-                "cost.statement \"{name}\" does not end with a semicolon, behind which blanks are no part of it"
+                "cost.statement \"{name}\" must end with a semicolon, without blanks after it"
             );
         }
         Ok(())
@@ -654,16 +653,16 @@ mod tests {
     }
 
     #[test]
-    fn what_takes_a_stopped_server_is_refused_beside_reload() {
+    fn a_setting_that_needs_a_restart_is_refused_beside_reload() {
         let text = SMALL.replacen("rounds = 3", "rounds = 3\nreload = true", 1);
         assert!(Scenario::parse(&text, false).expect("valid").reload);
         let cores = text.replacen("clients = [1]", "clients = [1]\ncores = [1]", 1);
         let error = Scenario::parse(&cores, false).expect_err("refused");
-        assert!(format!("{error}").starts_with("pgbench.cores needs a server that starts anew"));
+        assert!(format!("{error}").starts_with("pgbench.cores requires restarts of the server"));
     }
 
     #[test]
-    fn what_cannot_be_measured_is_refused_by_name() {
+    fn unmeasurable_settings_are_refused_by_name() {
         let refused = |from: &str, to: &str| {
             let text = SMALL.replacen(from, to, 1);
             format!("{:#}", Scenario::parse(&text, false).expect_err(to))

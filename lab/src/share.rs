@@ -21,7 +21,7 @@ const SERVERS_OWN: [&str; 2] = ["standard_", "ProcessUtility"];
 /// Samples per second: not a divisor of the server's own intervals.
 const FREQUENCY: &str = "997";
 /// Time for perf to begin.
-const PATIENCE: Duration = Duration::from_secs(10);
+const START_TIMEOUT: Duration = Duration::from_secs(10);
 const PAUSE: Duration = Duration::from_millis(20);
 
 /// Message if shares cannot be measured here.
@@ -64,7 +64,7 @@ impl Sampling {
     /// Waits until perf has its counters: it writes the head of its file then.
     fn wait(&mut self, stop: &Stop) -> Result<()> {
         let begun = || fs::metadata(&self.data).is_ok_and(|file| file.len() > 0);
-        let pauses = PATIENCE.as_millis() / PAUSE.as_millis();
+        let pauses = START_TIMEOUT.as_millis() / PAUSE.as_millis();
         for _ in 0..pauses {
             if begun() {
                 return Ok(());
@@ -72,7 +72,7 @@ impl Sampling {
             self.perf.check()?;
             stop.sleep(PAUSE)?;
         }
-        ensure!(begun(), "perf has not begun after {PATIENCE:?}");
+        ensure!(begun(), "perf did not start within {START_TIMEOUT:?}");
         Ok(())
     }
 
@@ -85,16 +85,17 @@ impl Sampling {
             .arg(&self.data);
         let text = run(&mut script, stop)?;
         fs::remove_file(&self.data)?;
-        share(&text, libraries).context("perf took no sample")
+        share(&text, libraries).context("perf recorded no sample")
     }
 }
 
 /// Percent of all samples.
 #[derive(Debug, PartialEq)]
 pub struct Share {
-    /// In the libraries.
+    /// Percent of the samples that were in the libraries.
     pub own: f64,
-    /// In the libraries, or in the server and the kernel for them.
+    /// Percent of the samples that were in the libraries, or in the server and the
+    /// kernel on their behalf.
     pub caused: f64,
 }
 

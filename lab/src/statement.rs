@@ -17,14 +17,14 @@ const DROP_CACHES: &str = "/proc/sys/vm/drop_caches";
 
 /// Method of emptying caches, for the report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Emptied {
-    /// The kernel's page cache, all of it.
+pub enum CacheMethod {
+    /// Drops all of the kernel's page cache.
     All,
-    /// The pages of the data directory, by advice.
+    /// Evicts the pages of the data directory's files (posix_fadvise).
     Files,
 }
 
-impl Emptied {
+impl CacheMethod {
     /// The method that this user may use here.
     pub fn here() -> Self {
         match OpenOptions::new().write(true).open(DROP_CACHES) {
@@ -85,15 +85,15 @@ fn run(access: &Access, statement: &Statement, stop: &Stop) -> Result<String> {
 pub fn milliseconds(text: &str) -> Result<f64> {
     let line = text.lines().rev().find_map(|l| l.strip_prefix("Time: "));
     line.and_then(|l| l.split(' ').next()?.parse().ok())
-        .context("psql did not say how long the statement took")
+        .context("psql did not report the time of the statement")
 }
 
 /// Empties the caches of a stopped server.
 pub fn empty_caches(data: &Path) -> Result<()> {
     syncfs(File::open(data)?)?;
-    match Emptied::here() {
-        Emptied::All => fs::write(DROP_CACHES, "3").context("could not drop caches"),
-        Emptied::Files => evict(&data.join("base")),
+    match CacheMethod::here() {
+        CacheMethod::All => fs::write(DROP_CACHES, "3").context("could not drop caches"),
+        CacheMethod::Files => evict(&data.join("base")),
     }
 }
 
@@ -114,7 +114,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn time_is_what_psql_says() {
+    fn time_is_taken_from_psql() {
         let text = "Time: 0.1 ms\nANALYZE\nTime: 2763.250 ms (00:02.763)\n";
         assert_eq!(milliseconds(text).expect("said"), 2763.25);
         assert!(milliseconds("ANALYZE\n").is_err());

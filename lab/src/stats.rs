@@ -10,7 +10,7 @@ pub struct Estimate {
     pub low: f64,
     /// Upper end of the interval.
     pub high: f64,
-    /// Probability that the interval contains the true median.
+    /// Probability that the interval contains the true median, such as 0.95.
     pub confidence: f64,
 }
 
@@ -82,8 +82,8 @@ pub fn estimate(values: &[f64]) -> Option<Estimate> {
     })
 }
 
-/// The smallest value that is at least as large as this share of the sorted
-/// values (nearest rank).
+/// The percentile by nearest rank: the smallest value that `share` of all
+/// values do not exceed. `share` is between 0 and 1, for example 0.95 for p95.
 pub fn percentile(sorted: &[u64], share: f64) -> Option<u64> {
     let rank = (share * sorted.len() as f64).ceil().max(1.0) as usize;
     sorted.get(rank - 1).copied()
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn few_values_give_their_range_and_say_how_sure_that_is() {
+    fn few_values_give_their_range_and_its_confidence() {
         let e = estimate(&[1.0, 3.0, 2.0]).expect("values");
         assert_eq!(
             (e.low, e.median, e.high, e.confidence),

@@ -218,8 +218,8 @@ fn same_experiment(directory: &Path, experiment: &Experiment) -> Result<(Vec<Run
             && found.experiment.versions == experiment.versions
             && found.experiment.clients == experiment.clients
             && found.experiment.given == experiment.given,
-        "\"{}\" holds results of another experiment\nhint: Give another --output, or the \
-         arguments of that one to go on with it:\n      {}",
+        "directory \"{}\" contains results of another experiment\nhint: Use another --output, or \
+         continue that experiment with its arguments:\n      {}",
         directory.display(),
         found.experiment.command
     );
@@ -230,10 +230,11 @@ impl Results {
     /// Reads a directory of results.
     pub fn read(directory: &Path) -> Result<Self> {
         let path = directory.join("experiment.json");
-        let text = fs::read_to_string(&path)
-            .with_context(|| format!("\"{}\" holds no results", directory.display()))?;
+        let text = fs::read_to_string(&path).with_context(|| {
+            format!("directory \"{}\" contains no results", directory.display())
+        })?;
         let experiment = serde_json::from_str(&text)
-            .with_context(|| format!("could not understand \"{}\"", path.display()))?;
+            .with_context(|| format!("could not parse \"{}\"", path.display()))?;
         Ok(Self {
             experiment,
             runs: read_lines(directory, "runs.jsonl")?,

@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn quantiles_are_those_of_the_tables() {
+    fn quantiles_equal_published_tables() {
         // scipy.stats.t.ppf
         let table = [
             (2, 0.95, 6.313_751_514_675_037),
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn bounds_of_made_ratios_are_those_of_the_oracle() {
+    fn bounds_of_generated_ratios_equal_the_oracle() {
         // numpy and scipy: mean and deviation of logarithms, t.ppf(0.95, 5)
         let trial = trial(&[1.004, 0.998, 1.001, 1.006, 0.995, 1.003]).expect("six");
         assert_eq!(trial.blocks, 6);
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_logarithm_or_no_spread_is_no_trial() {
+    fn values_without_logarithm_or_spread_are_no_trial() {
         assert_eq!((trial(&[]), trial(&[1.0])), (None, None));
         assert_eq!((trial(&[1.0, 0.0]), trial(&[1.0, f64::NAN])), (None, None));
         let same = trial(&[1.005; 3]).expect("three");
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn blocks_for_a_power_are_those_of_the_oracle() {
+    fn blocks_for_a_power_equal_the_oracle() {
         // scipy: smallest n with t(0.95, n−1) + t(power, n−1) ≤ ln(margin) √n ÷ spread
         let table = [
             (0.005, [4, 5, 5]),

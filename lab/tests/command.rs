@@ -53,7 +53,7 @@ fn it_lists_its_scenarios_and_knows_itself_as_tacho_bench() {
         assert!(help.contains("Usage: tacho bench "), "{help}");
     }
     let nothing = bench(&[]).output().unwrap();
-    let said = "error: no scenario given\nhint: See tacho bench list and --help.\n";
+    let said = "error: no scenario specified\nhint: See tacho bench list and --help.\n";
     assert_eq!(
         (text(&nothing.stderr).as_str(), nothing.status.code()),
         (said, Some(1))
@@ -61,7 +61,7 @@ fn it_lists_its_scenarios_and_knows_itself_as_tacho_bench() {
 }
 
 #[test]
-fn answers_are_timed_against_their_budgets_and_memory_is_told() {
+fn answers_are_timed_against_budgets_with_their_memory() {
     let tape = tempfile::tempdir().unwrap();
     let tape = tape.path();
     let mut sampler = Sampler::new(7, Load::default());
@@ -114,7 +114,7 @@ fn answers_are_timed_against_their_budgets_and_memory_is_told() {
 #[test]
 fn answers_need_a_history() {
     let output = bench(&["answers"]).output().unwrap();
-    let said = "error: no history was given\nhint: See --day, --year and --churn.\n";
+    let said = "error: no history specified\nhint: See --day, --year and --churn.\n";
     assert_eq!(
         (text(&output.stderr).as_str(), output.status.code()),
         (said, Some(1))
@@ -122,7 +122,7 @@ fn answers_need_a_history() {
     let empty = tempfile::tempdir().unwrap();
     let empty = empty.path().to_str().unwrap();
     let output = bench(&["answers", "--day", empty]).output().unwrap();
-    let said = format!("error: there is no history in \"{empty}\"\n");
+    let said = format!("error: directory \"{empty}\" contains no history\n");
     assert_eq!(text(&output.stderr), said);
 }
 
@@ -150,7 +150,7 @@ fn installation(version: &str) -> tempfile::TempDir {
 }
 
 #[test]
-fn a_dry_run_says_what_would_run_and_what_is_missing() {
+fn a_dry_run_lists_planned_runs_and_missing_tools() {
     let (server, clients, scratch) = (
         installation("15.1"),
         installation("17.2"),
@@ -183,7 +183,7 @@ fn a_dry_run_says_what_would_run_and_what_is_missing() {
         (
             expected("3 variants", "18 runs, about 4 min", &all),
             format!(
-                "error: {missing}\nhint: Install it, or leave such variants out with --skip-missing.\n"
+                "error: {missing}\nhint: Install it, or leave such variants with --skip-missing.\n"
             ),
             Some(1)
         )
@@ -198,7 +198,7 @@ fn a_dry_run_says_what_would_run_and_what_is_missing() {
     );
     let (_, said, _) = run(&format!("--client-bin {place}"));
     assert!(
-        said.starts_with("error: there is no \"psql\" in "),
+        said.starts_with("error: program \"psql\" not found in "),
         "{said}"
     );
 }

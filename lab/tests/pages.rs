@@ -67,7 +67,7 @@ impl Pages {
 }
 
 #[test]
-fn every_page_and_row_says_its_commit_and_how_much_has_changed_since() {
+fn every_page_and_row_has_its_commit_and_the_changes_since() {
     let pages = Pages::new();
     let commit = pages.head();
     pages.write("tape/src/lib.rs", "2");

@@ -3,10 +3,12 @@
 
 use crate::asked::{Asked, Slot, status};
 use crate::command::{command_line, web_address};
-use crate::list::{Made, Table};
+use crate::list::Made;
 use crate::load::Load;
 use crate::paint::Paint;
 use crate::signal::{Act, Request, Session};
+use crate::table::Table;
+use crate::trees;
 use crate::view::{Filter, List, SECOND, View, WIDTHS, Window, argument};
 use crate::worker::Answer;
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
@@ -21,7 +23,7 @@ use tacho_tape::query::{BlockingRow, MarkersRow, QueryError};
 const LATE: i64 = 5 * SECOND;
 /// Time, µs, after which a question without an answer raises an alarm.
 const SILENCE: i64 = 15 * SECOND;
-/// Shortest and longest time between two looks for something new.
+/// Shortest and longest time between two looks at the history for new ticks.
 const LOOK: Duration = Duration::from_secs(1);
 const MOST: Duration = Duration::from_secs(30);
 /// The time to the next look is this multiple of the time that the last answers took.
@@ -82,6 +84,8 @@ pub struct App {
     failure: Option<QueryError>,
     /// Notice about the answers.
     pub notice: Option<String>,
+    /// The reasons why the list lacks something.
+    reasons: Vec<String>,
     /// Number of damaged places in the history.
     damaged: String,
     /// Age of the last tick, µs in whole seconds, if it is late.
@@ -89,12 +93,12 @@ pub struct App {
     /// Time that a question has waited for its answer, µs in whole seconds, if that is
     /// long.
     pub silent: Option<i64>,
-    /// Since when questions wait for the next answer, µs.
+    /// Time in µs since 1970 since which questions wait for the next answer.
     waits_since: Option<i64>,
     pub table: Table,
     /// The moment of the tree of blockers, µs since 1970.
     pub moment: Option<i64>,
-    /// The screen must be drawn again.
+    /// True if the screen must be drawn again.
     pub dirty: bool,
     /// Lines that `w` showed last.
     pub said: Vec<String>,
@@ -103,13 +107,13 @@ pub struct App {
     pub home: TimeZone,
     /// Servers on which queries may be cancelled and sessions ended.
     pub signalled: BTreeSet<String>,
-    /// The server is looking up a session, and no key was pressed since.
+    /// True while the server looks up a session and no key was pressed since.
     pub is_aiming: bool,
     web: String,
     /// The words that name the server on a command line.
     place: Vec<String>,
     answers: Answers,
-    /// Number of the current view: answers for other views are ignored.
+    /// Number of the current view; it grows with each change. Answers for other views are ignored.
     number: u64,
     queue: Vec<Asked>,
     pending: usize,
@@ -136,6 +140,7 @@ impl App {
             error: None,
             failure: None,
             notice: None,
+            reasons: Vec::new(),
             damaged: "0".into(),
             late: None,
             silent: None,
@@ -182,7 +187,7 @@ impl App {
         self.pending == 0 && self.queue.is_empty()
     }
 
-    /// Time until the next look for something new; `None` for a window in the past.
+    /// Time until the next look at the history for new ticks; `None` for a window in the past.
     /// Answers should take at most a hundredth of a CPU.
     pub fn looks_after(&self) -> Option<Duration> {
         let follows = self.view.live && !self.view.paused;
@@ -193,8 +198,8 @@ impl App {
         wanted.then(|| (self.took * SHARE).clamp(LOOK, MOST))
     }
 
-    /// Called when the time of [`App::looks_after`] is over. Looks for something new,
-    /// or measures how long a question has waited.
+    /// Called when the time of [`App::looks_after`] is over. Looks for new ticks in the history, or
+    /// measures how long a question has waited.
     pub fn passes(&mut self, now_us: i64) {
         match self.is_idle() {
             true => self.look(),
@@ -222,7 +227,8 @@ impl App {
         error.is_some_and(|error| !error.sqlstate.starts_with("22"))
     }
 
-    /// Looks for something new.
+    /// Requests the status of the server. If it shows newer ticks, the other questions are
+    /// repeated.
     pub fn look(&mut self) {
         self.took = Duration::ZERO;
         self.put(status(self.number));
@@ -243,7 +249,7 @@ impl App {
         self.queue.push(asked);
     }
 
-    /// Another view: drops open questions and ignores their answers.
+    /// Begins another view: drops open questions and ignores their answers.
     fn begin_anew(&mut self) {
         self.number += 1;
         self.pending = 0;
@@ -309,6 +315,9 @@ impl App {
         }
         if asked.slot == Slot::Load {
             self.notice = notices.iter().find_map(left_out);
+        }
+        if asked.slot == Slot::List {
+            self.reasons = notices.iter().map(error_line).collect();
         }
         let slot = asked.slot;
         let same = self.answers.rows.get(&slot).is_some_and(|r| r.1 == rows);
@@ -387,6 +396,7 @@ impl App {
             rows,
             costs: self.rows(Slot::Costs),
             is_compared: self.view.list.is_compared() && self.view.earlier.is_some(),
+            reasons: &self.reasons,
         };
         self.table = made.table();
         let last = self.table.items.len().saturating_sub(1);
@@ -401,7 +411,7 @@ impl App {
         let damaged = status.metric("damaged_places").unwrap_or("0");
         if damaged != self.damaged {
             (self.damaged, self.dirty) = (damaged.to_string(), true);
-            let message = format!("damaged places: {damaged}; \"tacho inspect\" names them");
+            let message = format!("damaged parts: {damaged}; run tacho inspect to list them");
             self.message = Some(message);
         }
         let end = last + SECOND;
@@ -516,7 +526,10 @@ impl App {
             KeyCode::Char('s') => view.turn(List::Sessions),
             KeyCode::Char('b') => view.turn(List::Locks),
             KeyCode::Char('x') => view.forget(),
-            KeyCode::Char('c') => self.compare(),
+            KeyCode::Char('c') => view.turn(List::Findings),
+            KeyCode::Char('p') => self.plans(),
+            KeyCode::Char('d') => view.differ(trees::chosen(&self.table, view.row)),
+            KeyCode::Char('v') => self.compare(),
             KeyCode::Char('t') => self.turn_zone(),
             KeyCode::Enter => self.enter(),
             KeyCode::Esc | KeyCode::Backspace => view.leave(),
@@ -539,9 +552,27 @@ impl App {
             List::Classes => (List::Events, "wait_event_type", false),
             List::Events => (List::Queries, "wait_event", false),
             List::Queries => (List::Sessions, "query_id", false),
+            List::Findings => (List::Queries, "query_id", true),
+            List::Plans | List::Trees => return,
             List::Sessions | List::Locks | List::Spans => (List::Spans, "pid", true),
         };
         self.view.enter(list, Filter::key(dimension, &key), alone);
+    }
+
+    /// Shows the plans of the chosen query, or of the query that a filter lets through.
+    fn plans(&mut self) {
+        let chosen = self.table.items.get(self.view.row);
+        let key = chosen.and_then(|item| item.key.clone());
+        let is_query = matches!(self.view.list, List::Queries | List::Findings);
+        let key = key.filter(|key| is_query && key.parse::<i64>().is_ok());
+        match (key, self.view.query()) {
+            (Some(key), _) => {
+                let filter = Filter::key("query_id", &key);
+                self.view.enter(List::Plans, filter, true);
+            }
+            (None, Some(_)) => self.view.turn(List::Plans),
+            (None, None) => self.message = Some("choose a query first (q)".into()),
+        }
     }
 
     /// Changes the comparison: the previous window, yesterday, last week, none.
@@ -566,7 +597,7 @@ impl App {
             (false, _) => self.home.clone(),
         };
         let name = time::zone_name(&self.view.zone);
-        self.message = Some(format!("times are those of {name}"));
+        self.message = Some(format!("times are in {name}"));
     }
 
     /// Shows the list's question as a command and an address.
@@ -590,7 +621,7 @@ impl App {
                 self.message = Some(format!("copied: {text}"));
                 self.wishes.push(Wish::Copy(text));
             }
-            _ => self.message = Some("there is nothing to copy".into()),
+            _ => self.message = Some("nothing to copy".into()),
         }
     }
 
@@ -725,15 +756,15 @@ impl App {
     }
 }
 
-/// Whether it is the same question about another window. Then its rows stay on the
-/// screen until the new ones come.
+/// True if `b` is the question of `a` about another window. Then the rows of `a` stay on the screen
+/// until the new ones come.
 fn alike(a: &Arguments, b: &Arguments) -> bool {
     let of = |all: &Arguments| all.get("dimension").cloned().or(all.get("n").cloned());
     let kind = |all: &Arguments| {
         (
             of(all),
             all.contains_key("since_1"),
-            all.get("scope").cloned(),
+            all.get("scope").or(all.get("plan_id")).cloned(),
         )
     };
     kind(a) == kind(b)

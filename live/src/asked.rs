@@ -4,7 +4,8 @@ use crate::view::{List, View, Window};
 use tacho_source::arguments::texts;
 use tacho_source::{Arguments, Ask};
 use tacho_tape::query::{
-    Blocking, Compare, Markers, Request, Row, Sessions, StatementsHistory, Status, Timeline, Top,
+    Blocking, Changes, Compare, Markers, Plan, PlanChanges, Plans, Queries, Request, Row, Sessions,
+    Status, Timeline, Top,
 };
 
 /// Dimension of the bars and of the picture.
@@ -28,9 +29,9 @@ pub enum Slot {
     Earlier,
     Markers,
     List,
-    /// Costs of queries.
+    /// Costs of queries, or the changes of a query's plan.
     Costs,
-    /// Queues in the selection; a question for the tree of a moment follows.
+    /// Queues in the selected time. A question for the tree of the longest one follows.
     Heads,
     Tree,
 }
@@ -109,6 +110,24 @@ impl View {
             }
             List::Sessions => self.sessions(self.selection(), "load", LANES),
             List::Spans => self.sessions(self.asked(), "all", Some(1)),
+            List::Findings => question(&Changes {
+                since: Some(self.asked().since),
+                until: Some(self.asked().until),
+                ..Changes::default()
+            }),
+            List::Plans => question(&Plans {
+                since: Some(self.asked().since),
+                until: Some(self.asked().until),
+                query_id: self.query(),
+                n: ROWS,
+                ..Plans::default()
+            }),
+            List::Trees => question(&Plan {
+                plan_id: self.plans.first().cloned(),
+                diff: self.plans.get(1).cloned(),
+                query_id: self.query(),
+                ..Plan::default()
+            }),
             // Queues concern the whole server: their readers take no filter.
             List::Locks => question(&Blocking {
                 since: Some(since),
@@ -173,16 +192,24 @@ impl View {
             ),
             (Slot::Markers, markers),
         ];
+        if self.list == List::Plans {
+            let changes = question(&PlanChanges {
+                since: Some(window.since),
+                until: Some(window.until),
+                query_id: self.query(),
+                n: ROWS,
+                ..PlanChanges::default()
+            });
+            all.push((Slot::Costs, changes));
+        }
         if self.list == List::Queries && self.earlier.is_none() {
             let selection = self.selection();
-            // A bucket at least as long as the selection: one row per
-            // statement.
-            let costs = question(&StatementsHistory {
+            let costs = question(&Queries {
                 since: Some(selection.since),
                 until: Some(selection.until),
-                n: None,
-                order_by: Some("calls".to_string()),
-                ..StatementsHistory::default()
+                n: ROWS,
+                filters: self.filters(),
+                ..Queries::default()
             });
             all.push((Slot::Costs, costs));
         }

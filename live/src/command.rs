@@ -59,7 +59,7 @@ pub fn web_address(base: &str, view: &View, moment: Option<i64>) -> String {
     let selection = view.selection();
     let tab = match view.list {
         List::Classes | List::Events => Some("waits"),
-        List::Queries => None,
+        List::Queries | List::Findings | List::Plans | List::Trees => None,
         List::Sessions | List::Spans => Some("sessions"),
         List::Locks => Some("locks"),
     };
@@ -70,6 +70,8 @@ pub fn web_address(base: &str, view: &View, moment: Option<i64>) -> String {
     given.extend(tab.map(|tab| ("tab", tab.to_string())));
     let filters = view.filters.iter();
     given.extend(filters.map(|f| (f.dimension.as_str(), f.text.clone())));
+    let plans = Some(view.plans.join(",")).filter(|_| view.list == List::Trees);
+    given.extend(plans.map(|plans| ("plans", plans)));
     given.extend(moment.map(|at| ("at", argument(at))));
     let given: Vec<String> = given
         .iter()
@@ -99,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn a_command_line_is_what_a_shell_takes() {
+    fn a_command_line_is_quoted_for_a_shell() {
         let (function, arguments) = view().listed();
         let place = ["--tape".to_string(), "/var/lib/my tape".to_string()];
         assert_eq!(
@@ -123,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_is_what_the_page_reads() {
+    fn addresses_are_readable_by_the_page() {
         assert_eq!(
             web_address("http://127.0.0.1:8432/", &view(), None),
             "http://127.0.0.1:8432/?server=shop%20prod&since=2026-01-01T00:00:00Z\

@@ -53,10 +53,10 @@ impl App {
     /// Signals the session if the key is `y`.
     pub(crate) fn confirm(&mut self, act: Act, session: Session, code: KeyCode) {
         if code == KeyCode::Char('y') {
-            self.message = Some("telling the server".into());
+            self.message = Some("sending the signal".into());
             self.wishes.push(Wish::Signal(Request::Do(act, session)));
         } else {
-            self.message = Some("nothing was done".into());
+            self.message = Some("canceled; no signal was sent".into());
         }
     }
 }

@@ -64,8 +64,17 @@ const WAYS: [&[KeyCode]; 8] = [
     &[Esc, Esc, Char('q')],
     &[Char('s'), Enter, Esc],
     &[Char('b')],
-    &[Left, Left, Char('e'), Char('c')],
-    &[Char('c'), Char('c'), Char('c'), Char('w'), Esc],
+    &[Left, Left, Char('e'), Char('v')],
+    &[
+        Char('v'),
+        Char('v'),
+        Char('v'),
+        Char('w'),
+        Esc,
+        Char('c'),
+        Char('q'),
+        Char('p'),
+    ],
     &[Char('x'), Esc, Esc, Esc, Esc],
 ];
 

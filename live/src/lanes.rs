@@ -17,7 +17,8 @@ const PIECES: i64 = 400;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Lane {
     window: Window,
-    /// Spans by class, µs: begin, end, class. Idle time has no span.
+    /// Spans of the session: begin and end in µs since 1970, and the wait
+    /// class; `None` = nothing was recorded. Idle time has no span.
     spans: Vec<(i64, i64, Option<String>)>,
 }
 
@@ -41,14 +42,15 @@ impl Lane {
                 let class = class.or(cpu).unwrap_or("(null)").to_string();
                 self.spans.push((begin, end, Some(class)));
             }
-            // Nothing was recorded in it.
+            // Nothing was recorded in a gap.
             Some("gap") => self.spans.push((begin, end, None)),
             _ => (),
         }
     }
 
-    /// The class of each piece: `None` for idle time, `Some(None)` for time that
-    /// was not recorded.
+    /// Divides the window into `pieces` equal pieces and returns the wait class
+    /// that took most time in each: `None` for idle time, `Some(None)` for time
+    /// that was not recorded.
     fn pieces(&self, pieces: i64) -> Vec<Option<Option<&str>>> {
         let length = (self.window.until - self.window.since).max(1);
         let mut sums: Vec<BTreeMap<Option<&str>, i64>> = Vec::new();
@@ -100,7 +102,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_piece_is_of_what_took_most_of_it() {
+    fn a_piece_has_the_class_with_most_time() {
         let window = Window {
             since: 0,
             until: 100,

@@ -1,52 +1,20 @@
 //! The lists below the picture.
 
+use crate::chart;
+use crate::found;
 use crate::lanes;
-use crate::paint::{Paint, Sign, rank};
+use crate::paint::rank;
 use crate::signal::Target;
-use crate::text::{line, put, put_cut};
+use crate::table::{Item, Table, figure, number, percent, some, whole};
+use crate::text::line;
+use crate::trees;
 use crate::view::{List, View, Window};
-use ratatui::buffer::Buffer;
-use ratatui::layout::Rect;
-use ratatui::style::Style;
 use std::collections::HashMap;
 use std::sync::Arc;
 use tacho_source::rows::Rows;
-use tacho_source::time;
+use tacho_source::{time, waits};
 use tacho_tape::query::json::value;
-use tacho_tape::query::{
-    BlockingRow, CompareRow, Numeric, SessionsRow, StatementsHistoryRow, TopRow, Value,
-};
-
-/// A row of a list.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Item {
-    /// Its key in a filter's form; `None` for rows without a key.
-    pub key: Option<String>,
-    /// Text before the bar or lane.
-    pub left: String,
-    /// Classes of the bar, and their shares of the list's largest row.
-    pub bar: Vec<(String, f64)>,
-    /// The lane, with the class of each piece of the selection.
-    pub lane: Option<lanes::Lane>,
-    /// Text after the bar.
-    pub right: String,
-    /// The full details of the row.
-    pub detail: String,
-    /// Text that `y` copies.
-    pub copied: String,
-    /// The row's session.
-    pub session: Option<Target>,
-}
-
-/// A list as shown.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Table {
-    /// Column heads: of the text before the bar, of the bar, of the text after it.
-    pub left: String,
-    pub bar: &'static str,
-    pub right: String,
-    pub items: Vec<Item>,
-}
+use tacho_tape::query::{BlockingRow, CompareRow, Numeric, QueriesRow, SessionsRow, TopRow, Value};
 
 /// Data of a list.
 pub struct Made<'a> {
@@ -54,6 +22,8 @@ pub struct Made<'a> {
     pub rows: &'a Rows,
     pub costs: Option<&'a Rows>,
     pub is_compared: bool,
+    /// The reasons why the answer lacks something.
+    pub reasons: &'a [String],
 }
 
 /// A key, for people and in a filter's form.
@@ -65,32 +35,9 @@ fn key_of(key: Option<&str>) -> (String, Option<String>) {
     }
 }
 
-fn number(known: Option<Numeric>) -> Option<f64> {
-    known.map(Numeric::to_f64)
-}
-
-/// A figure; 0 if unknown.
-fn some(known: Option<Numeric>) -> f64 {
-    known.map_or(0.0, Numeric::to_f64)
-}
-
-/// A number; empty if unknown.
-fn whole(known: Option<i64>) -> String {
-    known.map_or(String::new(), |number| number.to_string())
-}
-
 /// An interval in the form that readers print.
 fn interval(us: i64) -> String {
     value(&Value::Interval(us)).trim_matches('"').to_string()
-}
-
-/// A figure with two decimals; from 1,000 on without decimals, from 100,000 on in thousands.
-pub fn figure(value: Option<f64>) -> String {
-    value.map_or("-".into(), |value| match value {
-        value if value.abs() >= 100_000.0 => format!("{:.0}k", value / 1000.0),
-        value if value.abs() >= 1000.0 => format!("{value:.0}"),
-        value => format!("{value:.2}"),
-    })
 }
 
 impl Made<'_> {
@@ -102,6 +49,12 @@ impl Made<'_> {
             List::Sessions => self.sessions(),
             List::Spans => self.spans(),
             List::Locks => self.locks(),
+            List::Findings => found::findings(self.rows, &self.view.zone),
+            List::Plans => found::plans(self.rows, self.costs, &self.view.zone),
+            List::Trees => {
+                let width = self.view.columns() + usize::from(chart::AXIS);
+                trees::trees(self.rows, &self.view.plans, self.reasons, width)
+            }
         }
     }
 
@@ -127,17 +80,29 @@ impl Made<'_> {
                     None => Vec::new(),
                 },
                 right: shown.clone(),
-                detail: shown.clone(),
+                detail: self.explained(&shown),
                 copied: shown,
                 key,
                 ..Item::default()
             }
         };
         Table {
-            left: format!("{:>8} {:>6} {:>5}", "sessions", "%", "most"),
+            left: format!("{:>8} {:>6} {:>5}", "sessions", "%", "peak"),
             bar: "",
             right: key_name(self.view.list).into(),
             items: rows.iter().map(item).collect(),
+        }
+    }
+
+    /// A key with the meaning of its wait event and the next thing to look at.
+    fn explained(&self, shown: &str) -> String {
+        let is_wait = matches!(self.view.list, List::Classes | List::Events);
+        match is_wait.then(|| waits::of_key(shown)).flatten() {
+            Some(explained) => {
+                let wait = explained.wait;
+                format!("{shown}  {} Next: {}", wait.is, wait.next_step())
+            }
+            None => shown.to_string(),
         }
     }
 
@@ -162,7 +127,8 @@ impl Made<'_> {
         let keys = order.iter().filter(|row| row.2.is_some());
         let most = keys.map(|(_, shown, _)| sum(shown));
         let most = most.fold(0.0, f64::max).max(1e-9);
-        let costs = self.costs_by_query();
+        // The rows of `queries` have the same keys.
+        let costs: Vec<QueriesRow> = self.costs.map_or(Vec::new(), Rows::read);
         let item = |(row, shown, key): &(&TopRow, String, Option<String>)| {
             let mut bar: Vec<(String, f64)> = bars[shown]
                 .iter()
@@ -172,8 +138,15 @@ impl Made<'_> {
             bar.sort_by_key(|part| rank(&part.0));
             let text = row.query_text.clone();
             let named = text.as_deref().map_or_else(|| shown.clone(), line);
-            let cost = costs.get(shown.as_str()).map_or(&[None; 3], |cost| cost);
-            let [calls, mean, p95] = cost.map(figure);
+            let is_its = |cost: &&QueriesRow| cost.key == row.key && cost.calls > Some(0);
+            let cost = costs.iter().find(is_its).filter(|_| key.is_some());
+            let of = |figure: fn(&QueriesRow) -> Option<Numeric>| cost.and_then(figure);
+            let [calls, mean, p95] = [
+                of(|cost| cost.calls_per_second),
+                of(|cost| cost.mean_exec_time),
+                of(|cost| cost.p95_exec_time),
+            ]
+            .map(|known| figure(number(known)));
             Item {
                 key: key.clone(),
                 left: format!(
@@ -194,22 +167,6 @@ impl Made<'_> {
             right: format!("{:>8} {:>8} {:>8}  query", "calls/s", "mean ms", "p95 ms"),
             items: order.iter().map(item).collect(),
         }
-    }
-
-    /// Calls per second, mean and 95th percentile in ms, by query. If several
-    /// databases or users have the query, the one with most time counts.
-    fn costs_by_query(&self) -> HashMap<String, [Option<f64>; 3]> {
-        let mut costs = HashMap::new();
-        let rows: Vec<StatementsHistoryRow> = self.costs.map_or(Vec::new(), Rows::read);
-        for row in rows {
-            let figures = [row.calls_per_second, row.mean_exec_time, row.p95_exec_time];
-            if let Some(query) = row.query_id {
-                costs
-                    .entry(query.to_string())
-                    .or_insert(figures.map(number));
-            }
-        }
-        costs
     }
 
     fn compared(&self) -> Table {
@@ -407,91 +364,5 @@ fn session(row: &SessionsRow, window: Window) -> Item {
         session: target(row.pid, row.backend_start),
         right,
         ..Item::default()
-    }
-}
-
-/// A percentage.
-fn percent(value: Option<f64>) -> String {
-    value.map_or(String::new(), |value| format!("{value:.1}"))
-}
-
-/// Draws a table: its heads, and rows around the chosen one. Returns the range
-/// of visible rows, unless all are visible.
-pub fn draw(
-    buf: &mut Buffer,
-    area: Rect,
-    table: &Table,
-    chosen: usize,
-    paint: Paint,
-) -> Option<String> {
-    let has_bar = |item: &Item| !item.bar.is_empty() || item.lane.is_some();
-    let left = u16::try_from(table.left.chars().count() + 1).unwrap_or(1);
-    let has_bars = table.items.iter().any(has_bar);
-    let has_lanes = table.items.iter().any(|item| item.lane.is_some());
-    let bar = match (has_bars, has_lanes) {
-        (false, _) => 0,
-        (true, true) => (area.width - left.min(area.width)) * 3 / 5,
-        (true, false) => (area.width / 7).clamp(8, 30),
-    };
-    let cut = paint.sign(Sign::Cut);
-    let right = area.x + left + bar + u16::from(bar > 0);
-    let rest = area.width.saturating_sub(right - area.x);
-    put(buf, area.x, area.y, area.width, &table.left, paint.faint());
-    put(buf, area.x + left, area.y, bar, table.bar, paint.faint());
-    put_cut(buf, right, area.y, rest, &table.right, paint.faint(), cut);
-    let rows = usize::from(area.height.saturating_sub(1));
-    let first = (chosen + 1).saturating_sub(rows);
-    let items = table.items.iter().enumerate().skip(first);
-    for (y, (at, item)) in (area.y + 1..area.bottom()).zip(items) {
-        let style = match at == chosen {
-            true => paint.chosen(),
-            false => Style::new(),
-        };
-        buf.set_style(Rect::new(area.x, y, area.width, 1), style);
-        put(buf, area.x, y, left - 1, &item.left, style);
-        put_cut(buf, right, y, rest, &item.right, style, cut);
-        let place = Rect::new(area.x + left, y, bar, 1);
-        if let Some(lane) = &item.lane {
-            lane.draw(buf, place, paint);
-        } else if !item.bar.is_empty() {
-            draw_bar(buf, place, &item.bar, paint);
-        }
-    }
-    let all = table.items.len();
-    let last = all.min(first + rows);
-    let to = paint.sign(Sign::To);
-    (last - first < all).then(|| format!("{}{to}{last} of {all}", first + 1))
-}
-
-/// Draws classes side by side.
-fn draw_bar(buf: &mut Buffer, area: Rect, bar: &[(String, f64)], paint: Paint) {
-    put(
-        buf,
-        area.x,
-        area.y,
-        area.width,
-        &" ".repeat(usize::from(area.width)),
-        Style::new().not_reversed(),
-    );
-    let (mut from, mut x) = (0.0, area.x);
-    for (class, share) in bar {
-        let to = from + share * f64::from(area.width);
-        let end = area.x + (to.round() as u16).min(area.width);
-        let style = Style::new().fg(paint.color(class)).not_reversed();
-        while x < end {
-            put(buf, x, area.y, 1, &paint.full(class).to_string(), style);
-            x += 1;
-        }
-        from = to;
-    }
-    // A share too small for a character is still visible.
-    if let (true, Some((class, share))) = (x == area.x && area.width > 0, bar.first()) {
-        let eighths = ((share * f64::from(area.width) * 8.0).ceil() as usize).clamp(1, 7);
-        let text = match paint.ascii {
-            true => ".",
-            false => Paint::part_wide(eighths),
-        };
-        let style = Style::new().fg(paint.color(class)).not_reversed();
-        put(buf, x, area.y, 1, text, style);
     }
 }

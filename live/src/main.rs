@@ -7,6 +7,7 @@ mod asked;
 mod chart;
 mod command;
 mod confirm;
+mod found;
 mod lanes;
 mod list;
 mod load;
@@ -14,8 +15,10 @@ mod options;
 mod paint;
 mod screen;
 mod signal;
+mod table;
 mod terminal;
 mod text;
+mod trees;
 mod view;
 mod worker;
 
@@ -24,6 +27,8 @@ mod worker;
 mod common;
 #[cfg(test)]
 mod flat_tests;
+#[cfg(test)]
+mod found_tests;
 #[cfg(test)]
 mod snapshots;
 #[cfg(test)]
@@ -71,8 +76,8 @@ fn run(options: &Options) -> Result<Vec<String>, Failure> {
     let window = options.window(now_us(), &zone)?;
     let source = options.source()?;
     if !io::stdin().is_terminal() || !io::stdout().is_terminal() {
-        let failure = Failure::usage("standard input and output are no terminal".into());
-        return Err(failure.hint("For programs there are tacho top, tacho timeline and others."));
+        let failure = Failure::usage("standard input and output must be a terminal".into());
+        return Err(failure.hint("In scripts, use tacho top, tacho timeline and others."));
     }
     let names = [
         "TERM",
@@ -197,7 +202,7 @@ impl Program<'_> {
                 app.dirty = true;
             }
             Event::Signal(SIGHUP) | Event::Lost => {
-                return Err(io::Error::other("it is gone"));
+                return Err(io::Error::other("terminal was closed"));
             }
             Event::Signal(_) => return Ok(false),
         }
@@ -236,7 +241,8 @@ impl Program<'_> {
     }
 }
 
-/// The next event; `None` if it is time to look for something new.
+/// Waits for the next event. `None` if the wait has lasted `looks_after`: then
+/// it is time to look for new ticks.
 fn wait(app: &App, events: &Receiver<Event>) -> Option<Event> {
     let Some(after) = app.looks_after() else {
         return Some(events.recv().unwrap_or(Event::Lost));

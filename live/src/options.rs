@@ -5,7 +5,7 @@ use clap::{ArgAction, Parser, ValueEnum};
 use jiff::tz::TimeZone;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use tacho_remote::Places;
+use tacho_remote::SourceOptions;
 use tacho_source::{Failure, Source, time};
 
 /// Name of our sessions, unless a connection string gives another.
@@ -22,18 +22,17 @@ pub struct Options {
     help: Option<bool>,
 
     #[command(flatten)]
-    places: Places,
+    places: SourceOptions,
 
-    /// Server to begin with; Tab goes on to the next one
+    /// Server to show first; Tab shows the next one
     #[arg(long, value_name = "NAME")]
     pub server: Option<String>,
 
-    /// Begin of the window: 1h, 03:12, "yesterday 14:00", RFC 3339; live
-    /// without it and --until
+    /// Start of a window: 1h, 03:12, "yesterday 14:00", RFC 3339 [default: live]
     #[arg(long, short, value_name = "TIME")]
     pub since: Option<String>,
 
-    /// Its end
+    /// End of the window, exclusive
     #[arg(long, short, value_name = "TIME")]
     pub until: Option<String>,
 
@@ -41,27 +40,25 @@ pub struct Options {
     #[arg(long, value_name = "ZONE", default_value = "local")]
     tz: String,
 
-    /// Colours [default: what TERM and COLORTERM say; none where NO_COLOR is set]
+    /// Colours [default: by TERM and COLORTERM; none if NO_COLOR is set]
     #[arg(long, value_name = "COLOURS")]
     color: Option<Depth>,
 
-    /// Draw with ASCII characters alone [default: if TERM is dumb or the locale is
-    /// not UTF-8]
+    /// Draw only with ASCII characters [default: if TERM is dumb or the locale is not
+    /// UTF-8]
     #[arg(long)]
     ascii: bool,
 
-    /// Address of a tacho web that w names pages of
+    /// Address of a tacho web; the key w prints addresses of its pages
     #[arg(long, value_name = "URL", default_value = "http://127.0.0.1:8432")]
     pub web: String,
 
-    /// Cancel queries (C) and end sessions (K), each once it is confirmed,
-    /// through this connection to server NAME, as psql takes it, without a
-    /// password; without CONNINFO through those of --dsn
+    /// Let C cancel queries and K end sessions of server NAME, through this connection
+    /// (without a password); without CONNINFO through the connections of --dsn
     #[arg(long, value_name = "[NAME=]CONNINFO", num_args = 0..=1, default_missing_value = "")]
     allow_signal: Vec<String>,
 
-    /// Memory that one question may take, a quarter of it for what later ones
-    /// may need again
+    /// MB of memory that one question may take
     #[arg(long, value_name = "MB", default_value_t = 256, value_parser = clap::value_parser!(u32).range(1..))]
     memory_limit_mb: u32,
 }
@@ -70,7 +67,7 @@ impl Options {
     /// The source of answers.
     ///
     /// # Errors
-    /// As [`Places::source`].
+    /// As [`SourceOptions::source`].
     pub fn source(&self) -> Result<Arc<dyn Source>, Failure> {
         let cache_bytes = self.memory_bytes() / CACHE_SHARE;
         Ok(Arc::new(self.places.source(cache_bytes, APPLICATION)?))
@@ -79,7 +76,7 @@ impl Options {
     /// Connections for signals, by server.
     ///
     /// # Errors
-    /// As [`Places::connections`].
+    /// As [`SourceOptions::connections`].
     pub fn signals(
         &self,
         servers: &[String],
@@ -119,7 +116,7 @@ impl Options {
         let until = until.unwrap_or(now_us);
         let since = since.unwrap_or(until - HOUR);
         if since >= until {
-            let message = "the window ends before it begins".to_string();
+            let message = "--since must be before --until".to_string();
             return Err(Failure::usage(message));
         }
         Ok(Some((since, until)))

@@ -238,7 +238,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_environment_says_how_many_colours_there_are() {
+    fn the_environment_sets_the_number_of_colours() {
         for (variables, depth) in [
             (&[("TERM", "xterm-256color")][..], Depth::Many),
             (

@@ -3,9 +3,9 @@
 use crate::app::{App, Over, Prompt};
 use crate::asked::Slot;
 use crate::chart::{self, Picture};
-use crate::list;
 use crate::paint::Sign;
 use crate::signal::{Act, Session};
+use crate::table;
 use crate::text::{line, put, put_cut, wrapped};
 use crate::view::{DAY, List, SECOND};
 use ratatui::buffer::Buffer;
@@ -19,37 +19,46 @@ use tacho_tape::query::MarkersRow;
 /// Smallest terminal with a picture and a list.
 const LEAST: (u16, u16) = (40, 14);
 
+/// Most lines for the sentence of a finding.
+const DETAILS: u16 = 3;
+
 /// Keys and their effects.
 const KEYS: &[(&str, &str)] = &[
-    (
-        "← →",
-        "moment before, behind; the picture moves at its ends",
-    ),
-    ("PgUp PgDn", "the picture before, behind"),
-    ("[ ]", "narrower, wider columns of time"),
-    ("Space", "stand still, go on live"),
-    ("End", "live"),
+    ("← →", "earlier, later moment; scrolls at the edges"),
+    ("PgUp PgDn", "previous, next window"),
+    ("[ ]", "zoom in, out"),
+    ("Space End", "pause, resume; live"),
     ("↑ ↓", "choose a row"),
-    ("Enter", "into it: class, event, query, session, its life"),
+    (
+        "Enter",
+        "open the row: class, event, query, session, its history",
+    ),
     ("Esc", "back"),
-    ("e", "wait events"),
+    ("e s", "wait events; sessions"),
     ("q", "queries by load, with their cost"),
-    ("s", "sessions"),
     ("b", "lock tree at the moment"),
-    ("c", "compare: window before, yesterday, last week, off"),
+    ("c", "what changed, and why"),
+    (
+        "p d",
+        "plans of the chosen query; two of them beside each other",
+    ),
+    ("v", "compare: window before, yesterday, last week, off"),
     ("/", "filter: application=web, wait_event_type=!Lock"),
-    ("x", "no filter"),
+    ("x", "remove all filters"),
     ("g", "go to a time: 03:12, 1h, yesterday 14:00"),
     ("m M", "next, previous marker"),
-    ("t", "time zone: own, UTC"),
+    ("t", "time zone: local, UTC"),
     ("y", "copy the row (OSC 52)"),
-    ("w", "this question as a command and a web address"),
-    ("C K", "cancel the query, end the session (--allow-signal)"),
-    ("Tab Q", "next server; quit, as Ctrl-C"),
+    ("w", "show as command and web address"),
+    (
+        "C K",
+        "cancel the query, terminate the session (--allow-signal)",
+    ),
+    ("Tab Q", "next server; quit (also Ctrl-C)"),
 ];
 
 /// Keys shown at the bottom, as many as fit.
-const HINTS: [(&str, &str); 15] = [
+const HINTS: [(&str, &str); 17] = [
     ("?", "help"),
     ("← →", "time"),
     ("[ ]", "zoom"),
@@ -59,8 +68,10 @@ const HINTS: [(&str, &str); 15] = [
     ("s", "sessions"),
     ("b", "locks"),
     ("e", "events"),
-    ("c", "compare"),
+    ("c", "changes"),
+    ("p", "plans"),
     ("/", "filter"),
+    ("v", "compare"),
     ("g", "go to"),
     ("m M", "marker"),
     ("w", "command"),
@@ -76,7 +87,7 @@ pub fn columns(width: u16) -> usize {
 pub fn draw(app: &App, buf: &mut Buffer) {
     let area = buf.area;
     if area.width < LEAST.0 || area.height < LEAST.1 {
-        let text = format!("at least {} x {}", LEAST.0, LEAST.1);
+        let text = format!("too small: needs {} x {}", LEAST.0, LEAST.1);
         put(buf, 0, 0, area.width, &text, Style::new());
         return;
     }
@@ -97,7 +108,11 @@ pub fn draw(app: &App, buf: &mut Buffer) {
     }
     .draw(buf, picture);
     let top = picture.bottom();
-    let below = Rect::new(0, top + 1, area.width, area.height - top - 3);
+    let details = match app.view.list {
+        List::Findings | List::Trees => DETAILS.min(area.height / 6),
+        _ => 1,
+    };
+    let below = Rect::new(0, top + 1, area.width, area.height - top - 2 - details);
     let mut seen = None;
     match &app.over {
         Some(Over::Help) => help(app, buf),
@@ -105,9 +120,9 @@ pub fn draw(app: &App, buf: &mut Buffer) {
         Some(Over::Confirm(act, session)) => confirmation(app, buf, below, *act, session),
         None if app.error.is_some() => trouble(app, buf, below),
         None => {
-            seen = list::draw(buf, below, &app.table, app.view.row, app.paint);
+            seen = table::draw(buf, below, &app.table, app.view.row, app.paint);
             empty(app, buf, below);
-            detail(app, buf, area.height - 2);
+            detail(app, buf, details);
         }
     }
     if app.over != Some(Over::Help) {
@@ -116,12 +131,25 @@ pub fn draw(app: &App, buf: &mut Buffer) {
     foot(app, buf, area.height - 1);
 }
 
-/// Draws the details of the chosen row.
-fn detail(app: &App, buf: &mut Buffer, y: u16) {
+/// Draws the details of the chosen row on the last lines before the foot.
+fn detail(app: &App, buf: &mut Buffer, lines: u16) {
     let chosen = app.table.items.get(app.view.row);
     let detail = chosen.map_or("", |item| item.detail.as_str());
+    let (width, first) = (buf.area.width, buf.area.height - 1 - lines);
+    let mut texts = match lines {
+        1 => vec![detail.to_string()],
+        _ => wrapped(detail, width),
+    };
+    // If the text is longer than the lines, spaces make the last line too wide,
+    // so that it is shown with the sign of a cut line.
+    let rest = texts.split_off(texts.len().min(usize::from(lines)));
+    if let (Some(last), false) = (texts.last_mut(), rest.is_empty()) {
+        last.extend(std::iter::repeat_n(' ', usize::from(width)));
+    }
     let cut = app.paint.sign(Sign::Cut);
-    put_cut(buf, 0, y, buf.area.width, detail, app.paint.faint(), cut);
+    for (y, text) in (first..).zip(&texts) {
+        put_cut(buf, 0, y, width, text, app.paint.faint(), cut);
+    }
 }
 
 /// A time to the second, and its zone.
@@ -220,7 +248,7 @@ fn lasting_units(us: i64, most: usize) -> String {
 /// Draws the legend of colours, and the length of a column.
 fn legend(app: &App, buf: &mut Buffer) {
     let paint = app.paint;
-    let column = format!("{} a column", time::length(app.view.width()));
+    let column = format!("1 column = {}", time::length(app.view.width()));
     let column_width = u16::try_from(column.len()).unwrap_or(0);
     let right = buf.area.width.saturating_sub(column_width);
     put(buf, right, 1, column_width, &column, paint.faint());
@@ -275,15 +303,15 @@ fn moment(app: &App, buf: &mut Buffer, y: u16, markers: &[(i64, String)], seen: 
     if let (List::Locks, Some(at)) = (view.list, app.moment) {
         text += &format!(" at {}", clock(app, at));
     } else if view.end.is_some() {
-        let about = match view.list {
-            List::Spans => view.asked(),
-            _ => selection,
+        let about = match view.list.is_of_picture() {
+            true => view.asked(),
+            false => selection,
         };
         let (since, until) = (clock(app, about.since), clock(app, about.until));
         text += &format!(" {since}{to}{until}");
     }
     let filters = view.filters.iter();
-    for filter in filters.filter(|_| view.list != List::Locks) {
+    for filter in filters.filter(|_| !view.list.is_of_server()) {
         text += &format!("  [{}={}]", filter.dimension, line(&filter.text));
     }
     if view.cursor_column().is_some() {
@@ -314,8 +342,10 @@ fn empty(app: &App, buf: &mut Buffer, area: Rect) {
     }
     let text = match (app.is_idle() && app.view.end.is_some(), app.view.list) {
         (false, _) => "asking",
-        (true, List::Locks) => "nobody waited for another session",
-        (true, _) => "no session was active, or nothing was recorded",
+        (true, List::Locks) => "no session waited for another",
+        (true, List::Findings) => "not recorded",
+        (true, List::Plans) => "no execution of this query ended in this window",
+        (true, _) => "no active session, or not recorded",
     };
     put(buf, 1, area.y + 1, area.width - 1, text, app.paint.faint());
 }
@@ -327,7 +357,7 @@ fn trouble(app: &App, buf: &mut Buffer, area: Rect) {
     lines.extend(error.detail.clone());
     lines.extend(error.hint.clone());
     lines.push(match app.is_tried_again() {
-        true => "It is tried again every second.".into(),
+        true => "Retrying every second.".into(),
         false => "Esc goes back.".into(),
     });
     let mut y = area.y + 1;
@@ -401,7 +431,7 @@ fn confirmation(app: &App, buf: &mut Buffer, area: Rect, act: Act, session: &Ses
             }
         }
     }
-    let confirm = "y does it; any other key does nothing";
+    let confirm = "y: confirm; any other key: cancel";
     put(
         buf,
         1,
@@ -430,11 +460,7 @@ fn said(app: &App, buf: &mut Buffer, area: Rect, lines: &[String]) {
         }
         write(buf, "", Style::new());
     }
-    write(
-        buf,
-        "Both are printed when the program ends.",
-        app.paint.faint(),
-    );
+    write(buf, "Both are printed on exit.", app.paint.faint());
 }
 
 /// Draws the prompt, a message, or the keys.

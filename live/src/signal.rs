@@ -66,7 +66,7 @@ pub enum Reply {
 pub fn answer(options: &Options, request: &Request) -> Reply {
     match request {
         Request::Look(act, target, seen) => look(options, *act, target, *seen)
-            .unwrap_or_else(|error| Reply::Said(format!("nothing was done: {}", words(&error)))),
+            .unwrap_or_else(|error| Reply::Said(format!("no signal was sent: {}", words(&error)))),
         Request::Do(act, session) => Reply::Said(done(options, *act, session)),
     }
 }
@@ -102,14 +102,14 @@ fn look(options: &Options, act: Act, target: &Target, seen: i64) -> Result<Reply
     };
     let Some(begin) = rows.number(0, 0) else {
         return Ok(Reply::Said(format!(
-            "nothing was done: role \"{}\" may not see session {pid}. Grant it \
+            "no signal was sent: role \"{}\" cannot see session {pid}. Grant it \
              pg_read_all_stats and pg_signal_backend.",
             text(7)
         )));
     };
     if !is_same(target, seen, begin) {
         return Ok(Reply::Said(format!(
-            "session {pid} has ended, another one has its number now"
+            "session {pid} has ended, and its process ID is in use by another one"
         )));
     }
     let session = Session {
@@ -124,11 +124,11 @@ fn look(options: &Options, act: Act, target: &Target, seen: i64) -> Result<Reply
     };
     if act == Act::Cancel && session.state != "active" {
         let state = match session.state.as_str() {
-            "" => "it is no client's",
+            "" => "not a client session",
             state => state,
         };
         return Ok(Reply::Said(format!(
-            "nothing was done: session {pid} runs no query ({state}); K ends a session"
+            "no signal was sent: session {pid} runs no query ({state}); K terminates a session"
         )));
     }
     Ok(Reply::Found(act, session))
@@ -168,17 +168,21 @@ fn done(options: &Options, act: Act, session: &Session) -> String {
     let rows = match ask(options, &sql) {
         Ok(rows) => rows,
         Err(error) if matches!(error.code.as_str(), "08006" | "57014") => {
-            return format!("it is not known whether it was done: {}", words(&error));
+            return format!("cannot tell whether the signal was sent: {}", words(&error));
         }
-        Err(error) => return format!("nothing was done: {}", words(&error)),
+        Err(error) => return format!("no signal was sent: {}", words(&error)),
     };
     let signalled = (rows.rows() > 0).then(|| rows.text(0, 0) == Some("t"));
     match (act, signalled) {
-        (Act::Cancel, None) => format!("nothing was done: that query of session {pid} has ended"),
-        (Act::End, None) => format!("nothing was done: session {pid} has ended"),
-        (_, Some(false)) => format!("nothing was done: the server could not signal process {pid}"),
-        (Act::Cancel, Some(true)) => format!("the query of session {pid} was cancelled"),
-        (Act::End, Some(true)) => format!("session {pid} was told to end"),
+        (Act::Cancel, None) => {
+            format!("no signal was sent: session {pid} no longer runs that query")
+        }
+        (Act::End, None) => format!("no signal was sent: session {pid} has ended"),
+        (_, Some(false)) => {
+            format!("no signal was sent: the server could not signal process {pid}")
+        }
+        (Act::Cancel, Some(true)) => format!("the query of session {pid} was canceled"),
+        (Act::End, Some(true)) => format!("session {pid} was sent a termination signal"),
     }
 }
 

@@ -24,7 +24,7 @@ const KINDS: [(&str, Depth, bool); 4] = [
 ];
 
 /// Views: name, and keys that lead there.
-const VIEWS: [(&str, &[KeyCode]); 15] = [
+const VIEWS: [(&str, &[KeyCode]); 17] = [
     ("live", &[]),
     ("cursor", &[Left, Left]),
     ("events", &[Enter]),
@@ -33,11 +33,13 @@ const VIEWS: [(&str, &[KeyCode]); 15] = [
     ("life", &[Char('s'), Enter]),
     ("locks", &[Char('b')]),
     ("marker", &[Char('M'), Char('M')]),
-    ("compare", &[Char('['), Char('['), Char('c')]),
+    ("compare", &[Char('['), Char('['), Char('v')]),
     (
         "compare-queries",
-        &[Char('['), Char('['), Char('q'), Char('c'), Down],
+        &[Char('['), Char('['), Char('q'), Char('v'), Down],
     ),
+    ("findings", &[Char('['), Char('c')]),
+    ("plans", &[Char('q'), Char('p')]),
     ("help", &[Char('?')]),
     ("command", &[Char('q'), Char('w')]),
     ("goto", &[Char('g'), Char('3')]),
@@ -253,7 +255,7 @@ fn every_state_is_drawn_as_expected() {
 }
 
 #[test]
-fn every_file_of_expectations_is_of_a_view() {
+fn every_expected_file_belongs_to_a_view() {
     let names = VIEWS.iter().map(|view| view.0);
     let names: Vec<&str> = names.chain(STATES.iter().map(|state| state.0)).collect();
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/expected");

@@ -4,7 +4,7 @@
 use jiff::tz::TimeZone;
 use tacho_source::time::timestamp;
 
-/// µs.
+/// One second in µs.
 pub const SECOND: i64 = 1_000_000;
 const MINUTE: i64 = 60 * SECOND;
 const HOUR: i64 = 60 * MINUTE;
@@ -45,6 +45,12 @@ pub enum List {
     /// One session's spans in order.
     Spans,
     Locks,
+    /// The answer of `changes`: causes, then the load that is different.
+    Findings,
+    /// The plans of one query.
+    Plans,
+    /// Two plans of one query beside each other.
+    Trees,
 }
 
 impl List {
@@ -54,8 +60,11 @@ impl List {
             List::Events => "wait events",
             List::Queries => "queries",
             List::Sessions => "sessions",
-            List::Spans => "life of a session",
+            List::Spans => "history of a session",
             List::Locks => "locks",
+            List::Findings => "what changed",
+            List::Plans => "plans",
+            List::Trees => "two plans",
         }
     }
 
@@ -64,13 +73,26 @@ impl List {
         match self {
             List::Classes => Some("wait_event_type"),
             List::Events => Some("wait_event"),
-            List::Queries => Some("query_id"),
+            List::Queries | List::Findings => Some("query_id"),
             List::Sessions | List::Locks => Some("pid"),
-            List::Spans => None,
+            List::Spans | List::Plans | List::Trees => None,
         }
     }
 
-    /// Whether it can compare two windows.
+    /// True if the list is about the whole picture, not about the column under the cursor.
+    pub fn is_of_picture(self) -> bool {
+        matches!(
+            self,
+            List::Spans | List::Findings | List::Plans | List::Trees
+        )
+    }
+
+    /// True if the list is about the whole server: its reader function takes no filter.
+    pub fn is_of_server(self) -> bool {
+        matches!(self, List::Locks | List::Findings)
+    }
+
+    /// True if the list can compare two windows.
     pub fn is_compared(self) -> bool {
         matches!(self, List::Classes | List::Events | List::Queries)
     }
@@ -98,7 +120,7 @@ impl Filter {
     }
 }
 
-/// The state that Esc goes back to.
+/// List, filters and row that Esc goes back to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Above {
     list: List,
@@ -106,7 +128,7 @@ struct Above {
     row: usize,
 }
 
-/// A window of time, µs since 1970, without its end.
+/// A window of time, from `since` to before `until`, µs since 1970.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Window {
     pub since: i64,
@@ -125,25 +147,27 @@ impl Window {
 #[derive(Clone, Debug)]
 pub struct View {
     pub server: Option<String>,
-    /// The right end follows the end of the history.
+    /// True if the right end follows the end of the history.
     pub live: bool,
-    /// Live, but standing still.
+    /// True if the view is live, but the user has stopped its movement.
     pub paused: bool,
-    /// End of the history: the second after its last tick.
+    /// End of the history in µs since 1970: the second after its last tick.
     pub end: Option<i64>,
-    /// Right end of the picture, a multiple of a column's width.
+    /// Right end of the picture in µs since 1970, a multiple of a column's width.
     until: i64,
     zoom: usize,
     columns: usize,
-    /// Begin of the column under the cursor.
+    /// Begin of the column under the cursor, in µs since 1970; `None` without a cursor.
     cursor: Option<i64>,
     pub list: List,
     /// Index of the chosen row.
     pub row: usize,
     pub filters: Vec<Filter>,
+    /// The plans of [`List::Trees`]: two, or one if the query has no other.
+    pub plans: Vec<String>,
     above: Vec<Above>,
     pub zone: TimeZone,
-    /// Distance to the earlier window of the comparison, µs.
+    /// How much earlier the compared window is, in µs; `None` without a comparison.
     pub earlier: Option<i64>,
 }
 
@@ -161,6 +185,7 @@ impl View {
             list: List::Classes,
             row: 0,
             filters: Vec::new(),
+            plans: Vec::new(),
             above: Vec::new(),
             zone,
             earlier: None,
@@ -216,6 +241,13 @@ impl View {
         self.recorded(window)
     }
 
+    /// The filter of queries.
+    pub fn query(&self) -> Option<String> {
+        let mut filters = self.filters.iter();
+        let filter = filters.find(|filter| filter.dimension == "query_id")?;
+        Some(filter.text.clone())
+    }
+
     /// Index of the column under the cursor.
     pub fn cursor_column(&self) -> Option<usize> {
         let offset = self.cursor? - self.window().since;
@@ -249,7 +281,8 @@ impl View {
         self.cursor = self.cursor.map(|at| at.clamp(window.since, last));
     }
 
-    /// Shows a window, with the smallest column width at which it fits.
+    /// Shows this window of the history. Each column of the terminal stands for the shortest time
+    /// in `WIDTHS` with which the window fits on the screen.
     pub fn show(&mut self, window: Window) {
         let columns = i64::try_from(self.columns).unwrap_or(1).max(1);
         let needed = |width: &i64| (window.until - window.since) <= width * columns;
@@ -337,17 +370,32 @@ impl View {
 
     /// Opens a row: another list and one more filter, or only this filter.
     pub fn enter(&mut self, list: List, filter: Filter, alone: bool) {
-        self.above.push(Above {
-            list: self.list,
-            filters: self.filters.clone(),
-            row: self.row,
-        });
+        self.keep();
         if alone {
             self.filters.clear();
         }
         self.filters.retain(|f| f.dimension != filter.dimension);
         self.filters.push(filter);
         self.turn(list);
+    }
+
+    /// Shows these plans of the query, if there are any.
+    pub fn differ(&mut self, plans: Vec<String>) {
+        if plans.is_empty() {
+            return;
+        }
+        self.keep();
+        self.plans = plans;
+        self.turn(List::Trees);
+    }
+
+    /// Keeps the list, so that Esc goes back to it.
+    fn keep(&mut self) {
+        self.above.push(Above {
+            list: self.list,
+            filters: self.filters.clone(),
+            row: self.row,
+        });
     }
 
     /// One step back: to the list above, then away from the cursor, to the first

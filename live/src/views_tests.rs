@@ -162,7 +162,7 @@ fn the_root_blocker_is_found_with_three_keys() {
     seen.press(&[Enter]);
     let text = seen.text();
     assert!(
-        text.contains("life of a session") && text.contains("[pid=500]"),
+        text.contains("history of a session") && text.contains("[pid=500]"),
         "{text}"
     );
     assert!(text.contains("idle in transaction"), "{text}");
@@ -173,7 +173,7 @@ fn the_root_blocker_is_found_with_three_keys() {
 /// A list has the same figures as `tacho … --json` with the command that `w`
 /// shows.
 #[test]
-fn figures_are_those_of_the_command_that_is_shown() {
+fn figures_equal_the_output_of_the_shown_command() {
     let scratch = Scratch::shop("figures");
     let tape = scratch.tape().display().to_string();
     for keys in [
@@ -231,7 +231,7 @@ fn figures_are_those_of_the_command_that_is_shown() {
 }
 
 #[test]
-fn a_directory_that_vanishes_is_said_and_one_that_comes_back_is_shown() {
+fn a_vanished_directory_is_reported_and_a_returned_one_is_shown() {
     let scratch = Scratch::shop("vanish");
     let mut seen = Seen::new(&scratch.tape(), (80, 24), paint(Depth::True, false), None);
     let before = seen.text();
@@ -240,7 +240,7 @@ fn a_directory_that_vanishes_is_said_and_one_that_comes_back_is_shown() {
     seen.look();
     let text = seen.text();
     assert!(
-        text.contains("unreadable") && text.contains("tried again"),
+        text.contains("unreadable") && text.contains("Retrying"),
         "{text}"
     );
     assert!(seen.app.looks_after().is_some());
@@ -261,7 +261,7 @@ fn a_window_may_be_given_and_time_is_gone_to() {
     let mut seen = Seen::new(&scratch.tape(), (80, 24), paint, Some(window));
     let text = seen.text();
     assert!(
-        text.contains("1s a column") && text.contains("past (End: live)"),
+        text.contains("1 column = 1s") && text.contains("past (End: live)"),
         "{text}"
     );
     seen.write("g00:05:10");
@@ -284,7 +284,7 @@ fn a_window_may_be_given_and_time_is_gone_to() {
 }
 
 #[test]
-fn a_question_without_sense_is_said_once_and_left_with_esc() {
+fn a_refused_question_is_reported_once_until_esc() {
     let scratch = Scratch::shop("sense");
     let paint = paint(Depth::True, false);
     let mut seen = Seen::new(&scratch.tape(), (80, 24), paint, None);
@@ -345,18 +345,18 @@ fn a_history_that_cannot_be_read_is_not_called_empty() {
     seen.look();
     let text = seen.text();
     assert!(
-        text.contains("damaged places: 1;") && text.contains("00:11:00"),
+        text.contains("damaged parts: 1;") && text.contains("00:11:00"),
         "{text}"
     );
     seen.press(&[Down]);
     let text = seen.text();
     let last = text.lines().last().unwrap();
-    let said = "a file of the history could not be read. File \"";
+    let said = "could not read a file of the history. File \"";
     assert!(last.starts_with(said) && last.ends_with('…'), "{text}");
 }
 
 #[test]
-fn what_did_not_change_is_not_drawn_again() {
+fn unchanged_cells_are_not_drawn_again() {
     let scratch = Scratch::shop("dirty");
     let mut seen = Seen::new(&scratch.tape(), (80, 24), paint(Depth::True, false), None);
     seen.app.dirty = false;
@@ -378,12 +378,12 @@ proptest! {
         app.message = Some(text.clone());
         app.table.left = text.clone();
         app.table.right = text.clone();
-        app.table.items = vec![crate::list::Item {
+        app.table.items = vec![crate::table::Item {
             left: text.clone(),
             right: text.clone(),
             detail: text.clone(),
             bar: vec![(text.clone(), 1.0)],
-            ..crate::list::Item::default()
+            ..crate::table::Item::default()
         }];
         let mut terminal = Terminal::new(TestBackend::new(80, 24)).unwrap();
         let drawn = terminal.draw(|frame| screen::draw(&app, frame.buffer_mut())).unwrap();
@@ -439,7 +439,7 @@ fn only_y_signals_and_only_whom_was_confirmed() {
         seen.app.server_said(found.clone());
         assert!(seen.text().contains("End this session?"));
         seen.press(&[key]);
-        assert!(seen.app.wishes.is_empty() && seen.text().contains("nothing was done"));
+        assert!(seen.app.wishes.is_empty() && seen.text().contains("canceled; no signal was sent"));
     }
     // A key pressed before the confirmation opens is not an answer.
     seen.press(&[Char('K'), Down]);

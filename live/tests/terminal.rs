@@ -115,6 +115,11 @@ fn an_incident_is_found_and_asked_again_on_the_command_line() {
     // further.
     terminal.keys(&["Escape"]);
     terminal.shows("wait classes");
+    // Nothing was recorded before this history.
+    terminal.keys(&["c"]);
+    terminal.shows("nothing to compare with");
+    terminal.keys(&["Escape"]);
+    terminal.shows("wait classes");
     terminal.keys(&["M"]);
     terminal.shows("gap: writer was slow");
     terminal.keys(&["M"]);
@@ -142,7 +147,7 @@ fn an_incident_is_found_and_asked_again_on_the_command_line() {
 }
 
 #[test]
-fn it_follows_what_is_recorded_and_says_when_the_directory_is_gone() {
+fn it_follows_the_recording_and_reports_a_missing_directory() {
     let scratch = Scratch::shop("follows");
     let terminal = Terminal::new("follows", &live(&scratch, "--ascii"));
     terminal.shows("-00:10:00 UTC");
@@ -150,7 +155,7 @@ fn it_follows_what_is_recorded_and_says_when_the_directory_is_gone() {
     terminal.shows("-00:11:00 UTC");
     let away = scratch.0.join("away");
     std::fs::rename(scratch.tape(), &away).unwrap();
-    terminal.shows("It is tried again every second.");
+    terminal.shows("Retrying every second.");
     std::fs::rename(&away, scratch.tape()).unwrap();
     terminal.shows("-00:11:00 UTC");
     terminal.shows("wait classes 2");
@@ -227,19 +232,19 @@ fn texts_of_clients_are_not_obeyed() {
 }
 
 #[test]
-fn a_new_size_is_taken_and_a_small_one_is_said() {
+fn it_follows_the_size_of_the_window_and_reports_a_small_one() {
     let scratch = Scratch::shop("resize");
     let terminal = Terminal::new("resize", &live(&scratch, ""));
-    terminal.shows("10s a column");
+    terminal.shows("1 column = 10s");
     terminal.tmux(&["resize-window", "-x", "120", "-y", "40"]);
-    let filled = |line: &str| line.ends_with("10s a column") && line.chars().count() == 120;
+    let filled = |line: &str| line.ends_with("1 column = 10s") && line.chars().count() == 120;
     until("120 columns", || {
         let screen = terminal.screen();
         let there = screen.lines().any(filled);
         if there { Ok(()) } else { Err(screen) }
     });
     terminal.tmux(&["resize-window", "-x", "30", "-y", "10"]);
-    terminal.shows("at least 40 x 14");
+    terminal.shows("too small: needs 40 x 14");
     terminal.tmux(&["resize-window", "-x", "80", "-y", "24"]);
     terminal.shows("wait classes");
 }
@@ -307,14 +312,14 @@ fn it_ends_with_its_terminal() {
 }
 
 #[test]
-fn without_a_terminal_it_says_so() {
+fn it_reports_a_missing_terminal() {
     let scratch = Scratch::shop("none");
     let mut command = Command::new(env!("CARGO_BIN_EXE_tacho-live"));
     let output = command.arg("--tape").arg(scratch.tape()).output().unwrap();
     assert_eq!(output.status.code(), Some(2));
     assert_eq!(
         String::from_utf8(output.stderr).unwrap(),
-        "error: standard input and output are no terminal\n\
-         hint: For programs there are tacho top, tacho timeline and others.\n"
+        "error: standard input and output must be a terminal\n\
+         hint: In scripts, use tacho top, tacho timeline and others.\n"
     );
 }

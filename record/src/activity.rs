@@ -7,7 +7,8 @@ use crate::texts::{OfSessions, Text, Texts};
 use std::collections::HashMap;
 use tacho_dsn::Answer;
 
-/// PID, start of the process (µs), start of its statement (ms).
+/// A statement that a session runs: PID, start of the process in µs and start of the
+/// statement in ms, both since 1970.
 type Run = (i64, i64, i64);
 
 /// Text keys of statements without a query id, by the run they belong to.
@@ -28,7 +29,7 @@ impl Activity {
     /// Gives sessions the text keys known from earlier ticks and returns the question for the
     /// missing texts, if any. Forgets runs that have ended.
     pub fn question(&mut self, sessions: &mut [Session], texts: &Texts) -> Option<String> {
-        let of_sessions = texts.of_sessions();
+        let of_sessions = texts.session_text_choice();
         if of_sessions == OfSessions::None {
             return None;
         }
@@ -86,7 +87,7 @@ impl Activity {
             } else if !texts.lacks(session.query_id) {
                 continue;
             } else {
-                texts.has(session.query_id);
+                texts.mark_recorded(session.query_id);
             }
             if !bytes.is_empty() {
                 found.push(text);
@@ -121,7 +122,7 @@ mod tests {
             asked(activity.question(&mut sessions, &texts)),
             Some("1,2".to_string())
         );
-        texts.has(7);
+        texts.mark_recorded(7);
         activity.keys.insert((1, 0, 5), 99);
         assert_eq!(asked(activity.question(&mut sessions, &texts)), None);
         assert_eq!(sessions[0].text_key, 99);

@@ -2,14 +2,15 @@
 
 use std::collections::{BTreeMap, HashMap};
 use tacho_source::catalog;
-use tacho_tape::format::frame::{FrameBuilder, Values};
+use tacho_tape::format::frame::FrameBuilder;
 use tacho_tape::format::schema::ColumnType;
+use tacho_tape::format::section::Values;
 use tacho_tape::format::section::to_stored;
 
 /// A definition is repeated after this time, so that every stretch of the log
 /// can be read by itself.
 const REPEAT_MS: i64 = 60_000;
-/// At this number of entries the dictionary is emptied and begins again.
+/// The dictionary is emptied at this number of entries, which limits its memory.
 const MOST_ENTRIES: usize = 100_000;
 /// PostgreSQL's encoding ids: UTF-8, and bytes of unknown encoding.
 const UTF8: i64 = 6;
@@ -20,7 +21,7 @@ pub type Field = (&'static str, i64);
 
 struct Rows {
     count: usize,
-    /// By index of the table's columns.
+    /// Stored numbers of the rows, by index of the table's columns.
     numbers: Vec<Vec<u64>>,
     strings: Vec<Vec<u8>>,
 }
@@ -28,7 +29,7 @@ struct Rows {
 /// Rows of one frame.
 pub struct Batch {
     base_ms: i64,
-    /// By index of the schema's tables.
+    /// Rows by index of the schema's tables.
     tables: BTreeMap<usize, Rows>,
 }
 
@@ -83,7 +84,7 @@ impl Batch {
         self.tables.is_empty()
     }
 
-    /// Time that the rows' times are relative to, ms.
+    /// The time in ms since 1970 that the rows' times are relative to.
     pub fn base_ms(&self) -> i64 {
         self.base_ms
     }
@@ -224,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_utf8_is_in_the_encoding_of_the_database() {
+    fn text_outside_utf8_has_the_encoding_of_the_database() {
         let latin1 = 8;
         let of = |bytes| [UTF8, latin1].map(|database| encoding(bytes, database));
         assert_eq!(of("größe".as_bytes()), [UTF8, UTF8]);

@@ -16,9 +16,9 @@ const INTERVAL_MS: i64 = 10_000;
 /// Name of the file in the directory of the history.
 const FILE: &str = "recorder-settings.toml";
 /// Most markers per look: a role may give itself any number of settings.
-const MOST_TOLD: usize = 240;
+const MAX_MARKERS: usize = 240;
 /// Most bytes of a value or a name in a marker.
-const LONGEST_SHOWN: usize = 1_000;
+const MAX_VALUE_BYTES: usize = 1_000;
 
 /// Names of the string settings whose values are shown.
 static SHOWN: LazyLock<HashSet<&str>> = LazyLock::new(|| {
@@ -33,7 +33,7 @@ static SHOWN: LazyLock<HashSet<&str>> = LazyLock::new(|| {
 enum Value {
     Shown(String),
     Hidden(u64),
-    /// Hidden, and seen by an earlier process.
+    /// A hidden value that an earlier process has seen, so this one cannot compare it.
     Unknown,
 }
 
@@ -75,7 +75,7 @@ struct Row {
 pub struct Change {
     pub time_ms: i64,
     pub setting: Setting,
-    /// `None`: the setting had no value.
+    /// The earlier value; `None` if the setting had none.
     pub old: Option<String>,
     pub new: Option<String>,
     /// File and line of the new value.
@@ -85,8 +85,8 @@ pub struct Change {
 /// Changes found by one look.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Changes {
-    pub told: Vec<Change>,
-    /// Number of changes beyond `MOST_TOLD`.
+    pub listed: Vec<Change>,
+    /// Number of changes beyond `MAX_MARKERS`.
     pub left_out: usize,
 }
 
@@ -106,7 +106,7 @@ pub struct ChangedSettings {
 
 /// Content of the file.
 #[derive(serde::Serialize, serde::Deserialize)]
-struct Kept {
+struct SavedSettings {
     system_identifier: String,
     looked_ms: i64,
     settings: Vec<KeptSetting>,
@@ -154,7 +154,7 @@ impl ChangedSettings {
         read(&self.file)?.system_identifier.parse().ok()
     }
 
-    /// True when the server's clock has entered another interval.
+    /// True if the server's clock has entered another interval, so the settings must be looked at.
     pub fn is_due(&mut self, server_ms: i64) -> bool {
         let interval = Some(server_ms.div_euclid(INTERVAL_MS));
         std::mem::replace(&mut self.interval, interval) != interval
@@ -224,8 +224,9 @@ impl ChangedSettings {
         })
     }
 
-    /// A change of the server's own settings gets the time at which the server read its files, if
-    /// that was after the last look.
+    /// Compares the settings with the last look. A changed setting of the server gets the time at
+    /// which the server read its configuration files, if that was after the last look. All other
+    /// changes (of roles and databases too) get the time of this look.
     fn compare(&mut self, rows: Vec<Row>, loaded_ms: i64, server_ms: i64) -> Changes {
         let since_ms = std::mem::replace(&mut self.looked_ms, server_ms);
         let is_known = (since_ms..=server_ms).contains(&loaded_ms);
@@ -277,7 +278,7 @@ impl ChangedSettings {
     /// # Errors
     /// The file cannot be written.
     pub fn keep(&self, system_identifier: u64) -> io::Result<()> {
-        let mut kept = Kept {
+        let mut kept = SavedSettings {
             system_identifier: system_identifier.to_string(),
             looked_ms: self.looked_ms,
             settings: Vec::new(),
@@ -297,7 +298,7 @@ impl ChangedSettings {
     }
 }
 
-fn read(file: &Path) -> Option<Kept> {
+fn read(file: &Path) -> Option<SavedSettings> {
     toml::from_str(&std::fs::read_to_string(file).ok()?).ok()
 }
 
@@ -313,8 +314,8 @@ fn is_shown(name: &str, vartype: &str) -> bool {
 
 impl Changes {
     fn add(&mut self, change: impl FnOnce() -> Change) {
-        match self.told.len() < MOST_TOLD {
-            true => self.told.push(change()),
+        match self.listed.len() < MAX_MARKERS {
+            true => self.listed.push(change()),
             false => self.left_out += 1,
         }
     }
@@ -331,11 +332,11 @@ fn shown(value: &Value) -> String {
 
 /// Cuts a long text and appends its length.
 pub fn cut(text: &str) -> Cow<'_, str> {
-    if text.len() <= LONGEST_SHOWN {
+    if text.len() <= MAX_VALUE_BYTES {
         return text.into();
     }
     let is_boundary = |end: &usize| text.is_char_boundary(*end);
-    let end = (0..=LONGEST_SHOWN).rev().find(is_boundary).unwrap_or(0);
+    let end = (0..=MAX_VALUE_BYTES).rev().find(is_boundary).unwrap_or(0);
     format!("{}... ({} bytes)", &text[..end], text.len()).into()
 }
 
@@ -363,7 +364,7 @@ mod tests {
     /// Time, setting and values of what has changed.
     fn look(seen: &mut ChangedSettings, rows: Vec<Row>, loaded_ms: i64, ms: i64) -> Vec<String> {
         let changes = seen.compare(rows, loaded_ms, ms);
-        let told = |c: &Change| {
+        let text = |c: &Change| {
             let role = c.setting.role.as_deref().unwrap_or("-");
             let value = |value: &Option<String>| value.clone().unwrap_or("null".to_string());
             let (old, new, place) = (value(&c.old), value(&c.new), value(&c.place));
@@ -372,7 +373,7 @@ mod tests {
                 c.time_ms, c.setting.name
             )
         };
-        changes.told.iter().map(told).collect()
+        changes.listed.iter().map(text).collect()
     }
 
     #[test]
@@ -437,12 +438,12 @@ mod tests {
         look(&mut seen, Vec::new(), 0, 10);
         let many = |_| (0..250).map(|n| row(&format!("a{n}@r"), "1")).collect();
         let changes = seen.compare(many(()), 0, 20);
-        assert_eq!((changes.told.len(), changes.left_out), (240, 10));
+        assert_eq!((changes.listed.len(), changes.left_out), (240, 10));
         assert_eq!(seen.compare(many(()), 0, 30), Changes::default());
     }
 
     #[test]
-    fn what_is_kept_is_known_to_the_next_process() {
+    fn the_next_process_knows_the_kept_settings() {
         let directory = std::env::temp_dir().join(format!("tacho-kept-{}", std::process::id()));
         std::fs::create_dir_all(&directory).unwrap();
         let mut seen = ChangedSettings::new(&directory);

@@ -21,7 +21,7 @@ const MISSING: u8 = 3;
 const NOT_LOADED: &str = "55000";
 
 /// Prints what can be recorded from one server.
-pub fn one(settings: &Settings, target: &tacho_dsn::Options, stop: &Stop) -> ExitCode {
+pub fn check_server(settings: &Settings, target: &tacho_dsn::Options, stop: &Stop) -> ExitCode {
     match find(settings, target, stop) {
         Ok(findings) => {
             print(&finding::text(&findings));
@@ -32,7 +32,7 @@ pub fn one(settings: &Settings, target: &tacho_dsn::Options, stop: &Stop) -> Exi
 }
 
 /// Checks each server of a file. The exit code is 1 if a connection fails.
-pub fn all(file: &Path, stop: &Stop) -> ExitCode {
+pub fn check_file(file: &Path, stop: &Stop) -> ExitCode {
     let config = match config::read(file) {
         Ok(config) => config,
         Err(error) => return fail(1, &error),
@@ -87,7 +87,10 @@ fn exit_code(findings: &[Finding]) -> ExitCode {
 ///
 /// # Errors
 /// The server cannot be reached, or does not answer as PostgreSQL does.
-pub fn stock(target: &tacho_dsn::Options, stop: &Stop) -> tacho_dsn::Result<Vec<Finding>> {
+pub fn check_with_defaults(
+    target: &tacho_dsn::Options,
+    stop: &Stop,
+) -> tacho_dsn::Result<Vec<Finding>> {
     let settings = Options::parse_from(["tacho record", "--check"]).settings;
     let target = settings.prepare(target.clone());
     find(&settings, &target, stop)
@@ -99,15 +102,15 @@ fn find(
     stop: &Stop,
 ) -> tacho_dsn::Result<Vec<Finding>> {
     let mut connection = Connection::open(target, Limit::within(CONNECT, stop.flag()))?;
-    let identity = Identity::ask(&mut connection, settings.patience(), stop)?;
+    let identity = Identity::ask(&mut connection, settings.answer_timeout(), stop)?;
     let mut check = Check {
         settings,
         connection,
         identity,
-        vendor: vendor::own(),
+        vendor: vendor::self_hosted(),
         stop,
     };
-    let marks = check.asked(vendor::QUESTION, settings.patience())?;
+    let marks = check.asked(vendor::QUESTION, settings.answer_timeout())?;
     check.vendor = marks.first().map_or(check.vendor, vendor::of);
     check.find()
 }
@@ -137,7 +140,7 @@ impl Check<'_> {
 
     /// First row of an answer, as texts. Null becomes the empty text.
     fn ask<const N: usize>(&mut self, sql: &str) -> tacho_dsn::Result<[String; N]> {
-        let answers = self.asked(sql, self.settings.patience())?;
+        let answers = self.asked(sql, self.settings.answer_timeout())?;
         let text = |column| answers.first().and_then(|answer| answer.text(0, column));
         Ok(std::array::from_fn(|column| {
             text(column).unwrap_or_default().to_string()
@@ -145,8 +148,8 @@ impl Check<'_> {
     }
 
     fn asked(&mut self, sql: &str, time: Duration) -> tacho_dsn::Result<Vec<Answer>> {
-        let sql = [&sample::limits(time), sql].concat();
-        let patience = self.settings.patience() + time;
+        let sql = [&sample::set_limits(time), sql].concat();
+        let patience = self.settings.answer_timeout() + time;
         self.connection
             .query(&sql, Limit::within(patience, self.stop.flag()))
     }
@@ -181,9 +184,7 @@ impl Check<'_> {
 
     fn pooler(&self) -> Finding {
         let detail = match self.identity.is_pooled {
-            true => {
-                "a pooler stands between: when it pauses or ends connections, the history has a gap"
-            }
+            true => "through a pooler: if it pauses or ends connections, the history has a gap",
             false => "direct",
         };
         Finding::works("connection", detail)
@@ -199,12 +200,13 @@ impl Check<'_> {
         let finding = match self.identity.sees_others {
             true => Finding::works("samples", "sessions of all roles"),
             false if self.settings.own_sessions => {
-                let detail =
-                    format!("only sessions of this role, as wanted, {hidden} others are hidden");
+                let detail = format!(
+                    "only sessions of this role, as configured; {hidden} others are hidden"
+                );
                 Finding::partial("samples", detail)
             }
             false => {
-                let detail = format!("only sessions of this role, {hidden} others are hidden");
+                let detail = format!("only sessions of this role; {hidden} others are hidden");
                 Finding::missing("samples", detail)
             }
         };
@@ -219,7 +221,8 @@ impl Check<'_> {
         })
     }
 
-    /// The statement that asks has a query id itself, if the server computes them.
+    /// Checks that the server computes query ids: if it does, the statement that asks has one
+    /// itself.
     fn query_ids(&mut self) -> tacho_dsn::Result<Finding> {
         let what = "query identifiers";
         let [id, setting] = self.ask(
@@ -260,7 +263,7 @@ impl Check<'_> {
             "select count(*) filter (where query = '<insufficient privilege>') \
              from {schema}.pg_stat_statements(true)"
         );
-        let hidden = match self.try_within(&question, self.settings.patience())? {
+        let hidden = match self.try_within(&question, self.settings.answer_timeout())? {
             Err(refusal) => return self.refused(what, schema, refusal),
             Ok(answers) => answers
                 .first()
@@ -271,7 +274,7 @@ impl Check<'_> {
             (true, 0) => Finding::works(what, "pg_stat_statements"),
             _ => Finding::missing(
                 what,
-                format!("only of this role, {hidden} others are hidden"),
+                format!("only of this role; {hidden} others are hidden"),
             ),
         };
         Ok(finding.help(self.grant("pg_read_all_stats")))
@@ -281,14 +284,15 @@ impl Check<'_> {
     fn counters(&mut self, schema: &str) -> tacho_dsn::Result<Finding> {
         let what = "statements";
         let question = statements::question(schema);
-        if let Err(refusal) = self.try_within(&question, self.settings.patience())? {
+        if let Err(refusal) = self.try_within(&question, self.settings.answer_timeout())? {
             return self.refused(what, schema, refusal);
         }
         let [installed, newest] = self.versions()?;
         Ok(match installed == newest {
             true => Finding::works(what, format!("pg_stat_statements {installed}")),
             false => {
-                let detail = format!("pg_stat_statements {installed} counts less than {newest}");
+                let detail =
+                    format!("pg_stat_statements {installed} has fewer counters than {newest}");
                 Finding::partial(what, detail)
             }
         }
@@ -319,7 +323,7 @@ impl Check<'_> {
         let [installed, newest] = self.versions()?;
         let help = if code == NOT_LOADED {
             self.vendor.preload()
-        } else if !self.may_enter()? {
+        } else if !self.may_use_schema()? {
             self.grant(&format!("USAGE ON SCHEMA {schema}"))
         } else if installed != newest {
             self.update()
@@ -330,7 +334,7 @@ impl Check<'_> {
     }
 
     /// Whether this role may use the schema of pg_stat_statements.
-    fn may_enter(&mut self) -> tacho_dsn::Result<bool> {
+    fn may_use_schema(&mut self) -> tacho_dsn::Result<bool> {
         let [is_allowed] = self.ask(
             "select has_schema_privilege(extnamespace, 'usage') from pg_extension \
              where extname = 'pg_stat_statements'",
@@ -343,7 +347,7 @@ impl Check<'_> {
         let sources: Vec<_> = measures::sources(self.identity.version).collect();
         let mut missing = Vec::new();
         for source in &sources {
-            if let Err((_, error)) = self.try_within(source.sql, self.settings.patience())? {
+            if let Err((_, error)) = self.try_within(source.sql, self.settings.answer_timeout())? {
                 missing.push(format!("{} ({error})", source.what));
             }
         }
@@ -368,9 +372,9 @@ impl Check<'_> {
     fn system(&self) -> Finding {
         let what = "system identifier";
         if self.identity.system_identifier != 0 {
-            return Finding::works(what, "tells one server from another");
+            return Finding::works(what, "identifies the server");
         }
-        let detail = "not shown: another server at this address is known by its start alone";
+        let detail = "not visible: a replaced server is recognized only by its start time";
         let right = "EXECUTE ON FUNCTION pg_control_system(), pg_control_checkpoint()";
         Finding::partial(what, detail).help(self.grant(right))
     }

@@ -33,12 +33,13 @@ pub struct Clock {
     interval_us: i64,
     tick: i64,
     last: Option<Last>,
-    /// Server's clock and own clock at a moment before the first tick, µs.
-    met: Option<(i64, i64)>,
-    /// End of the history of earlier processes, ms.
+    /// Time in µs on the server's clock and on this process's clock at one moment before the first
+    /// tick.
+    reference: Option<(i64, i64)>,
+    /// End of the history that earlier processes have recorded, in ms since 1970.
     recorded_ms: i64,
     planned_slot: i64,
-    /// On this process's monotonic clock.
+    /// Planned time of the next tick in µs, on this process's monotonic clock.
     planned_us: i64,
 }
 
@@ -51,7 +52,7 @@ impl Clock {
             interval_us: i64::try_from(interval.as_micros()).unwrap_or(i64::MAX),
             tick: 0,
             last: None,
-            met: None,
+            reference: None,
             planned_slot: i64::MIN,
             planned_us: 0,
         }
@@ -129,28 +130,28 @@ impl Clock {
     }
 
     /// Notes the server's clock at a moment.
-    pub fn meet(&mut self, server_us: i64, mono_us: i64) {
-        self.met = Some((server_us, mono_us));
+    pub fn set_reference(&mut self, server_us: i64, mono_us: i64) {
+        self.reference = Some((server_us, mono_us));
     }
 
     /// Makes a failed tick for the slot of this moment. `None` if the slot has a tick, or the
     /// server's clock is not known.
-    pub fn fail(&mut self, mono_us: i64) -> Option<Due> {
+    pub fn failed_tick(&mut self, mono_us: i64) -> Option<Due> {
         self.take(self.server_us(mono_us)?, [mono_us; 2])
     }
 
-    /// Begin of the first slot after the last tick, ms.
+    /// Begin of the first slot after the last tick, in ms since 1970.
     pub fn end_ms(&self) -> Option<i64> {
         self.last
             .map(|last| (last.slot + 1) * self.interval_us / 1_000)
     }
 
-    /// Time of the last tick on the server's clock.
+    /// Time of the last tick on the server's clock, in µs since 1970.
     pub fn last_us(&self) -> Option<i64> {
         self.last.map(|last| last.server_us)
     }
 
-    /// A new life begins: numbers start at 1 again.
+    /// Begins a new life of the server: ticks are numbered from 1 again.
     pub fn begin_life(&mut self) {
         self.tick = 0;
     }
@@ -158,7 +159,7 @@ impl Clock {
     /// The server's clock at a moment, if known.
     pub fn server_us(&self, mono_us: i64) -> Option<i64> {
         let last = self.last.map(|last| (last.server_us, last.mono_us));
-        last.or(self.met)
+        last.or(self.reference)
             .map(|(server_us, then_us)| server_us + (mono_us - then_us))
     }
 }
@@ -263,12 +264,12 @@ mod tests {
     #[test]
     fn the_servers_clock_is_known_before_the_first_tick() {
         let mut clock = clock();
-        assert_eq!((clock.server_us(7), clock.fail(7)), (None, None));
-        clock.meet(90 * S, 7);
+        assert_eq!((clock.server_us(7), clock.failed_tick(7)), (None, None));
+        clock.set_reference(90 * S, 7);
         assert_eq!(clock.server_us(7 + S), Some(91 * S));
-        assert_eq!(numbers(clock.fail(7 + S)), (1, 91_000, 0, false));
-        assert_eq!(numbers(clock.fail(7 + 3 * S)), (3, 93_000, 1, true));
-        assert_eq!(clock.fail(8 + 3 * S), None);
+        assert_eq!(numbers(clock.failed_tick(7 + S)), (1, 91_000, 0, false));
+        assert_eq!(numbers(clock.failed_tick(7 + 3 * S)), (3, 93_000, 1, true));
+        assert_eq!(clock.failed_tick(8 + 3 * S), None);
     }
 
     #[test]

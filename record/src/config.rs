@@ -32,7 +32,7 @@ pub struct Config {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Server {
     pub conninfo: String,
-    /// The conninfo has a password, and only the owner can read the file.
+    /// True if the conninfo has a password and only the owner can read the file.
     pub is_private: bool,
     pub settings: Settings,
 }
@@ -66,7 +66,7 @@ fn most_memory() -> u64 {
 /// Options of a section, for clap.
 #[derive(Parser)]
 #[command(no_binary_name = true, disable_help_flag = true)]
-struct Given {
+struct SettingsArgs {
     #[command(flatten)]
     settings: Settings,
 }
@@ -95,7 +95,7 @@ pub fn read(path: &Path) -> Result<Config, String> {
 }
 
 fn parse(text: &str, is_private: bool) -> Result<Config, String> {
-    let file: File = toml::from_str(text).map_err(|e| place(&e, text))?;
+    let file: File = toml::from_str(text).map_err(|e| with_line_number(&e, text))?;
     if file
         .listen
         .is_some_and(|address| !address.ip().is_loopback())
@@ -105,14 +105,14 @@ fn parse(text: &str, is_private: bool) -> Result<Config, String> {
     if file.server.len() > file.connections {
         let (count, most) = (file.server.len(), file.connections);
         return Err(format!(
-            "{count} servers need as many connections, \"connections\" is {most}"
+            "too many servers: {count}, but \"connections\" is {most}"
         ));
     }
     if file.server.is_empty() {
-        return Err("there is no [[server]]: nothing would be recorded".to_string());
+        return Err("no [[server]] is configured".to_string());
     }
     for key in settings_of(&file.defaults) {
-        known(key).map_err(|e| format!("[defaults]: {e}"))?;
+        check_key(key).map_err(|e| format!("[defaults]: {e}"))?;
     }
     let mut servers = BTreeMap::new();
     for section in &file.server {
@@ -120,7 +120,7 @@ fn parse(text: &str, is_private: bool) -> Result<Config, String> {
         let server = server(section, &file.defaults, is_private);
         let server = server.map_err(|e| format!("server \"{name}\": {e}"))?;
         if servers.insert(name.clone(), server).is_some() {
-            return Err(format!("two servers have the name \"{name}\""));
+            return Err(format!("server name \"{name}\" is used twice"));
         }
     }
     Ok(Config {
@@ -132,7 +132,7 @@ fn parse(text: &str, is_private: bool) -> Result<Config, String> {
 }
 
 /// The fault and its line number. The line itself may contain a password and is not shown.
-fn place(error: &toml::de::Error, text: &str) -> String {
+fn with_line_number(error: &toml::de::Error, text: &str) -> String {
     let before = error.span().and_then(|span| text.get(..span.start));
     let line = before.map(|before| before.matches('\n').count() + 1);
     let line = line.map(|line| format!("line {line}: "));
@@ -143,7 +143,7 @@ fn place(error: &toml::de::Error, text: &str) -> String {
 fn name_of(section: &Section) -> Result<String, String> {
     let name = match section.get("name") {
         Some(Value::String(name)) => name,
-        _ => return Err("each [[server]] must have a \"name\" that is a text".to_string()),
+        _ => return Err("each [[server]] needs a \"name\" that is a string".to_string()),
     };
     let is_bad = |c: char| c == '/' || c.is_control();
     if name.is_empty()
@@ -152,7 +152,7 @@ fn name_of(section: &Section) -> Result<String, String> {
         || name.contains(is_bad)
     {
         return Err(format!(
-            "server name {name:?} cannot be that of a directory"
+            "invalid server name {name:?}: it must be usable as a directory name"
         ));
     }
     Ok(name.clone())
@@ -160,17 +160,21 @@ fn name_of(section: &Section) -> Result<String, String> {
 
 fn server(section: &Section, defaults: &Section, is_private: bool) -> Result<Server, String> {
     if let Some(word) = IDENTITY.iter().find(|word| defaults.contains_key(**word)) {
-        return Err(format!("\"{word}\" is not for [defaults]"));
+        return Err(format!("\"{word}\" is not allowed in [defaults]"));
     }
     let conninfo = match (section.get("service"), section.get("conninfo")) {
         (Some(Value::String(service)), None) => format!("service={}", quoted(service)),
         (None, Some(Value::String(conninfo))) => conninfo.clone(),
-        _ => return Err("it must have either a \"service\" or a \"conninfo\", a text".to_string()),
+        _ => {
+            return Err(
+                "exactly one of \"service\" and \"conninfo\" must be set, as a string".to_string(),
+            );
+        }
     };
     let keys: BTreeSet<&String> = settings_of(defaults).chain(settings_of(section)).collect();
     let mut arguments = Vec::new();
     for key in keys {
-        known(key)?;
+        check_key(key)?;
         let value = section.get(key).or_else(|| defaults.get(key));
         arguments.extend(
             value
@@ -179,7 +183,7 @@ fn server(section: &Section, defaults: &Section, is_private: bool) -> Result<Ser
                 .flatten(),
         );
     }
-    let given = Given::try_parse_from(arguments).map_err(|e| said(&e))?;
+    let given = SettingsArgs::try_parse_from(arguments).map_err(|e| said(&e))?;
     let server = Server {
         is_private: is_private && has_password(&conninfo),
         conninfo,
@@ -196,11 +200,14 @@ fn argument(key: &str, value: &Value) -> Result<Option<String>, String> {
         Value::Boolean(true) => Ok(Some(format!("--{option}"))),
         Value::Integer(number) => Ok(Some(format!("--{option}={number}"))),
         Value::String(text) => Ok(Some(format!("--{option}={text}"))),
-        _ => Err(format!("\"{key}\" must be a number, a text, true or false")),
+        _ => Err(format!(
+            "\"{key}\" must be a number, a string, true or false"
+        )),
     }
 }
 
-/// The keys of a section that are options of the command line.
+/// The keys of a server's section except those that name the server. All of them must be options of
+/// the command line.
 fn settings_of(section: &Section) -> impl Iterator<Item = &String> {
     section
         .keys()
@@ -209,7 +216,7 @@ fn settings_of(section: &Section) -> impl Iterator<Item = &String> {
 
 /// Options that a section may have: the key, and the form in clap's messages.
 static OPTIONS: LazyLock<Vec<(String, String)>> = LazyLock::new(|| {
-    let mut command = Given::command();
+    let mut command = SettingsArgs::command();
     command.build();
     let named = |argument: &clap::Arg| {
         let key = argument.get_long()?.replace('-', "_");
@@ -219,7 +226,7 @@ static OPTIONS: LazyLock<Vec<(String, String)>> = LazyLock::new(|| {
 });
 
 /// Checks that a key exists; the error names the most similar key.
-fn known(key: &str) -> Result<(), String> {
+fn check_key(key: &str) -> Result<(), String> {
     let key = key.replace('-', "_");
     if OPTIONS.iter().any(|option| option.0 == key) {
         return Ok(());
@@ -263,8 +270,10 @@ impl Server {
         // libpq's detail quotes the value, which may be a password.
         let options = options.map_err(|e| e.message)?;
         if has_password(&self.conninfo) && !self.is_private {
-            let what = "the conninfo has a password, and others can read the file";
-            return Err(format!("{what}: chmod 600, or a password file or command"));
+            let hint = "Run chmod 600 on the file, or use a password file or --password-command.";
+            return Err(format!(
+                "conninfo contains a password, and others can read the file\nHINT:  {hint}"
+            ));
         }
         Ok(self.settings.prepare(options))
     }
@@ -329,12 +338,12 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_sense_is_said_with_the_server_it_is_of() {
+    fn invalid_settings_are_reported_with_their_server() {
         let a = "[[server]]\nname = 'a'\n";
         let with = |line: &str| refused(&format!("{a}conninfo = 'host=db'\n{line}"));
         assert_eq!(
             with("interval = 5"),
-            "server \"a\": invalid value '5' for \"interval\": it must be 100 to 60000 ms"
+            "server \"a\": invalid value '5' for \"interval\": must be between 100 ms and 60000 ms"
         );
         assert_eq!(with("pace = 5"), "server \"a\": unknown key \"pace\"");
         assert_eq!(
@@ -353,35 +362,32 @@ mod tests {
         );
         assert_eq!(
             with("interval = [1]"),
-            "server \"a\": \"interval\" must be a number, a text, true or false"
+            "server \"a\": \"interval\" must be a number, a string, true or false"
         );
         assert_eq!(
             with(&format!("{a}conninfo = 'host=db'")),
-            "two servers have the name \"a\""
+            "server name \"a\" is used twice"
         );
-        let both = "it must have either a \"service\" or a \"conninfo\", a text";
+        let both = "exactly one of \"service\" and \"conninfo\" must be set, as a string";
         assert_eq!(with("service = 'x'"), format!("server \"a\": {both}"));
         assert_eq!(refused(a), format!("server \"a\": {both}"));
         assert_eq!(
             refused("[[server]]\nname = '../a'"),
-            "server name \"../a\" cannot be that of a directory"
+            "invalid server name \"../a\": it must be usable as a directory name"
         );
         assert_eq!(
             refused(&format!("connections = 0\n{a}conninfo = ''")),
-            "1 servers need as many connections, \"connections\" is 0"
+            "too many servers: 1, but \"connections\" is 0"
         );
         assert_eq!(
             refused("listen = '0.0.0.0:1'"),
             "\"listen\" must be an address of the loopback interface"
         );
         assert!(refused("rot = 1").contains("unknown field `rot`"));
-        assert_eq!(
-            refused(""),
-            "there is no [[server]]: nothing would be recorded"
-        );
+        assert_eq!(refused(""), "no [[server]] is configured");
         assert!(
             refused("[defaults]\nname = 'x'\n[[server]]\nname = 'a'")
-                .ends_with("is not for [defaults]")
+                .ends_with("is not allowed in [defaults]")
         );
     }
 

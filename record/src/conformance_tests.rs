@@ -75,7 +75,7 @@ fn oid(names: &mut Names, kind: Kind, name: &str) -> u32 {
     let oid = name.bytes().fold(0, |oid: u32, byte| {
         oid.wrapping_mul(31).wrapping_add(byte.into())
     });
-    names.call(kind, oid, name);
+    names.set(kind, oid, name);
     oid
 }
 

@@ -31,10 +31,12 @@ pub struct Condition {
     pub waited_us: u64,
     pub last_tick: Option<Instant>,
     /// Age of the last tick above which it counts as a fault.
-    pub oldest: Duration,
-    /// Since when a call of the file system has been running.
+    pub max_tick_age: Duration,
+    /// Time since which a call of the file system has been running; `None` if
+    /// none runs.
     pub writing: Option<Instant>,
-    /// Since when frames have been waiting to be written.
+    /// Time since which frames have been waiting to be written; `None` if none
+    /// wait.
     pub waiting: Option<Instant>,
     pub waiting_frames: usize,
     /// Last error of the file system.
@@ -54,7 +56,8 @@ impl Condition {
         self.last_tick.map(|at| at.elapsed())
     }
 
-    /// For how long nothing could be written, or a call has not returned.
+    /// Time for which nothing could be written, or for which a call of the file
+    /// system has not returned.
     pub fn unwritten(&self) -> Duration {
         let since = [self.writing, self.waiting].into_iter().flatten().min();
         since.map_or(Duration::ZERO, |at| at.elapsed())
@@ -69,17 +72,20 @@ impl Condition {
     fn fault(&self) -> Option<String> {
         if self.is_stuck() {
             let seconds = self.unwritten().as_secs();
-            let reason = self.disk.as_deref().unwrap_or("the file system hangs");
+            let reason = self
+                .disk
+                .as_deref()
+                .unwrap_or("the file system does not respond");
             let frames = self.waiting_frames;
             return Some(format!(
-                "not written for {seconds} s: {reason}, frames that wait: {frames}"
+                "not written for {seconds} s: {reason}; waiting frames: {frames}"
             ));
         }
         if let Some(trouble) = &self.trouble {
             return Some(format!("not recorded: {trouble}"));
         }
-        let is_old = self.age().is_some_and(|age| age > self.oldest);
-        is_old.then(|| "not recorded: no tick came".to_string())
+        let is_old = self.age().is_some_and(|age| age > self.max_tick_age);
+        is_old.then(|| "not recorded: no tick has been received".to_string())
     }
 }
 
@@ -109,9 +115,9 @@ impl Health {
 
 /// Conditions of all servers, by name.
 #[derive(Default)]
-pub struct Board(Mutex<BTreeMap<String, Arc<Health>>>);
+pub struct HealthTable(Mutex<BTreeMap<String, Arc<Health>>>);
 
-impl Board {
+impl HealthTable {
     /// Adds a server.
     pub fn add(&self, name: &str) -> Arc<Health> {
         let health = Arc::new(Health::default());
@@ -171,18 +177,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_page_says_why_a_server_is_not_recorded() {
-        let board = Board::default();
-        let (a, b) = (board.add("a"), board.add("b"));
+    fn the_page_has_the_reason_for_a_missing_recording() {
+        let table = HealthTable::default();
+        let (a, b) = (table.add("a"), table.add("b"));
         a.update(|c| {
             c.connected = Some("PostgreSQL 15".to_string());
             c.last_tick = Some(Instant::now());
-            c.oldest = Duration::from_secs(10);
+            c.max_tick_age = Duration::from_secs(10);
             c.ticks = 7;
             c.refuse("no right to \x1b[1mx".to_string());
         });
         b.update(|c| c.trouble = Some("no route".to_string()));
-        let (text, is_well) = page(&board.now());
+        let (text, is_well) = page(&table.now());
         assert_eq!(
             text,
             "1 of 2 servers are recorded\n\n\
@@ -191,8 +197,8 @@ mod tests {
              b: not recorded: no route\n    last tick none, 0 ticks, 0 late, 0 slots missed, 0 connects\n"
         );
         assert!(!is_well);
-        board.remove("b");
-        assert!(page(&board.now()).1);
+        table.remove("b");
+        assert!(page(&table.now()).1);
     }
 
     #[test]
@@ -207,7 +213,7 @@ mod tests {
         let ago = |seconds| Instant::now().checked_sub(Duration::from_secs(seconds));
         let well = Condition {
             last_tick: ago(8),
-            oldest: Duration::from_secs(10),
+            max_tick_age: Duration::from_secs(10),
             ..Condition::default()
         };
         let line = |condition: &Condition| {
@@ -219,14 +225,18 @@ mod tests {
         silent.last_tick = ago(11);
         assert_eq!(
             line(&silent),
-            ("a: not recorded: no tick came".to_string(), false)
+            (
+                "a: not recorded: no tick has been received".to_string(),
+                false
+            )
         );
         let mut hangs = well.clone();
         hangs.writing = ago(3_600);
         assert_eq!(
             line(&hangs),
             (
-                "a: not written for 3600 s: the file system hangs, frames that wait: 0".to_string(),
+                "a: not written for 3600 s: the file system does not respond; waiting frames: 0"
+                    .to_string(),
                 false
             )
         );
@@ -236,7 +246,7 @@ mod tests {
         assert_eq!(
             line(&full),
             (
-                "a: not written for 60 s: no space, frames that wait: 60".to_string(),
+                "a: not written for 60 s: no space; waiting frames: 60".to_string(),
                 false
             )
         );

@@ -3,7 +3,7 @@
 //! host name, and is refused.
 
 use crate::budget;
-use crate::health::{self, Board, Condition};
+use crate::health::{self, Condition, HealthTable};
 use hyper::body::Incoming;
 use hyper::header::{CONTENT_TYPE, HOST, HeaderValue};
 use hyper::server::conn::http1;
@@ -25,11 +25,11 @@ use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 
 /// Most connections at once.
-const MOST: usize = 16;
+const MAX_CONNECTIONS: usize = 16;
 /// Time for a client to send its request.
-const PATIENCE: Duration = Duration::from_secs(5);
+const IO_TIMEOUT: Duration = Duration::from_secs(5);
 /// A connection is closed after this time, whatever the client does. Scrapers connect again.
-const LONGEST: Duration = Duration::from_secs(30);
+const MAX_CONNECTION_TIME: Duration = Duration::from_secs(30);
 /// Pause after a failed `accept()`: if descriptors ran out, some become free meanwhile.
 const PAUSE: Duration = Duration::from_millis(100);
 
@@ -40,45 +40,45 @@ const METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-
 ///
 /// # Errors
 /// The address is taken.
-pub fn serve(address: SocketAddr, board: Arc<Board>) -> std::io::Result<()> {
+pub fn serve(address: SocketAddr, table: Arc<HealthTable>) -> std::io::Result<()> {
     let listener = std::net::TcpListener::bind(address)?;
     listener.set_nonblocking(true)?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
     let thread = std::thread::Builder::new().name("http".to_string());
-    thread.spawn(move || runtime.block_on(accept(listener, board)))?;
+    thread.spawn(move || runtime.block_on(accept(listener, table)))?;
     Ok(())
 }
 
-async fn accept(listener: std::net::TcpListener, board: Arc<Board>) {
+async fn accept(listener: std::net::TcpListener, table: Arc<HealthTable>) {
     let Ok(listener) = TcpListener::from_std(listener) else {
         return;
     };
-    let places = Arc::new(Semaphore::new(MOST));
+    let places = Arc::new(Semaphore::new(MAX_CONNECTIONS));
     while let Ok(place) = places.clone().acquire_owned().await {
         let Ok((stream, _)) = listener.accept().await else {
             tokio::time::sleep(PAUSE).await;
             continue;
         };
-        let board = board.clone();
+        let table = table.clone();
         tokio::spawn(async move {
             let service = service_fn(|request| {
-                let response = answer(&request, &board);
+                let response = answer(&request, &table);
                 async { Ok::<_, Infallible>(response) }
             });
             let connection = http1::Builder::new()
                 .timer(TokioTimer::new())
-                .header_read_timeout(PATIENCE)
+                .header_read_timeout(IO_TIMEOUT)
                 .serve_connection(TokioIo::new(stream), service);
             // The error is ignored: the client broke off or did not read, and knows it.
-            let _ = tokio::time::timeout(LONGEST, connection).await;
+            let _ = tokio::time::timeout(MAX_CONNECTION_TIME, connection).await;
             drop(place);
         });
     }
 }
 
-fn answer(request: &Request<Incoming>, board: &Board) -> Response<String> {
+fn answer(request: &Request<Incoming>, table: &HealthTable) -> Response<String> {
     let host = request
         .headers()
         .get(HOST)
@@ -87,17 +87,17 @@ fn answer(request: &Request<Incoming>, board: &Board) -> Response<String> {
         return response(
             StatusCode::FORBIDDEN,
             TEXT,
-            "this address is for this host\n".to_string(),
+            "host name is not allowed; use localhost or a loopback address\n".to_string(),
         );
     }
     if request.method() != Method::GET {
         return response(
             StatusCode::METHOD_NOT_ALLOWED,
             TEXT,
-            "only GET\n".to_string(),
+            "method not allowed; use GET\n".to_string(),
         );
     }
-    let servers = board.now();
+    let servers = table.now();
     match request.uri().path() {
         "/" => response(StatusCode::OK, TEXT, health::page(&servers).0),
         "/health" => {
@@ -120,7 +120,7 @@ fn answer(request: &Request<Incoming>, board: &Board) -> Response<String> {
         _ => response(
             StatusCode::NOT_FOUND,
             TEXT,
-            "there are /, /health and /metrics\n".to_string(),
+            "not found; available are /, /health and /metrics\n".to_string(),
         ),
     }
 }
@@ -148,7 +148,7 @@ fn is_loopback(host: &str) -> bool {
 }
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
-struct Of {
+struct ServerLabel {
     server: String,
 }
 
@@ -156,90 +156,90 @@ type Level = Gauge<f64, AtomicU64>;
 type Count = Counter<f64, AtomicU64>;
 
 /// A figure that each server has.
-struct Figure {
+struct MetricDef {
     name: &'static str,
     help: &'static str,
     unit: Option<Unit>,
     of: fn(&Condition) -> Option<f64>,
 }
 
-const COUNTS: [Figure; 6] = [
-    Figure {
+const COUNTERS: [MetricDef; 6] = [
+    MetricDef {
         name: "ticks",
         help: "Ticks taken",
         unit: None,
         of: |c| Some(c.ticks as f64),
     },
-    Figure {
+    MetricDef {
         name: "late_ticks",
         help: "Ticks taken in a later slot than planned",
         unit: None,
         of: |c| Some(c.late_ticks as f64),
     },
-    Figure {
+    MetricDef {
         name: "missed_slots",
         help: "Slots without a tick",
         unit: None,
         of: |c| Some(c.missed_slots as f64),
     },
-    Figure {
+    MetricDef {
         name: "connects",
         help: "Connections made",
         unit: None,
         of: |c| Some(c.connects as f64),
     },
-    Figure {
+    MetricDef {
         name: "lost_frames",
-        help: "Frames that could not be kept",
+        help: "Frames lost before they were written",
         unit: None,
         of: |c| Some(c.lost_frames as f64),
     },
-    Figure {
+    MetricDef {
         name: "tick_wait",
-        help: "Time until answers of ticks were there",
+        help: "Total time waited for answers of ticks",
         unit: Some(Unit::Seconds),
         of: |c| Some(c.waited_us as f64 / 1e6),
     },
 ];
 
-const LEVELS: [Figure; 7] = [
-    Figure {
+const GAUGES: [MetricDef; 7] = [
+    MetricDef {
         name: "connected",
-        help: "1 while there is a connection",
+        help: "1 while connected to the server",
         unit: None,
         of: |c| Some(f64::from(u8::from(c.connected.is_some()))),
     },
-    Figure {
+    MetricDef {
         name: "refused",
-        help: "Questions that the server refuses",
+        help: "Kinds of questions that the server refuses",
         unit: None,
         of: |c| Some(c.refused.len() as f64),
     },
-    Figure {
+    MetricDef {
         name: "last_tick_timestamp",
         help: "When the last tick was taken, by this host's clock",
         unit: Some(Unit::Seconds),
         of: last_tick,
     },
-    Figure {
+    MetricDef {
         name: "last_tick_age",
         help: "Time since the last tick",
         unit: Some(Unit::Seconds),
         of: |c| Some(c.age()?.as_secs_f64()),
     },
-    Figure {
+    MetricDef {
         name: "output_stuck",
-        help: "1 while nothing can be written: the disk is full, or hangs",
+        help: "1 while writing is blocked because the disk is full or hangs",
         unit: None,
         of: |c| Some(f64::from(u8::from(c.is_stuck()))),
     },
-    Figure {
+    MetricDef {
         name: "unwritten",
-        help: "How long nothing could be written",
+        help: "Time for which writing has been blocked",
         unit: Some(Unit::Seconds),
         of: |c| Some(c.unwritten().as_secs_f64()),
     },
-    Figure {
+    MetricDef {
         name: "waiting_frames",
         help: "Frames that wait to be written",
         unit: None,
@@ -259,15 +259,15 @@ fn last_tick(condition: &Condition) -> Option<f64> {
 
 fn metrics(servers: &[(String, Condition)]) -> Result<String, std::fmt::Error> {
     let mut registry = Registry::with_prefix("tacho_recorder");
-    for figure in COUNTS {
-        let family = Family::<Of, Count>::default();
+    for figure in COUNTERS {
+        let family = Family::<ServerLabel, Count>::default();
         each(servers, &figure, |of, value| {
             family.get_or_create(of).inc_by(value);
         });
         register(&mut registry, figure, family);
     }
-    for figure in LEVELS {
-        let family = Family::<Of, Level>::default();
+    for figure in GAUGES {
+        let family = Family::<ServerLabel, Level>::default();
         each(servers, &figure, |of, value| {
             family.get_or_create(of).set(value);
         });
@@ -281,7 +281,7 @@ fn metrics(servers: &[(String, Condition)]) -> Result<String, std::fmt::Error> {
     registry.register_with_unit("memory", "Memory in use", Unit::Bytes, own(memory::used()));
     registry.register_with_unit(
         "memory_limit",
-        "Memory that may be used",
+        "Memory limit",
         Unit::Bytes,
         own(budget::bytes()),
     );
@@ -290,11 +290,15 @@ fn metrics(servers: &[(String, Condition)]) -> Result<String, std::fmt::Error> {
     Ok(out)
 }
 
-fn each(servers: &[(String, Condition)], figure: &Figure, mut tell: impl FnMut(&Of, f64)) {
+fn each(
+    servers: &[(String, Condition)],
+    figure: &MetricDef,
+    mut tell: impl FnMut(&ServerLabel, f64),
+) {
     for (server, condition) in servers {
         if let Some(value) = (figure.of)(condition) {
             tell(
-                &Of {
+                &ServerLabel {
                     server: server.clone(),
                 },
                 value,
@@ -305,7 +309,7 @@ fn each(servers: &[(String, Condition)], figure: &Figure, mut tell: impl FnMut(&
 
 fn register(
     registry: &mut Registry,
-    figure: Figure,
+    figure: MetricDef,
     metric: impl prometheus_client::registry::Metric,
 ) {
     match figure.unit {

@@ -1,17 +1,17 @@
 //! Identity of the connected server, and what its role may see. Asked once per connection.
 
-use crate::sample::PINNED;
+use crate::sample::PIN_SEARCH_PATH;
 use std::time::Duration;
 use tacho_dsn::{Answer, Connection, Limit};
 
 /// Facts about a server that hold as long as a connection.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Identity {
-    /// 0 = this role may not see it.
+    /// System identifier of the cluster; 0 = this role may not see it.
     pub system_identifier: u64,
     pub timeline: i64,
     pub postmaster_start_us: i64,
-    /// Time of the server's clock at the question, µs.
+    /// Time of the server's clock when it answered, in µs since 1970.
     pub server_us: i64,
     /// Start of the checkpointer, which ends with the server or in a crash; 0 = hidden.
     pub checkpointer_start_us: i64,
@@ -25,11 +25,11 @@ pub struct Identity {
     /// Host and port of the connection, and the server's own address.
     pub place: String,
     pub max_connections: i64,
-    /// This role sees the activity of other roles.
+    /// True if this role sees the activity of other roles.
     pub sees_others: bool,
     /// Schema and version of pg_stat_statements; 110 is version 1.10.
     pub statements: Option<(String, u32)>,
-    /// A pooler stands between the recorder and the server.
+    /// True if a pooler stands between the recorder and the server.
     pub is_pooled: bool,
     pub role: String,
     pub database: String,
@@ -57,7 +57,7 @@ impl Identity {
         cancel: &super::Stop,
     ) -> tacho_dsn::Result<Identity> {
         let within = || Limit::within(limit, cancel.flag());
-        let answers = connection.query(&[PINNED, QUESTION].concat(), within())?;
+        let answers = connection.query(&[PIN_SEARCH_PATH, QUESTION].concat(), within())?;
         let mut identity = answers
             .first()
             .map(|a| read(a, connection))
@@ -65,7 +65,7 @@ impl Identity {
         // Many roles may not call these functions, and on some services no role may. If the
         // write-ahead log is not PostgreSQL's, pg_control_checkpoint() fails alone.
         let mut number = |sql: &str| {
-            let answers = connection.query(&[PINNED, sql].concat(), within());
+            let answers = connection.query(&[PIN_SEARCH_PATH, sql].concat(), within());
             let number = answers.ok().and_then(|a| a.first()?.number(0, 0));
             number.unwrap_or(0_u64)
         };
@@ -89,7 +89,8 @@ impl Identity {
             || self.system_identifier != before.system_identifier
     }
 
-    /// True if the postmaster stayed up, but all its processes ended in a crash.
+    /// True if the postmaster stayed up, but restarted all its processes after one of them crashed:
+    /// the checkpointer has another start time.
     pub fn has_crashed(&self, before: &Identity) -> bool {
         let began = [self.checkpointer_start_us, before.checkpointer_start_us];
         !self.is_another(before) && !began.contains(&0) && began[0] != began[1]

@@ -27,6 +27,7 @@ mod names;
 mod options;
 mod output;
 mod recorder;
+mod relations;
 mod rows;
 mod sample;
 mod statements;
@@ -54,7 +55,7 @@ use tacho_tape::write::recording::Recording;
 /// How long to wait for another writer of the directory to end.
 const LOCK_WAIT: Duration = Duration::from_secs(10);
 /// How often a waiting thread checks whether to end.
-const TURN: Duration = Duration::from_millis(100);
+const CHECK_INTERVAL: Duration = Duration::from_millis(100);
 
 /// A request to end, shared by threads.
 #[derive(Clone, Default)]
@@ -85,7 +86,7 @@ impl Stop {
     pub fn wait(&self, time: Duration) {
         let until = Instant::now() + time;
         while !self.is_set() && Instant::now() < until {
-            std::thread::sleep(TURN);
+            std::thread::sleep(CHECK_INTERVAL);
         }
     }
 
@@ -112,13 +113,13 @@ pub fn main() -> ExitCode {
     }
     if let Some(file) = &options.config {
         return match options.check {
-            true => check::all(file, &stop),
+            true => check::check_file(file, &stop),
             false => many::run(file, &stop, &reload),
         };
     }
     match options.target() {
         Err(error) => fail(2, &error.to_string()),
-        Ok(target) if options.check => check::one(&options.settings, &target, &stop),
+        Ok(target) if options.check => check::check_server(&options.settings, &target, &stop),
         Ok(target) => record(&options, target, stop),
     }
 }
@@ -133,9 +134,12 @@ fn refuse(error: &clap::Error) -> ExitCode {
     if !CONNECTION_OPTIONS.contains(&given) {
         error.exit();
     }
-    let hint = "Write the connection as one string: \
-        tacho record \"host=HOST port=5432 dbname=DB user=USER\" --tape DIR";
-    fail(2, &format!("there is no option \"{given}\"\nHINT:  {hint}"))
+    let hint = "Pass the connection as one string: tacho record \"host=HOST port=5432 dbname=DB \
+        user=USER\" --tape DIR";
+    fail(
+        2,
+        &format!("unrecognized option \"{given}\"\nHINT:  {hint}"),
+    )
 }
 
 /// Records one server.
@@ -150,11 +154,11 @@ fn record(options: &Options, target: tacho_dsn::Options, stop: Stop) -> ExitCode
             }
         }
         Err(error) if error.kind == Kind::Locked => {
-            let hint = "A server or another tacho record writes there. Name a directory of its own for each server.";
+            let hint = "A server or another tacho record writes there. Use a separate directory for each server.";
             fail(5, &format!("{error}\nHINT:  {hint}"))
         }
         Err(error) => {
-            let hint = "Name a directory that this user may write to; it is made if it is missing.";
+            let hint = "Specify a directory that this user can write to. It is created if it does not exist.";
             fail(1, &format!("{error}\nHINT:  {hint}"))
         }
     }

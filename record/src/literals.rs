@@ -36,7 +36,7 @@ const MOST_COLUMNS: usize = 1664;
 #[derive(Debug, PartialEq, Eq)]
 pub struct Masked {
     pub text: Vec<u8>,
-    /// The end is missing, because the text is too long or ambiguous.
+    /// True if the end of `text` is missing, because the text is too long or ambiguous.
     pub is_cut: bool,
 }
 
@@ -92,7 +92,7 @@ fn highest_parameter(text: &[u8]) -> u32 {
     parameters.filter_map(number).max().unwrap_or(0)
 }
 
-/// Decides by the first word after comments and parentheses.
+/// True if statements with this text are planned, by the first word after comments and parentheses.
 fn is_planned(text: &[u8]) -> bool {
     let is_before = |token: &Token<'_>| token.kind == Kind::Space || token.bytes == b"(";
     let first = Scanner::new(text).find(|token| !is_before(token));
@@ -152,7 +152,7 @@ pub enum Kind {
     Word,
     /// A name in double quotes.
     Name,
-    /// `$1`
+    /// A parameter, such as `$1`.
     Parameter,
     /// A string of any kind. It is doubtful if it may end elsewhere.
     Text {
@@ -370,7 +370,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_constant_stays() {
+    fn only_constants_are_replaced() {
         for text in [
             "SET ROLE joe",
             "ALTER TABLE a$1 RENAME TO \"it's\"",

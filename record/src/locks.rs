@@ -10,8 +10,8 @@ use tacho_dsn::Answer;
 use tacho_tape::query::LOCK_MODES;
 
 /// Most edges of one waiter, and of one tick.
-const HOLDERS: usize = 64;
-const EDGES: usize = 4_096;
+const MAX_HOLDERS: usize = 64;
+const MAX_EDGES: usize = 4_096;
 
 /// Sends only locks that some process waits for. Locks taken by the fast path block no one and are
 /// left out. A prepared transaction has no process: its lock on its own transaction id identifies
@@ -67,7 +67,7 @@ pub struct Lock {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Edge {
     pub waiter: i64,
-    /// PID; 0 = a prepared transaction.
+    /// PID of the blocker; 0 = a prepared transaction.
     pub blocker: i64,
     /// Transaction id of the prepared transaction, if known.
     pub prepared: i64,
@@ -172,7 +172,7 @@ pub fn edges(locks: &[Lock], since_ms: i64, leaders: &HashMap<i64, i64>) -> (Vec
         }
         let holders = holders(group);
         for (position, waiter) in queue.iter().enumerate() {
-            if edges.len() >= EDGES {
+            if edges.len() >= MAX_EDGES {
                 left_out += 1;
             } else if !add_holders(&mut edges, waiter, &holders, leaders) {
                 add_ahead(&mut edges, waiter, &queue[..position], leaders);
@@ -214,7 +214,7 @@ fn add_holders(
     let found = holders
         .iter()
         .filter(in_the_way)
-        .take(HOLDERS.min(EDGES - before));
+        .take(MAX_HOLDERS.min(MAX_EDGES - before));
     edges.extend(found.map(|h| Edge {
         prepared: h.prepared,
         modes_held: h.modes,

@@ -4,17 +4,17 @@ use std::collections::HashSet;
 use std::io::Write;
 use std::sync::{Arc, Mutex};
 use tacho_tape::query::plain_text;
-use tacho_tape::write::writer::Message;
+use tacho_tape::write::message::Message;
 
 /// Most warnings remembered.
-const MOST_TOLD: usize = 1_000;
+const MAX_REMEMBERED: usize = 1_000;
 
 /// The log of one server.
 #[derive(Clone, Default)]
 pub struct Log {
     /// Prefix of each line, if there are several servers.
     server: String,
-    told: Arc<Mutex<HashSet<String>>>,
+    logged: Arc<Mutex<HashSet<String>>>,
 }
 
 impl Log {
@@ -43,11 +43,11 @@ impl Log {
     }
 
     /// Logs a normal event.
-    pub fn say(&self, text: &str) {
+    pub fn info(&self, text: &str) {
         self.print(&Message::Log(text.to_string()));
     }
 
-    /// Logs something that needs attention.
+    /// Logs a problem that needs attention, as a warning.
     pub fn warning(&self, text: &str) {
         self.print(&Message::Warning(text.to_string()));
     }
@@ -58,12 +58,12 @@ impl Log {
     }
 
     /// Logs a warning, unless the same one was logged before.
-    pub fn once(&self, text: &str) {
-        let mut told = self.told.lock().unwrap_or_else(|e| e.into_inner());
-        if told.len() >= MOST_TOLD {
-            told.clear();
+    pub fn warn_once(&self, text: &str) {
+        let mut logged = self.logged.lock().unwrap_or_else(|e| e.into_inner());
+        if logged.len() >= MAX_REMEMBERED {
+            logged.clear();
         }
-        if told.insert(text.to_string()) {
+        if logged.insert(text.to_string()) {
             self.warning(text);
         }
     }
@@ -74,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_server_said_is_one_plain_line() {
+    fn a_message_of_a_server_is_one_plain_line() {
         let said = "could not connect\nDETAIL:  \x1b]0;owned\x07 \u{9b}31m";
         assert_eq!(
             Log::of("a").line(&Message::Warning(said.to_string())),

@@ -3,7 +3,7 @@
 //! unchanged servers keep running.
 
 use crate::config::{self, Config, Server};
-use crate::health::{Board, Health};
+use crate::health::{Health, HealthTable};
 use crate::log::Log;
 use crate::output::Output;
 use crate::recorder::Recorder;
@@ -20,11 +20,11 @@ use std::time::{Duration, Instant};
 use tacho_tape::write::recording::Recording;
 
 /// Interval of checks for signals and ended threads.
-const TURN: Duration = Duration::from_millis(100);
+const CHECK_INTERVAL: Duration = Duration::from_millis(100);
 /// Pause before another attempt if a directory cannot be used.
 const PAUSE: Duration = Duration::from_secs(5);
 /// At the end, a thread that needs longer is abandoned.
-const PATIENCE: Duration = Duration::from_secs(20);
+const STOP_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// A server that is recorded.
 struct Running {
@@ -33,19 +33,20 @@ struct Running {
     thread: JoinHandle<()>,
 }
 
-struct Many {
+struct Recorders {
     path: PathBuf,
     config: Config,
     running: BTreeMap<String, Running>,
     /// Servers asked to end. A new server of the same name begins when the old
     /// one has ended.
-    leaving: Vec<(String, Running)>,
-    board: Arc<Board>,
+    stopping: Vec<(String, Running)>,
+    table: Arc<HealthTable>,
     log: Log,
 }
 
-/// Records the servers of a file until a signal. Exit code 1 if the file cannot
-/// be read at the start, or the address is taken.
+/// Records all servers of a configuration file until a signal. Exit code 1 if
+/// the file cannot be read at the start, or if another program uses the address
+/// of `listen`.
 pub fn run(path: &Path, stop: &Stop, reload: &Stop) -> ExitCode {
     let config = match config::read(path) {
         Ok(config) => config,
@@ -62,34 +63,34 @@ pub fn run(path: &Path, stop: &Stop, reload: &Stop) -> ExitCode {
             &format!("could not create directory \"{root}\": {error}"),
         );
     }
-    let board = Arc::new(Board::default());
+    let table = Arc::new(HealthTable::default());
     if let Some(address) = config.listen
-        && let Err(error) = http::serve(address, board.clone())
+        && let Err(error) = http::serve(address, table.clone())
     {
         return fail(1, &format!("could not listen on {address}: {error}"));
     }
-    let many = Many {
+    let many = Recorders {
         path: path.to_path_buf(),
         config,
         running: BTreeMap::new(),
-        leaving: Vec::new(),
-        board,
+        stopping: Vec::new(),
+        table,
         log: Log::default(),
     };
     many.run(stop, reload);
     ExitCode::SUCCESS
 }
 
-impl Many {
+impl Recorders {
     fn run(mut self, stop: &Stop, reload: &Stop) {
-        self.adopt();
+        self.apply_shared_settings();
         while !stop.is_set() {
             if reload.take() {
                 self.reload();
             }
-            self.reap();
+            self.remove_ended();
             self.start();
-            std::thread::sleep(TURN);
+            std::thread::sleep(CHECK_INTERVAL);
         }
         self.end();
     }
@@ -99,45 +100,46 @@ impl Many {
         let mut config = match config::read(&self.path) {
             Ok(config) => config,
             Err(error) => {
-                let text = format!("nothing is changed: {error}");
+                let text = format!("configuration was not reloaded: {error}");
                 return self.log.error(&text);
             }
         };
         if config.root != self.config.root || config.listen != self.config.listen {
-            let text = "\"root\" and \"listen\" change with the next start only";
+            let text = "\"root\" and \"listen\" cannot be changed without a restart";
             self.log.warning(text);
             config.root.clone_from(&self.config.root);
             config.listen = self.config.listen;
         }
         self.config = config;
-        self.adopt();
+        self.apply_shared_settings();
         let names: Vec<String> = self.running.keys().cloned().collect();
         for name in names {
             let is_same =
                 self.config.servers.get(&name) == self.running.get(&name).map(|r| &r.server);
             if !is_same && let Some(running) = self.running.remove(&name) {
                 running.stop.set();
-                self.leaving.push((name, running));
+                self.stopping.push((name, running));
             }
         }
         let count = self.config.servers.len();
-        self.log.say(&format!("file read again, servers: {count}"));
+        self.log
+            .info(&format!("configuration reloaded, servers: {count}"));
     }
 
     /// Applies the settings that all servers share.
-    fn adopt(&mut self) {
+    fn apply_shared_settings(&mut self) {
         budget::set(self.config.memory_bytes);
         if let Err(warning) = budget::descriptors(self.config.servers.len()) {
             self.log.warning(&warning);
         }
     }
 
-    fn reap(&mut self) {
-        let board = &self.board;
-        self.leaving.retain(|(name, running)| {
+    fn remove_ended(&mut self) {
+        let table = &self.table;
+        self.stopping.retain(|(name, running)| {
             let has_ended = running.thread.is_finished();
             if has_ended {
-                board.remove(name);
+                table.remove(name);
             }
             !has_ended
         });
@@ -148,11 +150,11 @@ impl Many {
         let servers = self.config.servers.clone();
         for (name, server) in servers {
             let is_there =
-                self.running.contains_key(&name) || self.leaving.iter().any(|l| l.0 == name);
+                self.running.contains_key(&name) || self.stopping.iter().any(|l| l.0 == name);
             if is_there {
                 continue;
             }
-            let (stop, health) = (Stop::default(), self.board.add(&name));
+            let (stop, health) = (Stop::default(), self.table.add(&name));
             let directory = self.config.root.join(&name);
             let log = Log::of(&name);
             let (its_stop, its_server) = (stop.clone(), server.clone());
@@ -168,7 +170,9 @@ impl Many {
                     self.running.insert(name, running);
                 }
                 // The next turn tries again.
-                Err(error) => self.log.once(&format!("could not start a thread: {error}")),
+                Err(error) => self
+                    .log
+                    .warn_once(&format!("could not start a thread: {error}")),
             }
         }
     }
@@ -178,15 +182,16 @@ impl Many {
         for running in self.running.values() {
             running.stop.set();
         }
-        self.leaving.extend(std::mem::take(&mut self.running));
-        let until = Instant::now() + PATIENCE;
-        while !self.leaving.is_empty() && Instant::now() < until {
-            self.reap();
-            std::thread::sleep(TURN / 10);
+        self.stopping.extend(std::mem::take(&mut self.running));
+        let until = Instant::now() + STOP_TIMEOUT;
+        while !self.stopping.is_empty() && Instant::now() < until {
+            self.remove_ended();
+            std::thread::sleep(CHECK_INTERVAL / 10);
         }
-        for (name, _) in &self.leaving {
-            self.log
-                .warning(&format!("server \"{name}\" does not end and is left"));
+        for (name, _) in &self.stopping {
+            self.log.warning(&format!(
+                "recorder of server \"{name}\" did not stop in time and was abandoned"
+            ));
         }
     }
 }
@@ -202,7 +207,7 @@ fn record(directory: &Path, server: &Server, stop: &Stop, health: &Arc<Health>, 
                 c.trouble = Some(message.clone());
                 c.connected = None;
             });
-            log.once(&message);
+            log.warn_once(&message);
             stop.wait(PAUSE);
         }
     }

@@ -9,7 +9,8 @@ use tacho_dsn::Answer;
 use tacho_source::catalog;
 use tacho_tape::format::schema::{ColumnDef, Role};
 
-/// Increases over a longer time are not recorded: the time they happened is unknown.
+/// Increases over a longer time than this are not recorded, because it is unknown when in this time
+/// they happened.
 const LONGEST_MS: i64 = 3_600_000;
 const SERVER: &str = "server";
 
@@ -254,20 +255,20 @@ struct Row {
 
 /// Rows of a source at the previous reading.
 #[derive(Default)]
-struct Before {
+struct PreviousReading {
     rows: HashMap<Vec<u8>, Row>,
-    /// The answer had all rows. A row that is new in the next answer therefore began at 0.
+    /// True if the answer had all rows. A row that is new in the next answer therefore began at 0.
     listed: bool,
 }
 
 /// The previous reading, and the sources that work.
 #[derive(Default)]
 pub struct Measures {
-    before: HashMap<&'static str, Before>,
+    before: HashMap<&'static str, PreviousReading>,
     read_ms: Option<i64>,
     interval: Option<i64>,
     /// Sources that work on this connection; `None` until probed.
-    works: Option<Vec<&'static Source>>,
+    working_sources: Option<Vec<&'static Source>>,
 }
 
 /// A reading: rows to record, and the resets before it.
@@ -287,30 +288,30 @@ fn measurements(table: &str) -> impl Iterator<Item = &'static ColumnDef> {
 }
 
 impl Measures {
-    /// True when the server's clock has entered another interval.
+    /// True if the server's clock has entered another interval, so a reading is due.
     pub fn is_due(&mut self, server_ms: i64, interval_ms: i64) -> bool {
         let interval = Some(server_ms.div_euclid(interval_ms));
         std::mem::replace(&mut self.interval, interval) != interval
     }
 
-    /// Another connection may have other rights: the sources are probed again.
+    /// Probes the sources again, because another connection may have other rights.
     pub fn probe(&mut self) {
-        self.works = None;
+        self.working_sources = None;
     }
 
-    /// Another life of the server begins; its counters start at 0.
+    /// Forgets the last reading: another life of the server begins, and its counters start at 0.
     pub fn forget(&mut self) {
         *self = Measures::default();
     }
 
     /// Sources to ask, once probed.
-    pub fn works(&self) -> Option<&[&'static Source]> {
-        self.works.as_deref()
+    pub fn working_sources(&self) -> Option<&[&'static Source]> {
+        self.working_sources.as_deref()
     }
 
     /// Sets the sources that work.
-    pub fn set_works(&mut self, works: Vec<&'static Source>) {
-        self.works = Some(works);
+    pub fn set_working_sources(&mut self, working_sources: Vec<&'static Source>) {
+        self.working_sources = Some(working_sources);
     }
 
     /// Takes the answers. `mono_ms` is a time of the monotonic clock, which is never set.
@@ -337,16 +338,16 @@ impl Measures {
         let mut server: Values = vec![None; measurements(SERVER).count()];
         for (source, rows) in read {
             let before = before.remove(source.what).unwrap_or_default();
-            let mut now = Before {
+            let mut now = PreviousReading {
                 listed: rows.len() < MOST_ROWS,
-                ..Before::default()
+                ..PreviousReading::default()
             };
             for (key, row) in rows {
                 let old = before.rows.get(&key);
                 let values = reading.growth(source, &row, old, before.listed);
                 match source.table {
                     SERVER => merge(&mut server, &values),
-                    table if is_told(table, &values) => {
+                    table if is_recorded(table, &values) => {
                         reading.rows.push((table, row.object.clone(), values));
                     }
                     _ => (),
@@ -368,7 +369,7 @@ fn merge(server: &mut [Option<i64>], values: &[Option<i64>]) {
 }
 
 /// True if a row is recorded: a counter grew, or a gauge has a value.
-fn is_told(table: &str, values: &[Option<i64>]) -> bool {
+fn is_recorded(table: &str, values: &[Option<i64>]) -> bool {
     let mut measured = measurements(table).zip(values);
     measured.any(|(column, value)| match column.role {
         Role::Counter => value.is_some_and(|value| value != 0),
@@ -390,10 +391,10 @@ impl Reading {
                 self.resets.push(told);
             }
         }
-        let is_anew = was_reset || (old.is_none() && listed && source.table != SERVER);
+        let started_at_zero = was_reset || (old.is_none() && listed && source.table != SERVER);
         let grown = |(c, (column, value)): (usize, (&ColumnDef, &Option<i64>))| {
             let value = (*value)?;
-            if column.role != Role::Counter || is_anew {
+            if column.role != Role::Counter || started_at_zero {
                 return Some(value);
             }
             let before = (*old?.values.get(c)?)?;
@@ -404,7 +405,7 @@ impl Reading {
     }
 
     /// Adds the rows of a reading, at a time of the server's clock. `vcpus_x100` is 0 if unknown.
-    pub fn put(
+    pub fn write_rows(
         &self,
         batch: &mut Batch,
         dictionary: &mut Dictionary,
@@ -422,7 +423,7 @@ impl Reading {
                 ("elapsed_ms", self.elapsed_ms),
                 ("object", object),
             ];
-            // Stored plus one: 0 means unknown.
+            // The values are stored plus one, because 0 means unknown.
             let known = measurements(table).zip(values);
             let known = known.filter_map(|(column, v)| Some((column.name.as_str(), (*v)? + 1)));
             fields.extend(known);

@@ -4,7 +4,7 @@
 use std::collections::{BTreeSet, HashMap};
 use tacho_dsn::Answer;
 
-/// Time for which a name is used before it is read again.
+/// A name is used for this time before it is read again: it may have changed.
 const VALID_MS: i64 = 60_000;
 
 struct Name {
@@ -30,7 +30,7 @@ pub struct Names {
 
 impl Names {
     /// Notes that a name is needed.
-    pub fn want(&mut self, kind: Kind, oid: u32, now_ms: i64) {
+    pub fn request(&mut self, kind: Kind, oid: u32, now_ms: i64) {
         let known = self.known.get(&(kind, oid));
         if oid != 0 && known.is_none_or(|name| name.until_ms <= now_ms) {
             self.wanted.insert((kind, oid));
@@ -99,7 +99,7 @@ impl Names {
 
     /// Gives an OID a name.
     #[cfg(test)]
-    pub fn call(&mut self, kind: Kind, oid: u32, name: &str) {
+    pub fn set(&mut self, kind: Kind, oid: u32, name: &str) {
         let name = Name {
             bytes: name.into(),
             encoding: 0,
@@ -122,8 +122,8 @@ mod tests {
     fn a_name_is_asked_for_once_a_minute_and_kept_when_it_is_gone() {
         let mut names = Names::default();
         assert_eq!(names.question(), None);
-        names.want(Kind::Role, 10, 0);
-        names.want(Kind::Role, 0, 0);
+        names.request(Kind::Role, 10, 0);
+        names.request(Kind::Role, 0, 0);
         assert!(
             names
                 .question()
@@ -132,9 +132,9 @@ mod tests {
         );
         names.take(&[], 0);
         assert_eq!(names.get(Kind::Role, 10), b"unknown (OID=10)");
-        names.want(Kind::Role, 10, 59_999);
+        names.request(Kind::Role, 10, 59_999);
         assert_eq!(names.question(), None);
-        names.want(Kind::Role, 10, 60_000);
+        names.request(Kind::Role, 10, 60_000);
         assert!(names.question().is_some());
     }
 }

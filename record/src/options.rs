@@ -9,7 +9,7 @@ use tacho_source::time;
 /// Name of our sessions, unless the connection string gives another.
 pub const APPLICATION: &str = "tacho record";
 
-/// Records the performance history of servers that one may only connect to.
+/// Records the performance history of servers to which you can only connect.
 #[derive(Parser)]
 #[command(name = "tacho record", version, disable_help_flag = true)]
 pub struct Options {
@@ -25,12 +25,12 @@ pub struct Options {
     #[arg(long, short, value_name = "DIR", value_hint = ValueHint::DirPath, required_unless_present_any = ["check", "config"])]
     pub tape: Option<PathBuf>,
 
-    /// Print what can be recorded of this server, or of each one of a file, and what
-    /// helps with the rest
+    /// Print what can be recorded of the server, or of each server of --config, and how
+    /// to get the rest
     #[arg(long)]
     pub check: bool,
 
-    /// Record the servers of a file (record.toml); SIGHUP reads it anew
+    /// Record the servers of a file (record.toml); SIGHUP reads it again
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with_all = ["conninfo", "tape", "Settings"])]
     pub config: Option<PathBuf>,
 
@@ -41,7 +41,7 @@ pub struct Options {
 /// Settings of one recorded server.
 #[derive(Args, Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
-    /// Command that prints the password, run anew for each connection
+    /// Command that prints the password; it runs for each connection
     #[arg(long, value_name = "COMMAND")]
     pub password_command: Option<String>,
 
@@ -49,7 +49,7 @@ pub struct Settings {
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = milliseconds::<u64>(100..=60_000))]
     pub interval: u64,
 
-    /// Time between two records of what statements have counted
+    /// Time between two records of the counters of statements
     #[arg(long, value_name = "TIME", default_value = "1m", value_parser = milliseconds::<i64>(1_000..=3_600_000))]
     pub statements_interval: i64,
 
@@ -65,17 +65,17 @@ pub struct Settings {
     #[arg(long)]
     pub no_texts: bool,
 
-    /// Record what sessions run as they sent it, with its constants, where it has no
-    /// text yet or no query identifier
+    /// Record texts with their constants, and also the texts of running queries as the
+    /// clients sent them
     #[arg(long, conflicts_with = "no_texts")]
     pub raw_texts: bool,
 
-    /// Record what this role may see where sessions of others are hidden from it;
-    /// without it such a tick has failed
+    /// Record only the sessions that the role may see, although the server hides
+    /// others; without this, a tick with hidden sessions has failed
     #[arg(long)]
     pub own_sessions: bool,
 
-    /// Time between two synchronisations of what was recorded
+    /// Time between two synchronisations of the history to disk
     #[arg(long, value_name = "TIME", default_value = "5s", value_parser = milliseconds::<u64>(1..=600_000))]
     pub flush_interval: u64,
 
@@ -83,18 +83,17 @@ pub struct Settings {
     #[arg(long, value_name = "DAYS", default_value_t = 366)]
     pub retention_age: u32,
 
-    /// MB of history above which the oldest is removed, 0 = no limit; without it
-    /// 4096 or 5 % of the file system, whichever is less
+    /// MB of history above which the oldest is removed, 0 = no limit [default: 4096 or
+    /// 5 % of the file system, whichever is less]
     #[arg(long, value_name = "MB")]
     pub retention_size: Option<u32>,
 
-    /// MB up to which the history may grow for what `tacho ship --tell-retention` has
-    /// not shipped yet, 0 = that is removed as all else
+    /// MB up to which the history may grow because of files that
+    /// `tacho ship --tell-retention` has not shipped yet, 0 = they are not kept
     #[arg(long, value_name = "MB", default_value_t = 0)]
     pub retention_unshipped: u32,
 
-    /// MB that stay free on the file system of the history: with less nothing is
-    /// written
+    /// MB of the file system that stay free: with less, nothing is written
     #[arg(long, value_name = "MB", default_value_t = 1_024)]
     pub min_free_space: u32,
 }
@@ -112,7 +111,7 @@ fn milliseconds<T: TryFrom<u64>>(
             .filter(|_| is_whole && limits.contains(&ms));
         value.ok_or_else(|| {
             let (least, most) = (limits.start(), limits.end());
-            format!("it must be {least} to {most} ms")
+            format!("must be between {least} ms and {most} ms")
         })
     }
 }
@@ -148,7 +147,7 @@ impl Settings {
     }
 
     /// Time to wait for an answer before the connection is given up.
-    pub fn patience(&self) -> Duration {
+    pub fn answer_timeout(&self) -> Duration {
         (self.interval() * 2).max(Duration::from_secs(5))
     }
 

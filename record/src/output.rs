@@ -14,8 +14,10 @@ use std::time::Instant;
 use tacho_source::catalog;
 use tacho_tape::format::frame::{DATA, Frame, FrameBuilder, HELLO};
 use tacho_tape::format::hello;
-use tacho_tape::write::recording::{Recording, now, random};
-use tacho_tape::write::writer::{Code, Message};
+use tacho_tape::write::clock::{now, random};
+use tacho_tape::write::message::Message;
+use tacho_tape::write::recording::Recording;
+use tacho_tape::write::writer::Code;
 
 /// Most bytes of waiting frames.
 const MOST_WAITING: usize = 8 << 20;
@@ -29,9 +31,9 @@ pub struct Output {
     sequence: u64,
     waiting: VecDeque<Vec<u8>>,
     waiting_bytes: usize,
-    /// Frames were lost since the last `take_lost()`.
+    /// True if frames were lost since the last `take_lost()`.
     lost: bool,
-    /// The file system has too little free space.
+    /// True if the file system has too little free space.
     paused: bool,
     health: Arc<Health>,
 }
@@ -138,17 +140,18 @@ impl Output {
         });
     }
 
-    fn tell(&self, messages: &[Message]) {
+    fn log_messages(&self, messages: &[Message]) {
         for message in messages {
             let Message::Trouble(text) = message else {
                 self.log.print(message);
                 continue;
             };
             let hint = match self.paused {
-                true => "; it goes on by itself when there is room, see --min-free-space",
+                true => "; recording resumes when there is space (see --min-free-space)",
                 false => "",
             };
-            self.log.error(&format!("nothing is written: {text}{hint}"));
+            self.log
+                .error(&format!("history is not being written: {text}{hint}"));
             self.health.update(|c| c.disk = Some(text.clone()));
         }
     }
@@ -160,7 +163,7 @@ impl Output {
 
     /// Writes and synchronises what is due. Returns false if the directory is
     /// gone.
-    pub fn turn(&mut self) -> bool {
+    pub fn flush_due(&mut self) -> bool {
         if self.recording.is_lost() {
             return false;
         }
@@ -170,16 +173,17 @@ impl Output {
             recording.flush(false);
             recording.housekeeping()
         });
-        self.tell(&messages);
+        self.log_messages(&messages);
         true
     }
 
-    /// Writes everything. Returns false if something is left.
+    /// Writes all waiting frames and finishes the recording. Returns false if
+    /// some frames could not be written.
     pub fn finish(&mut self) -> bool {
         self.write();
         let recording = &mut self.recording;
         let messages = self.health.while_writing(|| recording.finish());
-        self.tell(&messages);
+        self.log_messages(&messages);
         self.waiting.is_empty()
     }
 }

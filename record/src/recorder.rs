@@ -5,7 +5,7 @@ mod beside;
 
 use crate::Stop;
 use crate::activity::Activity;
-use crate::aside::Aside;
+use crate::aside::BackgroundQuestion;
 use crate::batch::Batch;
 use crate::budget;
 use crate::changed_settings::ChangedSettings;
@@ -18,17 +18,18 @@ use crate::measures::Measures;
 use crate::names::{Kind, Names};
 use crate::options::Settings;
 use crate::output::{Output, put_marker};
+use crate::relations::{self, RelationName, Relations};
 use crate::rows::{self, Tick};
 use crate::sample::{self, Sample, Session};
 use crate::statements::Statements;
 use crate::texts::Texts;
-use crate::trouble::Trouble;
+use crate::trouble::GapReasons;
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tacho_dsn::{Answer, Connection, Error, Limit};
-use tacho_tape::write::recording::{now, random};
+use tacho_tape::write::clock::{now, random};
 
 /// Time to connect, all hosts together.
 const CONNECT: Duration = Duration::from_secs(60);
@@ -36,9 +37,9 @@ const CONNECT: Duration = Duration::from_secs(60);
 /// random.
 const BACK_OFF: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(15));
 /// A hole of at least this many slots gets a marker even if nothing went wrong.
-const LONG: i64 = 3;
+const LONG_HOLE_SLOTS: i64 = 3;
 /// How often a pause checks the writer and signals.
-const TURN: Duration = Duration::from_millis(100);
+const CHECK_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Records one server.
 pub struct Recorder<'a> {
@@ -47,14 +48,15 @@ pub struct Recorder<'a> {
     output: Output,
     stop: Stop,
     clock: Clock,
-    begin: Instant,
+    started_at: Instant,
     names: Names,
+    relations: Relations,
     texts: Texts,
     /// Asks for texts on a connection of its own.
-    aside: Aside,
-    /// The history has a marker that texts are missing.
+    aside: BackgroundQuestion,
+    /// True if the history has a marker that texts are missing.
     lacks_texts: bool,
-    /// The log has said how to try a connection that fails.
+    /// True if the log has said how to try a connection that fails.
     has_advised: bool,
     activity: Activity,
     statements: Statements,
@@ -62,10 +64,11 @@ pub struct Recorder<'a> {
     changed_settings: ChangedSettings,
     identity: Option<Identity>,
     /// Causes of missing ticks since the last tick.
-    trouble: Trouble,
+    trouble: GapReasons,
     /// End of the last slot in which all sessions were seen, ms.
     seen_ms: Option<i64>,
-    /// Slots without a tick so far; logged when recording goes on after a fault.
+    /// Number of slots without a tick since the last one; logged when recording goes on after a
+    /// fault.
     missed: i64,
     health: Arc<Health>,
     log: Log,
@@ -86,10 +89,11 @@ impl<'a> Recorder<'a> {
             stop,
             clock: Clock::new(settings.interval(), output.recorded_ms()),
             output,
-            begin: Instant::now(),
+            started_at: Instant::now(),
             names: Names::default(),
+            relations: Relations::default(),
             texts: Texts::new(settings.raw_texts),
-            aside: Aside::default(),
+            aside: BackgroundQuestion::default(),
             lacks_texts: false,
             has_advised: false,
             activity: Activity::default(),
@@ -97,7 +101,7 @@ impl<'a> Recorder<'a> {
             measures: Measures::default(),
             changed_settings: ChangedSettings::new(directory),
             identity: None,
-            trouble: Trouble::default(),
+            trouble: GapReasons::default(),
             seen_ms: None,
             missed: 0,
             health: Arc::default(),
@@ -107,7 +111,7 @@ impl<'a> Recorder<'a> {
 
     /// For one server of many: reports its condition to `health`.
     pub fn with(mut self, health: Arc<Health>, log: Log) -> Self {
-        health.update(|c| c.oldest = self.settings.patience() * 2);
+        health.update(|c| c.max_tick_age = self.settings.answer_timeout() * 2);
         self.health = health;
         self.log = log;
         self
@@ -135,7 +139,7 @@ impl<'a> Recorder<'a> {
         self.put_stop();
         match self.output.finish() {
             true => Ok(()),
-            false => Err("not all that was recorded could be written".to_string()),
+            false => Err("some recorded data could not be written".to_string()),
         }
     }
 
@@ -147,9 +151,9 @@ impl<'a> Recorder<'a> {
         }
         self.fault(error.line().replace('\n', " "));
         if self.identity.is_none() && !std::mem::replace(&mut self.has_advised, true) {
-            self.log.say(&format!(
-                "tries again until it works; the connection string means: {}; \
-                 to see what is wrong: tacho record --check \"host=HOST port=5432 dbname=DB user=USER\"",
+            self.log.info(&format!(
+                "retrying until the connection works; the connection string means: {}; to find \
+                 the fault, run tacho record --check \"host=HOST port=5432 dbname=DB user=USER\"",
                 self.target.describe()
             ));
         }
@@ -159,28 +163,28 @@ impl<'a> Recorder<'a> {
     fn fault(&mut self, cause: String) -> bool {
         let is_new = self.trouble.add(&cause);
         if is_new {
-            self.log.warning(&format!("nothing is recorded: {cause}"));
+            self.log.warning(&format!("not recording: {cause}"));
         }
         self.health.update(|c| c.trouble = Some(cause));
         is_new
     }
 
     fn mono_us(&self) -> i64 {
-        i64::try_from(self.begin.elapsed().as_micros()).unwrap_or(i64::MAX)
+        i64::try_from(self.started_at.elapsed().as_micros()).unwrap_or(i64::MAX)
     }
 
     /// Waits, and keeps the writer working meanwhile.
     fn pause(&mut self, time: Duration) -> Result<(), String> {
         let until = Instant::now() + time;
         loop {
-            if !self.output.turn() {
+            if !self.output.flush_due() {
                 return Err("the directory of the history was removed or replaced".to_string());
             }
             let left = until.saturating_duration_since(Instant::now());
             if left.is_zero() || self.stop.is_set() {
                 return Ok(());
             }
-            std::thread::sleep(left.min(TURN));
+            std::thread::sleep(left.min(CHECK_INTERVAL));
         }
     }
 
@@ -213,8 +217,8 @@ impl<'a> Recorder<'a> {
             ];
             for ask in asked {
                 if budget::is_exhausted() {
-                    let text = "memory is short: only samples are recorded";
-                    self.log.once(text);
+                    let text = "memory limit reached: only samples are recorded";
+                    self.log.warn_once(text);
                 } else if let Err(error) = ask(self, &mut connection) {
                     if !connection.is_open() {
                         return Ok(Err(error));
@@ -230,18 +234,18 @@ impl<'a> Recorder<'a> {
         let mut connection =
             Connection::open(&self.target, Limit::within(CONNECT, self.stop.flag()))?;
         self.health.update(|c| c.connects += 1);
-        self.meet(&mut connection)?;
-        self.stay(&mut connection)?;
+        self.identify_server(&mut connection)?;
+        self.disable_idle_timeout(&mut connection)?;
         Ok(connection)
     }
 
     /// Keeps the server from ending the session between two ticks. Behind a pooler the setting
     /// would apply to other clients, so it is not made there.
-    fn stay(&mut self, connection: &mut Connection) -> tacho_dsn::Result<()> {
+    fn disable_idle_timeout(&mut self, connection: &mut Connection) -> tacho_dsn::Result<()> {
         if self.identity.as_ref().is_some_and(|i| i.is_pooled) {
             return Ok(());
         }
-        let limit = Limit::within(self.settings.patience(), self.stop.flag());
+        let limit = Limit::within(self.settings.answer_timeout(), self.stop.flag());
         match connection.query("set idle_session_timeout = 0", limit) {
             Err(error) if !connection.is_open() => Err(error),
             _ => Ok(()),
@@ -249,16 +253,16 @@ impl<'a> Recorder<'a> {
     }
 
     /// Finds out which server answers.
-    fn meet(&mut self, connection: &mut Connection) -> tacho_dsn::Result<()> {
-        let identity = Identity::ask(connection, self.settings.patience(), &self.stop)?;
+    fn identify_server(&mut self, connection: &mut Connection) -> tacho_dsn::Result<()> {
+        let identity = Identity::ask(connection, self.settings.answer_timeout(), &self.stop)?;
         self.log
-            .say(&format!("connected to {}", identity.describe()));
+            .info(&format!("connected to {}", identity.describe()));
         self.health.update(|c| {
             c.connected = Some(identity.describe());
             c.refused.clear();
         });
         self.measures.probe();
-        self.clock.meet(identity.server_us, self.mono_us());
+        self.clock.set_reference(identity.server_us, self.mono_us());
         self.output.dictionary.encoding = identity.encoding;
         let before = self.identity.replace(identity.clone());
         if before
@@ -298,6 +302,7 @@ impl<'a> Recorder<'a> {
         self.names.forget();
         self.texts.forget();
         self.aside.forget();
+        self.relations = Relations::default();
         self.measures.forget();
         if before.is_none() {
             self.warn_of_another(identity.system_identifier);
@@ -309,17 +314,17 @@ impl<'a> Recorder<'a> {
             None => "recorder started",
             Some(before) if before.system_identifier != identity.system_identifier => {
                 self.statements = Statements::default();
-                "another server answers"
+                "connected to another server"
             }
             // This server was already running while the other one answered.
             Some(_) if self.clock.last_us() > Some(identity.postmaster_start_us) => {
                 self.statements = Statements::default();
-                "another server of the same system answers"
+                "connected to another server of the same system"
             }
             Some(before) if identity.has_recovered(before) => {
-                "server started again after a crash or an immediate shutdown"
+                "server restarted after a crash or an immediate shutdown"
             }
-            Some(_) => "server started again",
+            Some(_) => "server restarted",
         };
         let detail = format!("{what}, {}", identity.describe());
         self.put_at(identity.server_us / 1_000, "start", &detail);
@@ -333,13 +338,13 @@ impl<'a> Recorder<'a> {
         if ![0, system_identifier].contains(&earlier) {
             self.log.warning(&format!(
                 "this directory has the history of another server, system {earlier}: \
-                 answers mix both; name a directory of its own for each server (--tape)"
+                 answers mix both; use a separate directory for each server (--tape)"
             ));
         }
     }
 
     fn put_promotion(&mut self, identity: &Identity) {
-        let detail = format!("the standby has become a primary: {}", identity.describe());
+        let detail = format!("the standby was promoted: {}", identity.describe());
         self.put_now("promotion", &detail);
     }
 
@@ -349,7 +354,7 @@ impl<'a> Recorder<'a> {
             return;
         }
         if !self.trouble.is_none()
-            && let Some(due) = self.clock.fail(self.mono_us())
+            && let Some(due) = self.clock.failed_tick(self.mono_us())
         {
             self.missed += due.missed;
             let mut batch = self.batch(due.slot_ms);
@@ -398,10 +403,10 @@ impl<'a> Recorder<'a> {
         statement: Duration,
         question: &str,
     ) -> tacho_dsn::Result<Vec<Answer>> {
-        let sql = [&sample::limits(statement), question].concat();
+        let sql = [&sample::set_limits(statement), question].concat();
         connection.query(
             &sql,
-            Limit::within(self.settings.patience(), self.stop.flag()),
+            Limit::within(self.settings.answer_timeout(), self.stop.flag()),
         )
     }
 
@@ -417,14 +422,14 @@ impl<'a> Recorder<'a> {
         if known != Some(sample.postmaster_start_us) {
             // A pooler has switched to another server without ending the
             // connection.
-            self.meet(connection)?;
+            self.identify_server(connection)?;
         }
         let Some(due) = self.clock.take(sample.server_us, within_us) else {
             return Ok(());
         };
         // A hole before the first tick of a life is explained by the start of that
         // life.
-        if due.missed >= LONG && due.tick > due.missed + 1 {
+        if due.missed >= LONG_HOLE_SLOTS && due.tick > due.missed + 1 {
             self.explain(within_us);
         }
         self.missed += due.missed;
@@ -434,12 +439,13 @@ impl<'a> Recorder<'a> {
         }
         let (edges, unresolved) = self.blockers(connection, &mut sample)?;
         self.look_up(connection, &sample)?;
+        let relations = self.relation_names(connection, &edges)?;
         let texts = self.session_texts(connection, &mut sample)?;
         let mut batch = self.batch(due.slot_ms);
         if self.put_gap(&mut batch, due.slot_ms).is_some() {
             let missed = self.missed;
-            let text = "recording goes on; slots without a tick since it began";
-            self.log.say(&format!("{text}: {missed}"));
+            let text = "recording resumed; slots without a tick since the start";
+            self.log.info(&format!("{text}: {missed}"));
         }
         self.seen_ms = Some(due.slot_ms + self.interval_ms());
         let identity = self.identity.as_ref();
@@ -459,13 +465,16 @@ impl<'a> Recorder<'a> {
             &sample,
             &tick,
         );
+        for relation in relations {
+            relation.put(&mut batch, &mut self.output.dictionary, due.slot_ms);
+        }
         for text in texts {
             text.put(&mut batch, &mut self.output.dictionary, &self.names);
         }
         self.output.put(batch);
-        self.tell(&due, self.mono_us() - before_us);
+        self.update_health(&due, self.mono_us() - before_us);
         for session in &sample.sessions {
-            self.texts.want(session.query_id, due.slot_ms);
+            self.texts.request(session.query_id, due.slot_ms);
         }
         if was_standby && !sample.in_recovery {
             self.promoted();
@@ -473,15 +482,15 @@ impl<'a> Recorder<'a> {
         Ok(())
     }
 
-    /// Explains a long hole without an error: the answer was late, or the recorder
-    /// was held up.
+    /// Explains a long hole without an error: the answer was late, or the recorder was
+    /// delayed.
     fn explain(&mut self, [asked_us, answered_us]: [i64; 2]) {
         let (took_us, interval_us) = (answered_us - asked_us, self.settings.interval * 1_000);
         let reason = match u64::try_from(took_us) {
             Ok(took_us) if took_us >= interval_us => {
                 format!("the server answered after {} ms", took_us / 1_000)
             }
-            _ => "the recorder was held up".to_string(),
+            _ => "the recorder was delayed".to_string(),
         };
         if self.trouble.is_none() {
             self.trouble.add(&reason);
@@ -501,7 +510,7 @@ impl<'a> Recorder<'a> {
         self.output.put(batch);
     }
 
-    fn tell(&self, due: &Due, waited_us: i64) {
+    fn update_health(&self, due: &Due, waited_us: i64) {
         self.health.update(|c| {
             c.trouble = None;
             c.ticks += 1;
@@ -586,12 +595,38 @@ impl<'a> Recorder<'a> {
         let Some(question) = locks::names_question(edges) else {
             return Ok(());
         };
-        match self.ask(connection, self.settings.interval() / 2, &question) {
-            Ok(answers) => answers.iter().for_each(|answer| locks::name(edges, answer)),
-            Err(error) if connection.is_open() => self.refuse(&error),
-            Err(error) => return Err(error),
-        }
+        let answers = self.ask_or_refuse(connection, &question)?;
+        answers.iter().for_each(|answer| locks::name(edges, answer));
         Ok(())
+    }
+
+    /// Looks up the names of relations that sessions wait for.
+    fn relation_names(
+        &mut self,
+        connection: &mut Connection,
+        edges: &[Edge],
+    ) -> tacho_dsn::Result<Vec<RelationName>> {
+        let now_ms = self.mono_us() / 1_000;
+        let Some(question) = self.relations.question(edges, now_ms) else {
+            return Ok(Vec::new());
+        };
+        let answers = self.ask_or_refuse(connection, &question)?;
+        Ok(answers.first().map(relations::read).unwrap_or_default())
+    }
+
+    /// Asks a question of a tick. If the server refuses it, the log says so, and there is no answer.
+    fn ask_or_refuse(
+        &mut self,
+        connection: &mut Connection,
+        question: &str,
+    ) -> tacho_dsn::Result<Vec<Answer>> {
+        match self.ask(connection, self.settings.interval() / 2, question) {
+            Err(error) if connection.is_open() => {
+                self.refuse(&error);
+                Ok(Vec::new())
+            }
+            answered => answered,
+        }
     }
 
     fn idle_blockers(
@@ -613,20 +648,14 @@ impl<'a> Recorder<'a> {
     fn look_up(&mut self, connection: &mut Connection, sample: &Sample) -> tacho_dsn::Result<()> {
         let now_ms = self.mono_us() / 1_000;
         for session in &sample.sessions {
-            self.names.want(Kind::Database, session.database, now_ms);
-            self.names.want(Kind::Role, session.user, now_ms);
+            self.names.request(Kind::Database, session.database, now_ms);
+            self.names.request(Kind::Role, session.user, now_ms);
         }
         let Some(question) = self.names.question() else {
             return Ok(());
         };
-        match self.ask(connection, self.settings.interval() / 2, &question) {
-            Ok(answers) => self.names.take(&answers, now_ms),
-            Err(error) if connection.is_open() => {
-                self.refuse(&error);
-                self.names.take(&[], now_ms);
-            }
-            Err(error) => return Err(error),
-        }
+        let answers = self.ask_or_refuse(connection, &question)?;
+        self.names.take(&answers, now_ms);
         Ok(())
     }
 }

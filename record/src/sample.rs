@@ -26,7 +26,7 @@ pub struct Session {
     pub state_change_ms: i64,
     pub xid: i64,
     pub xmin: i64,
-    /// The session is idle; it is here only because it blocks others.
+    /// True if the session is idle; it is here only because it blocks others.
     pub only_blocks: bool,
 }
 
@@ -55,15 +55,15 @@ const COLUMNS: &str = "pid, (date_part('epoch', backend_start) * 1e6)::int8, dat
     (date_part('epoch', xact_start) * 1e6)::int8 / 1000, \
     (date_part('epoch', state_change) * 1e6)::int8 / 1000, backend_xid, backend_xmin";
 
-/// Precedes every question. The owner of the database, or of our role's settings
+/// SQL before every question: the owner of the database, or of our role's settings
 /// in it, must not replace the system's functions with their own.
-pub const PINNED: &str = "set local search_path = pg_catalog; ";
+pub const PIN_SEARCH_PATH: &str = "set local search_path = pg_catalog; ";
 
-/// Precedes every question: limits for this transaction only, because a pooler
+/// SQL before every question: limits for this transaction only, because a pooler
 /// may lend the connection to others in between.
-pub fn limits(statement: Duration) -> String {
+pub fn set_limits(statement: Duration) -> String {
     let ms = statement.as_millis().max(1);
-    format!("{PINNED}set local statement_timeout = {ms}; set local lock_timeout = {ms}; ")
+    format!("{PIN_SEARCH_PATH}set local statement_timeout = {ms}; set local lock_timeout = {ms}; ")
 }
 
 /// The question of a tick. Idle sessions are only counted. A session whose type
@@ -84,7 +84,7 @@ pub fn question() -> String {
     )
 }
 
-/// The same question about some processes, idle or not.
+/// The question of a tick, but about some processes only, idle or not.
 pub fn question_about(pids: &[i64]) -> String {
     let pids: Vec<String> = pids.iter().map(i64::to_string).collect();
     let pids = pids.join(",");

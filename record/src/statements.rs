@@ -11,9 +11,9 @@ use tacho_source::catalog;
 use tacho_tape::format::schema::{ColumnDef, ColumnType};
 
 const TABLE: &str = "statement_stats";
-/// Smaller numbers are the key columns of a row.
+/// Columns of `statement_stats` with a smaller id are the keys of a row.
 const FIRST_COUNTER: u8 = 16;
-/// After a longer pause the increases are not recorded: they would belong to no
+/// After a longer pause than this the increases are not recorded: they would belong to no
 /// particular time.
 const LONGEST_MS: i64 = 3_600_000;
 /// Most rows in a frame.
@@ -27,21 +27,22 @@ struct Key {
     toplevel: bool,
 }
 
-struct Counted {
+struct EntryCounters {
     values: Vec<i64>,
     /// The shortest and the longest execution, ms. In one life the first can only
     /// fall and the second only rise.
     extremes: [f64; 2],
-    /// When the entry began to count, µs; 0 before 1.11, which does not show it.
+    /// Time in µs since 1970 when the entry began to count; 0 before 1.11, which does not show it.
     since_us: i64,
 }
 
 /// Counters at the previous pass.
 #[derive(Default)]
 pub struct Statements {
-    counted: HashMap<Key, Counted>,
+    counted: HashMap<Key, EntryCounters>,
     read_ms: Option<i64>,
-    /// When the entries of all roles were last known, by being shown or reset.
+    /// Time in ms at which the counters of all roles were last known: an answer showed all entries,
+    /// or a reset made them 0.
     all_ms: Option<i64>,
     reset: Option<String>,
     interval: Option<i64>,
@@ -49,9 +50,9 @@ pub struct Statements {
 
 /// The entries that an answer shows.
 #[derive(Clone, Copy)]
-struct Sight {
-    /// True: entries of all roles (`pg_read_all_stats`). False: only entries of
-    /// `user`.
+struct VisibleEntries {
+    /// True if the answer shows entries of all roles (`pg_read_all_stats`). False if it shows only
+    /// entries of `user`.
     all: bool,
     /// The role that asks.
     user: u32,
@@ -103,7 +104,7 @@ fn position(answer: &Answer, name: &str) -> Option<usize> {
 /// How to read a counter from a row.
 enum Reader {
     Number(usize),
-    /// In ms; recorded in units of 10 µs.
+    /// A time in ms in the column with this index; recorded in units of 10 µs.
     Time(usize),
     /// Sum of squares, in hundredths of ms², from number, sum and deviation.
     Square([usize; 3]),
@@ -181,7 +182,7 @@ impl Statements {
                 .collect();
             let extremes =
                 extremes.map(|column| column.and_then(|c| entries.number(row, c)).unwrap_or(0.0));
-            let counted = Counted {
+            let counted = EntryCounters {
                 values,
                 extremes,
                 since_us,
@@ -189,7 +190,7 @@ impl Statements {
             read.push((key, counted));
         }
         let reset = info.text(0, 0).map(str::to_string);
-        let sight = Sight {
+        let sight = VisibleEntries {
             all: info.bytes(0, 1) == Some(b"t"),
             user: info.number(0, 2).unwrap_or(0),
         };
@@ -198,9 +199,9 @@ impl Statements {
 
     fn compare(
         &mut self,
-        read: Vec<(Key, Counted)>,
+        read: Vec<(Key, EntryCounters)>,
         reset: Option<String>,
-        sight: Sight,
+        sight: VisibleEntries,
         time_ms: i64,
     ) -> Option<Pass> {
         let before_ms = self.read_ms.replace(time_ms);
@@ -227,7 +228,7 @@ impl Statements {
         if sight.all {
             self.all_ms = Some(time_ms);
         } else if knows_others {
-            // Hidden entries may go on counting. They keep the values of the last
+            // Entries that are hidden now may go on counting. They keep the values of the last
             // answer that showed them all.
             let hidden = before.into_iter().filter(|(key, _)| key.user != sight.user);
             self.counted.extend(hidden);
@@ -245,7 +246,7 @@ impl Statements {
 }
 
 /// Increase since `before`, or the counters themselves if counting began again.
-fn growth(now: &Counted, before: Option<&Counted>) -> Vec<i64> {
+fn growth(now: &EntryCounters, before: Option<&EntryCounters>) -> Vec<i64> {
     match before.filter(|before| is_one_life(before, now)) {
         None => now.values.clone(),
         Some(before) => {
@@ -259,10 +260,11 @@ fn growth(now: &Counted, before: Option<&Counted>) -> Vec<i64> {
 /// 17 do not say when an entry began. There, a second life is recognised by a
 /// smaller counter or narrower extremes. A second life that is ahead in all of them
 /// goes unnoticed.
-fn is_one_life(before: &Counted, now: &Counted) -> bool {
+fn is_one_life(before: &EntryCounters, now: &EntryCounters) -> bool {
     let tells = now.since_us != 0;
     let [before_extremes, extremes] = [before.extremes, now.extremes];
-    // Both are 0 until the first execution; it may have been planned before.
+    // Both extremes are 0 until the first execution, but the statement may have been planned
+    // before.
     let wider = before_extremes == [0.0; 2]
         || extremes[0] <= before_extremes[0] && extremes[1] >= before_extremes[1];
     // Sums of squares are computed from a deviation, and may fall by its rounding.
@@ -280,10 +282,10 @@ impl Pass {
     }
 
     /// Requests the names that the pass needs.
-    pub fn want(&self, names: &mut Names, now_ms: i64) {
+    pub fn request(&self, names: &mut Names, now_ms: i64) {
         for (key, _) in &self.rows {
-            names.want(Kind::Database, key.database, now_ms);
-            names.want(Kind::Role, key.user, now_ms);
+            names.request(Kind::Database, key.database, now_ms);
+            names.request(Kind::Role, key.user, now_ms);
         }
     }
 
@@ -321,7 +323,7 @@ impl Pass {
         ]
     }
 
-    /// Time that the rows' times are relative to, ms.
+    /// The time in ms since 1970 that the rows' times are relative to.
     pub fn time_ms(&self) -> i64 {
         self.time_ms
     }
@@ -347,9 +349,9 @@ impl Key {
 mod tests {
     use super::*;
 
-    fn counted(calls: i64, since_us: i64) -> Counted {
+    fn counted(calls: i64, since_us: i64) -> EntryCounters {
         let value = |column: &ColumnDef| if column.name == "calls" { calls } else { 0 };
-        Counted {
+        EntryCounters {
             values: counters().map(value).collect(),
             extremes: [0.0; 2],
             since_us,
@@ -357,18 +359,23 @@ mod tests {
     }
 
     const ME: u32 = 77;
-    const ALL: Sight = Sight {
+    const ALL: VisibleEntries = VisibleEntries {
         all: true,
         user: ME,
     };
     /// Shows only the entries of role [`ME`].
-    const OWN: Sight = Sight {
+    const OWN: VisibleEntries = VisibleEntries {
         all: false,
         user: ME,
     };
 
     /// Runs a pass that shows these entries: calls by query.
-    fn seen(s: &mut Statements, sight: Sight, ms: i64, read: &[(Key, i64)]) -> Vec<(i64, i64)> {
+    fn seen(
+        s: &mut Statements,
+        sight: VisibleEntries,
+        ms: i64,
+        read: &[(Key, i64)],
+    ) -> Vec<(i64, i64)> {
         let read = read.iter().map(|(key, calls)| (*key, counted(*calls, 0)));
         let pass = s.compare(read.collect(), Some("0".into()), sight, ms);
         let calls = |row: &(Key, Vec<i64>)| (row.0.query_id, row.1.iter().sum());
@@ -409,7 +416,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pass_has_what_was_counted_since_the_one_before() {
+    fn a_pass_has_the_counts_since_the_pass_before() {
         let mut s = Statements::default();
         assert_eq!(pass(&mut s, &[(1, 100, 0), (2, 5, 0)], "0", 1_000), None);
         let rows = pass(&mut s, &[(1, 103, 0), (2, 5, 0), (3, 7, 0)], "0", 61_000);
@@ -417,7 +424,7 @@ mod tests {
     }
 
     #[test]
-    fn counting_anew_is_counted_whole() {
+    fn counters_that_restarted_are_counted_from_zero() {
         let mut s = Statements::default();
         pass(&mut s, &[(1, 100, 1), (2, 5, 1)], "0", 1_000);
         let rows = pass(&mut s, &[(1, 120, 2), (2, 4, 1)], "0", 61_000);
@@ -444,7 +451,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_hidden_for_lack_of_rights_has_not_begun_anew() {
+    fn counters_that_were_hidden_by_rights_did_not_restart() {
         let mut s = Statements::default();
         pass(&mut s, &[(1, 100, 0), (2, 5, 0)], "0", 1_000);
         let hidden = s.compare(
@@ -477,7 +484,7 @@ mod tests {
     }
 
     #[test]
-    fn what_rights_hide_is_kept_for_an_hour() {
+    fn counters_hidden_by_rights_are_kept_for_an_hour() {
         let mut s = Statements::default();
         let others = [(key(1), 10), (key(2), 10)];
         seen(&mut s, ALL, 0, &others);
@@ -509,7 +516,7 @@ mod tests {
     fn a_second_life_is_counted_whole_where_anything_shows_it() {
         let calls_of = |was: [f64; 2], is: [f64; 2], since: [i64; 2]| {
             let mut s = Statements::default();
-            let entry = |calls, extremes, since| Counted {
+            let entry = |calls, extremes, since| EntryCounters {
                 extremes,
                 ..counted(calls, since)
             };

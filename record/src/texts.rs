@@ -57,13 +57,14 @@ const FIRST: Retry = Retry {
 /// Texts that the history has, and texts that it lacks.
 #[derive(Default)]
 pub struct Texts {
-    /// When to ask for the text of a query id; `None` if the history has it.
+    /// The query ids whose texts were wanted, each with the time to ask for its text;
+    /// `None` if the history has it.
     wanted: HashMap<i64, Option<Retry>>,
     next_ms: i64,
     day: i64,
-    /// Constants are recorded as well.
+    /// True if constants are recorded as well.
     is_raw: bool,
-    /// The server refused the last question.
+    /// True if the server refused the last question.
     is_refused: bool,
 }
 
@@ -76,9 +77,9 @@ impl Texts {
         }
     }
 
-    /// A sample has this query id. Each day gets all its texts again, because old
-    /// days are removed.
-    pub fn want(&mut self, query_id: i64, time_ms: i64) {
+    /// Notes that a sample has this query id, so its text is wanted. Each day gets
+    /// all its texts again, because old days are removed.
+    pub fn request(&mut self, query_id: i64, time_ms: i64) {
         if self.day != time_ms / DAY_MS || self.wanted.len() >= MOST_KNOWN {
             self.day = time_ms / DAY_MS;
             self.wanted.clear();
@@ -93,8 +94,8 @@ impl Texts {
         self.wanted.get(&query_id) != Some(&None)
     }
 
-    /// The history has the text now.
-    pub fn has(&mut self, query_id: i64) {
+    /// Notes that the history has the text now.
+    pub fn mark_recorded(&mut self, query_id: i64) {
         self.wanted.insert(query_id, None);
     }
 
@@ -135,25 +136,26 @@ impl Texts {
     }
 
     /// Notes the duration of a question. Returns true if it took long.
-    pub fn took(&mut self, took_ms: i64, now_ms: i64) -> bool {
+    pub fn note_duration(&mut self, took_ms: i64, now_ms: i64) -> bool {
         self.next_ms = now_ms + PAUSE_MS.max(PAUSE_PER_MS * took_ms);
         took_ms >= SLOW_MS
     }
 
-    /// The server did not answer in time: the next question waits `LONGEST_PAUSE_MS`.
-    pub fn rest(&mut self, now_ms: i64) {
+    /// Notes that the server did not answer in time: the next question waits
+    /// `LONGEST_PAUSE_MS`.
+    pub fn back_off(&mut self, now_ms: i64) {
         self.next_ms = now_ms + LONGEST_PAUSE_MS;
     }
 
-    /// The server refused a question. One text is enough for that: in a LATIN1
-    /// database, `pg_stat_statements` fails at `SELECT '日本'` of another database.
-    /// Until it answers again, texts come from the sessions that run them.
+    /// Notes that the server refused a question. One text is enough for that: in a
+    /// LATIN1 database, `pg_stat_statements` fails at `SELECT '日本'` of another
+    /// database. Until it answers again, texts come from the sessions that run them.
     pub fn refuse(&mut self) {
         self.is_refused = true;
     }
 
     /// The texts of sessions that are recorded now.
-    pub fn of_sessions(&self) -> OfSessions {
+    pub fn session_text_choice(&self) -> OfSessions {
         match (self.is_raw, self.is_refused) {
             (true, _) => OfSessions::All,
             (false, true) => OfSessions::OfQueries,
@@ -191,9 +193,9 @@ impl Texts {
                 length: length_if(is_cut, whole, &recorded.text),
                 bytes: recorded.text,
             };
-            names.want(Kind::Database, text.database, now_ms);
-            names.want(Kind::Role, text.user, now_ms);
-            self.has(text.query_id);
+            names.request(Kind::Database, text.database, now_ms);
+            names.request(Kind::Role, text.user, now_ms);
+            self.mark_recorded(text.query_id);
             texts.push(text);
         }
         texts
@@ -213,13 +215,13 @@ impl Texts {
         }
     }
 
-    /// Frames with texts were lost: all texts are asked for again.
+    /// Asks for all texts again, because frames with texts were lost.
     pub fn forget(&mut self) {
         self.wanted.clear();
     }
 }
 
-/// A choice of the texts of sessions that are recorded.
+/// The sessions whose texts are recorded.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum OfSessions {
     None,
@@ -228,8 +230,8 @@ pub enum OfSessions {
     All,
 }
 
-/// If `text` is only a part: the length of the whole, which is `known` or more than
-/// `text`.
+/// The length of the whole text in bytes, if `text` is only a part: `known`, but more
+/// than `text` has. `None` if `text` is whole.
 fn length_if(is_cut: bool, known: usize, text: &[u8]) -> Option<usize> {
     is_cut.then(|| known.max(text.len() + 1))
 }
@@ -269,7 +271,7 @@ impl Text {
         key(self.kept())
     }
 
-    /// Adds its row.
+    /// Adds the text's row to the batch.
     pub fn put(&self, batch: &mut Batch, dictionary: &mut Dictionary, names: &Names) {
         let database = dictionary.name(batch, names.get(Kind::Database, self.database));
         let user = dictionary.name(batch, names.get(Kind::Role, self.user));
@@ -298,7 +300,8 @@ trait Cut {
 }
 
 impl Cut for Vec<u8> {
-    /// Where to cut: at most `most` bytes, and never inside a UTF-8 character.
+    /// The number of bytes after which the text is cut: at most `most`, and never
+    /// inside a UTF-8 character.
     fn floor_char_boundary_of(&self, most: usize) -> usize {
         let most = most.min(self.len());
         let is_inside = |at: &usize| self.get(*at).is_some_and(|byte| byte & 0xC0 == 0x80);
@@ -396,29 +399,32 @@ mod tests {
     #[test]
     fn a_text_is_asked_for_until_it_is_found_and_once_a_day() {
         let mut texts = Texts::default();
-        texts.want(7, 0);
-        texts.want(0, 0);
+        texts.request(7, 0);
+        texts.request(0, 0);
         let question = texts.question("public", 0).unwrap();
         assert!(question.contains("public.pg_stat_statements(true) where queryid = any('{7}')"));
         let asks = |texts: &mut Texts, ms| texts.question("public", ms).is_some();
         let asked = [9_999, 10_000, 20_000, 29_999, 30_000].map(|ms| asks(&mut texts, ms));
         assert_eq!(asked, [false, true, false, false, true]);
         texts.wanted.insert(7, None);
-        texts.want(7, 1);
+        texts.request(7, 1);
         assert!(!asks(&mut texts, 10_000_000));
-        texts.want(7, DAY_MS);
+        texts.request(7, DAY_MS);
         assert!(asks(&mut texts, 10_000_000));
     }
 
     #[test]
     fn where_a_question_takes_long_the_next_one_waits() {
         let mut texts = Texts::default();
-        texts.want(7, 0);
-        assert_eq!((texts.took(30, 0), texts.next_ms), (false, 10_000));
-        assert_eq!((texts.took(4_000, 0), texts.next_ms), (true, 80_000));
+        texts.request(7, 0);
+        assert_eq!((texts.note_duration(30, 0), texts.next_ms), (false, 10_000));
+        assert_eq!(
+            (texts.note_duration(4_000, 0), texts.next_ms),
+            (true, 80_000)
+        );
         assert_eq!(texts.question("public", 79_999), None);
         assert!(texts.question("public", 80_000).is_some());
-        texts.rest(90_000);
+        texts.back_off(90_000);
         assert_eq!(texts.question("public", 689_999), None);
         assert!(texts.question("public", 690_000).is_some());
     }
@@ -426,12 +432,12 @@ mod tests {
     #[test]
     fn texts_of_sessions_are_taken_while_the_server_refuses_to_show_its_own() {
         let mut texts = Texts::new(false);
-        assert_eq!(texts.of_sessions(), OfSessions::None);
+        assert_eq!(texts.session_text_choice(), OfSessions::None);
         texts.refuse();
-        assert_eq!(texts.of_sessions(), OfSessions::OfQueries);
+        assert_eq!(texts.session_text_choice(), OfSessions::OfQueries);
         texts.take(&[], &mut Names::default(), SQL_ASCII, 0);
-        assert_eq!(texts.of_sessions(), OfSessions::None);
-        assert_eq!(Texts::new(true).of_sessions(), OfSessions::All);
+        assert_eq!(texts.session_text_choice(), OfSessions::None);
+        assert_eq!(Texts::new(true).session_text_choice(), OfSessions::All);
     }
 
     #[test]

@@ -2,13 +2,13 @@
 
 /// Causes since the last tick.
 #[derive(Debug, Default)]
-pub struct Trouble {
+pub struct GapReasons {
     first: String,
     newest: String,
     times: u64,
 }
 
-impl Trouble {
+impl GapReasons {
     /// Adds a cause. Returns true if it differs from the previous one.
     pub fn add(&mut self, cause: &str) -> bool {
         let is_new = self.times == 0 || self.newest != cause;
@@ -29,7 +29,7 @@ impl Trouble {
 
     /// Describes and clears the causes; `None` if nothing went wrong.
     pub fn take(&mut self) -> Option<String> {
-        let Trouble {
+        let GapReasons {
             first,
             newest,
             times,
@@ -50,7 +50,7 @@ mod tests {
     #[test]
     fn a_hole_has_its_first_and_its_last_cause_and_how_often() {
         let told = |causes: &[&str]| {
-            let mut trouble = Trouble::default();
+            let mut trouble = GapReasons::default();
             let news: Vec<bool> = causes.iter().map(|cause| trouble.add(cause)).collect();
             (news, trouble.take(), trouble.is_none())
         };

@@ -16,7 +16,7 @@ pub const QUESTION: &str = "select rolname::text from pg_roles where rolname in 
 pub struct Vendor {
     /// Marks that [`QUESTION`] finds there; none for a server that no service runs.
     mark: &'static str,
-    /// Empty for a server that no service runs.
+    /// Name of the service; empty for a server that no service runs.
     pub name: &'static str,
     /// The role that may grant rights and create extensions.
     grantor: &'static str,
@@ -106,7 +106,7 @@ pub fn of(answer: &Answer) -> &'static Vendor {
 }
 
 /// A server that no service runs.
-pub fn own() -> &'static Vendor {
+pub fn self_hosted() -> &'static Vendor {
     &OWN
 }
 
@@ -157,7 +157,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_service_is_told_by_its_roles_and_functions() {
+    fn a_service_is_recognized_by_its_roles_and_functions() {
         let name = |marks: &[&str]| by_marks(marks).name;
         assert_eq!(name(&[]), "");
         assert_eq!(name(&["rds_superuser"]), "Amazon RDS");
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn advice_is_what_the_service_allows() {
+    fn advice_names_only_settings_that_the_service_allows() {
         let [own, rds, azure] =
             [&[][..], &["rds_superuser"][..], &["azure_pg_admin"][..]].map(by_marks);
         let set = |vendor: &Vendor| vendor.set("compute_query_id", "on");

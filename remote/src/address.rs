@@ -12,7 +12,7 @@ use tacho_tape::query::{QueryError, QueryResult};
 /// libpq does not understand the text, it has a password, or the name is empty.
 pub fn parse<'a>(text: &'a str, application: &str) -> QueryResult<(String, &'a str, Options)> {
     let (name, conninfo) = named(text)?;
-    let options = Options::from_argument(conninfo, application).map_err(error::of)?;
+    let options = Options::from_argument(conninfo, application).map_err(error::to_query_error)?;
     let name = name.map_or_else(|| name_of(conninfo, &options), str::to_string);
     Ok((name, conninfo, options))
 }
@@ -24,8 +24,8 @@ pub fn parse<'a>(text: &'a str, application: &str) -> QueryResult<(String, &'a s
 pub fn named(text: &str) -> QueryResult<(Option<&str>, &str)> {
     match text.split_once('=') {
         Some((name, _)) if name.trim().is_empty() => {
-            let error = QueryError::invalid(format!("no name in \"{text}\""));
-            Err(error.hint("Write it as NAME=CONNINFO."))
+            let error = QueryError::invalid(format!("missing name in \"{text}\""));
+            Err(error.hint("Use the form NAME=CONNINFO."))
         }
         Some((name, rest)) if is_name(name) => Ok((Some(name.trim()), rest)),
         _ => Ok((None, text)),
@@ -103,7 +103,7 @@ mod tests {
     #[test]
     fn what_makes_no_sense_is_refused() {
         let error = parse("=host=db", "test").unwrap_err();
-        assert_eq!(error.message, "no name in \"=host=db\"");
+        assert_eq!(error.message, "missing name in \"=host=db\"");
         let error = parse("shop=hots=db", "test").unwrap_err();
         assert_eq!(
             (error.sqlstate, error.message.as_str()),

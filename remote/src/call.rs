@@ -16,7 +16,7 @@ pub struct Call {
     pub sql: String,
     pub values: Vec<Option<String>>,
     /// The columns of its rows.
-    pub fields: Vec<Field>,
+    pub fields: Vec<Field<'static>>,
 }
 
 impl Call {
@@ -76,9 +76,12 @@ fn is_taken(argument: &Argument, signature: &Signature, edition: &Edition) -> Qu
         (true, _) => Ok(true),
         (false, Kind::Zone) => Ok(false),
         (false, _) => {
-            let message = format!("the server's function has no argument {}", argument.name);
+            let message = format!(
+                "function of the server has no argument \"{}\"",
+                argument.name
+            );
             let error = QueryError::new("42883", message).detail(edition.described());
-            Err(error.hint("It is of another version of tacho than this program."))
+            Err(error.hint("Install the same version of tacho on the server and here."))
         }
     }
 }
@@ -175,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_hidden_or_not_there_is_null() {
+    fn hidden_and_missing_values_are_null() {
         let mut asked = ask("blocking", &[]);
         let shown = call(&asked, &edition()).unwrap();
         assert!(
@@ -195,15 +198,15 @@ mod tests {
     }
 
     #[test]
-    fn what_the_server_lacks_is_named() {
+    fn functions_that_the_server_lacks_are_named() {
         let error = call(&ask("top", &[]), &edition()).unwrap_err();
-        assert_eq!(error.message, "the server has no function top()");
+        assert_eq!(error.message, "function top() does not exist on the server");
         assert_eq!(error.sqlstate, "42883");
         let detail = "It has the extension tacho 0.1.";
         assert_eq!(error.detail.as_deref(), Some(detail));
         let old = Edition::test(&[("blocking", &["at"], &[])]);
         let error = call(&ask("blocking", &[("since", "1h")]), &old).unwrap_err();
-        let message = "the server's function has no argument since";
+        let message = "function of the server has no argument \"since\"";
         assert_eq!(error.message, message);
     }
 

@@ -8,7 +8,7 @@ use tacho_tape::query::QueryError;
 /// columns; the columns may come from a type. The SQL edition is recognised by its
 /// schema and its table `setting`, as in the extension's installation script. Operators
 /// are the server's own, whatever search path the owner of the database has set.
-pub const LOOK: &str = "\
+pub const FIND_EDITION: &str = "\
 begin read only;
 set local search_path = pg_catalog, pg_temp;
 select pg_catalog.quote_ident(n.nspname), e.extversion, p.proname,
@@ -47,7 +47,7 @@ pub struct Edition {
     functions: BTreeMap<String, Signature>,
     /// The role that asks, quoted for SQL.
     role: String,
-    /// The role may call the functions.
+    /// True if the role may call the functions.
     pub may_ask: bool,
 }
 
@@ -71,7 +71,7 @@ impl Signature {
 }
 
 impl Edition {
-    /// From the rows of [`LOOK`]; `None` without rows.
+    /// From the rows of [`FIND_EDITION`]; `None` without rows.
     pub fn of(answer: &Answer) -> Option<Edition> {
         let text = |row, column| answer.text(row, column).unwrap_or_default().to_string();
         let names = |row, column| -> Vec<String> {
@@ -105,9 +105,12 @@ impl Edition {
     pub fn function(&self, name: &str) -> Result<(String, &Signature), QueryError> {
         let found = self.functions.get(name);
         let found = found.ok_or_else(|| {
-            QueryError::new("42883", format!("the server has no function {name}()"))
-                .detail(self.described())
-                .hint("Nothing of this is recorded there, or it has an older version.")
+            QueryError::new(
+                "42883",
+                format!("function {name}() does not exist on the server"),
+            )
+            .detail(self.described())
+            .hint("Install a newer version of tacho there if the server is to record this.")
         })?;
         Ok((format!("{}.\"{name}\"", self.schema), found))
     }

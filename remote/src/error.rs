@@ -12,7 +12,7 @@ const UNREACHABLE: &str = "08001";
 const MOST: usize = 1_000;
 
 /// An error with the server's details.
-pub fn of(error: tacho_dsn::Error) -> QueryError {
+pub fn to_query_error(error: tacho_dsn::Error) -> QueryError {
     let mut said = QueryError::new(sqlstate(&error.code), error.message);
     said.detail = error.detail;
     said.hint = error.hint;
@@ -24,7 +24,7 @@ pub fn of(error: tacho_dsn::Error) -> QueryError {
 pub fn of_question(error: tacho_dsn::Error, is_canceled: bool) -> QueryError {
     match error.code == CANCELED && is_canceled {
         true => QueryError::canceled(),
-        false => of(error),
+        false => to_query_error(error),
     }
 }
 

@@ -1,5 +1,5 @@
 //! Servers behind connections as a [`tacho_source::Source`]: libpq calls the
-//! reader functions of the extension or the SQL edition. [`Places`] has the
+//! reader functions of the extension or the SQL edition. [`SourceOptions`] has the
 //! command line options that name sources. This is a crate of its own, because
 //! `tacho-source` is part of the program that the server starts, which does not
 //! need libpq.
@@ -14,4 +14,4 @@ mod sources;
 mod value;
 
 pub use server::Remote;
-pub use sources::{Places, Sources};
+pub use sources::{SourceOptions, Sources};

@@ -1,7 +1,7 @@
 //! Connections to one server: a few, kept for a while, and opened again after
 //! the server was down.
 
-use crate::edition::{Edition, LOOK};
+use crate::edition::{Edition, FIND_EDITION};
 use crate::error;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -22,7 +22,7 @@ const LOOK_AGAIN: Duration = Duration::from_millis(20);
 pub struct Session {
     pub connection: Connection,
     pub edition: Arc<Edition>,
-    /// No question was asked on it yet.
+    /// True if no question was asked on the connection yet.
     pub is_new: bool,
 }
 
@@ -35,16 +35,16 @@ pub struct Pool {
 
 #[derive(Default)]
 struct State {
-    /// Unused connections, and since when.
+    /// Unused connections, each with the time since which it is unused.
     idle: Vec<(Session, Instant)>,
     /// Number of open connections, used or not.
     open: usize,
-    /// When the last attempt failed, and why.
+    /// Time and reason of the last failed attempt to connect.
     failed: Option<(Instant, QueryError)>,
 }
 
 /// A lent session; it goes back when dropped.
-pub struct Lent<'a> {
+pub struct PooledSession<'a> {
     pool: &'a Pool,
     session: Option<Session>,
 }
@@ -70,7 +70,7 @@ impl Pool {
     /// The server cannot be reached (class `08`), the database has no tacho
     /// (`42704`), all connections are in use (`53300`), or it was cancelled
     /// (`57014`).
-    pub fn take(&self, patience: Duration, cancel: &AtomicBool) -> QueryResult<Lent<'_>> {
+    pub fn take(&self, patience: Duration, cancel: &AtomicBool) -> QueryResult<PooledSession<'_>> {
         let begun = Instant::now();
         let mut state = self.state();
         loop {
@@ -100,15 +100,15 @@ impl Pool {
         }
     }
 
-    fn lend(&self, session: Session) -> Lent<'_> {
-        Lent {
+    fn lend(&self, session: Session) -> PooledSession<'_> {
+        PooledSession {
             pool: self,
             session: Some(session),
         }
     }
 
     /// Opens a connection that `open` counts already.
-    fn connect(&self, patience: Duration, cancel: &AtomicBool) -> QueryResult<Lent<'_>> {
+    fn connect(&self, patience: Duration, cancel: &AtomicBool) -> QueryResult<PooledSession<'_>> {
         let opened = open(&self.options, patience, cancel);
         let mut state = self.state();
         state.failed = None;
@@ -141,10 +141,10 @@ impl State {
     }
 }
 
-impl Lent<'_> {
-    /// The lent session; an error (`08003`) after [`Lent::close`].
+impl PooledSession<'_> {
+    /// The lent session; an error (`08003`) after [`PooledSession::close`].
     pub fn session(&mut self) -> QueryResult<&mut Session> {
-        let gone = || QueryError::new("08003", "there is no connection");
+        let gone = || QueryError::new("08003", "not connected to the server");
         self.session.as_mut().ok_or_else(gone)
     }
 
@@ -154,7 +154,7 @@ impl Lent<'_> {
     }
 }
 
-impl Drop for Lent<'_> {
+impl Drop for PooledSession<'_> {
     fn drop(&mut self) {
         let mut state = self.pool.state();
         match self.session.take().filter(|s| s.connection.is_open()) {
@@ -170,9 +170,9 @@ fn open(options: &Options, patience: Duration, cancel: &AtomicBool) -> QueryResu
     let limit = Limit::within(patience, cancel);
     let failed = |error| error::of_connection(error, cancel.load(Ordering::Relaxed));
     let mut connection = Connection::open(options, limit).map_err(failed)?;
-    let found = connection.query(LOOK, limit).map_err(failed)?;
+    let found = connection.query(FIND_EDITION, limit).map_err(failed)?;
     let edition = found.last().and_then(Edition::of);
-    let edition = edition.ok_or_else(|| nothing(&options.describe()))?;
+    let edition = edition.ok_or_else(|| not_installed(&options.describe()))?;
     Ok(Session {
         connection,
         edition: Arc::new(edition),
@@ -181,8 +181,8 @@ fn open(options: &Options, patience: Duration, cancel: &AtomicBool) -> QueryResu
 }
 
 /// The error for a database with neither the extension nor the SQL edition.
-fn nothing(place: &str) -> QueryError {
+fn not_installed(place: &str) -> QueryError {
     QueryError::undefined("tacho is not installed in the database")
-        .detail(format!("It was asked with {place}."))
-        .hint("Run CREATE EXTENSION tacho there, or sql/tacho.sql where nothing can be installed; or name the database that has it.")
+        .detail(format!("The connection is {place}."))
+        .hint("Run CREATE EXTENSION tacho there, or sql/tacho.sql if no extension can be installed, or specify the database that has tacho.")
 }

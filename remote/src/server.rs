@@ -2,7 +2,7 @@
 
 use crate::call::Call;
 use crate::error;
-use crate::pool::{Lent, Pool, Session};
+use crate::pool::{Pool, PooledSession, Session};
 use crate::value;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -20,7 +20,7 @@ const ANSWER: Duration = Duration::from_secs(125);
 /// Longest time to find out whether the server can be asked.
 const CHECK: Duration = Duration::from_secs(3);
 /// Time for which the server's state is remembered.
-const KNOWN: Duration = Duration::from_secs(1);
+const STATE_TTL: Duration = Duration::from_secs(1);
 
 /// Settings of one question: behind a pooler others may have the connection
 /// between two questions. The last statement returns the server's clock, µs since
@@ -58,22 +58,23 @@ impl Remote {
         &self.conninfo
     }
 
-    /// Whether it can be asked. Tries it, unless the state is known.
+    /// Whether the server can be asked. Asks it, unless the state was found less
+    /// than [`STATE_TTL`] ago.
     pub fn state(&self) -> State {
         let known = *self.known.lock().unwrap_or_else(PoisonError::into_inner);
         match known {
-            Some((state, at)) if at.elapsed() < KNOWN => state,
+            Some((state, at)) if at.elapsed() < STATE_TTL => state,
             _ => {
                 let cancel = AtomicBool::new(false);
                 let begun = self.begin(CHECK, &cancel);
-                let ended = begun.and_then(|(mut lent, _)| end(&mut lent, CHECK));
-                self.learn(&ended)
+                let ended = begun.and_then(|(mut pooled, _)| end(&mut pooled, CHECK));
+                self.set_state(&ended)
             }
         }
     }
 
     /// Learns the server's state from the result of a question.
-    fn learn<T>(&self, answer: &QueryResult<T>) -> State {
+    fn set_state<T>(&self, answer: &QueryResult<T>) -> State {
         let state = match answer {
             Ok(_) => State::Recorded,
             Err(error) => match error.sqlstate {
@@ -96,28 +97,28 @@ impl Remote {
         let function = query::find(&ask.function)?;
         arguments::check(function, ask.arguments.keys().map(String::as_str))?;
         if !ask.texts && function.name == SUMMARY {
-            let message = "summary() of a connection tells texts of queries";
+            let message = "summary() through a connection would show query texts";
             let error = QueryError::new(INSUFFICIENT_PRIVILEGE, message);
-            return Err(error.hint("Ask top, which leaves them out here."));
+            return Err(error.hint("Use top, which omits them here."));
         }
         let begun = self.begin(CONNECT, cancel);
-        let (mut lent, now_us) = match begun {
+        let (mut pooled, now_us) = match begun {
             Ok(begun) => begun,
             Err(error) => {
-                self.learn::<()>(&Err(error.clone()));
+                self.set_state::<()>(&Err(error.clone()));
                 return Err(error);
             }
         };
-        let answered = answer(&mut lent, function, ask, now_us, cancel, sink);
+        let answered = answer(&mut pooled, function, ask, now_us, cancel, sink);
         // If the transaction does not end, its connection is closed; it may be
         // lost already.
-        let _ = end(&mut lent, CHECK);
+        let _ = end(&mut pooled, CHECK);
         match &answered {
             // Another version may have been installed meanwhile.
-            Err(error) if ["42883", "3F000"].contains(&error.sqlstate) => lent.close(),
+            Err(error) if ["42883", "3F000"].contains(&error.sqlstate) => pooled.close(),
             Err(error) if !is_gone(error.sqlstate) => (),
             answered => {
-                self.learn(answered);
+                self.set_state(answered);
             }
         }
         answered
@@ -125,16 +126,20 @@ impl Remote {
 
     /// Begins a question and returns the server's clock. Replaces a connection
     /// that was lost since its last use.
-    fn begin(&self, patience: Duration, cancel: &AtomicBool) -> QueryResult<(Lent<'_>, i64)> {
+    fn begin(
+        &self,
+        patience: Duration,
+        cancel: &AtomicBool,
+    ) -> QueryResult<(PooledSession<'_>, i64)> {
         loop {
-            let mut lent = self.pool.take(patience, cancel)?;
-            let session = lent.session()?;
+            let mut pooled = self.pool.take(patience, cancel)?;
+            let session = pooled.session()?;
             if !session.edition.may_ask {
                 let error = QueryError::new(INSUFFICIENT_PRIVILEGE, "permission denied for tacho");
                 let error = error.detail(session.edition.described());
                 let error = error.hint(session.edition.grant());
                 // The right may be granted before the next attempt.
-                lent.close();
+                pooled.close();
                 return Err(error);
             }
             let was_used = !std::mem::replace(&mut session.is_new, false);
@@ -143,13 +148,14 @@ impl Remote {
             let error = match begun {
                 Ok(answers) => {
                     let now = answers.last().and_then(|answer| answer.number(0, 0));
-                    let unknown = || QueryError::new("08P01", "the server did not tell its clock");
-                    return Ok((lent, now.ok_or_else(unknown)?));
+                    let unknown =
+                        || QueryError::new("08P01", "could not read the clock of the server");
+                    return Ok((pooled, now.ok_or_else(unknown)?));
                 }
                 Err(error) => error::of_connection(error, cancel.load(Ordering::Relaxed)),
             };
-            lent.close();
-            drop(lent);
+            pooled.close();
+            drop(pooled);
             if !(was_used && is_gone(error.sqlstate)) {
                 return Err(error);
             }
@@ -169,18 +175,18 @@ fn is_gone(sqlstate: &str) -> bool {
 }
 
 /// Ends a transaction, whether it failed or not.
-fn end(lent: &mut Lent<'_>, patience: Duration) -> QueryResult<()> {
+fn end(pooled: &mut PooledSession<'_>, patience: Duration) -> QueryResult<()> {
     let cancel = AtomicBool::new(false);
-    let session = lent.session()?;
+    let session = pooled.session()?;
     let ended = session
         .connection
         .query("commit", Limit::within(patience, &cancel));
-    ended.map(drop).map_err(error::of)
+    ended.map(drop).map_err(error::to_query_error)
 }
 
 /// Asks within a transaction. The rows go to the sink, then the notices.
 fn answer(
-    lent: &mut Lent<'_>,
+    pooled: &mut PooledSession<'_>,
     function: &'static Function,
     ask: &Ask,
     now_us: i64,
@@ -191,7 +197,7 @@ fn answer(
         connection,
         edition,
         ..
-    } = lent.session()?;
+    } = pooled.session()?;
     let call = Call::new(function, ask, edition, now_us)?;
     let mut rows = Rows {
         fields: call.fields,
@@ -214,7 +220,7 @@ fn answer(
         }
     }
     for notice in connection.take_notices() {
-        sink.notice(error::of(notice));
+        sink.notice(error::to_query_error(notice));
     }
     Ok(())
 }
@@ -223,7 +229,7 @@ fn answer(
 fn explained(error: QueryError, grant: impl Fn() -> String) -> QueryError {
     let hint = match error.sqlstate {
         INSUFFICIENT_PRIVILEGE => grant(),
-        CANCELED => "Ask for a shorter window, a wider bucket or a filter.".to_string(),
+        CANCELED => "Use a shorter window, a wider bucket or a filter.".to_string(),
         _ => return error,
     };
     match error.hint {
@@ -248,7 +254,7 @@ impl From<tacho_dsn::Error> for Failed {
 
 /// Takes rows of the server, up to the memory limit.
 struct Rows<'a> {
-    fields: Vec<Field>,
+    fields: Vec<Field<'static>>,
     texts: bool,
     /// Bytes that may still come.
     left: usize,

@@ -10,7 +10,7 @@ use std::sync::atomic::AtomicBool;
 use std::thread::{self, ScopedJoinHandle};
 use std::time::Duration;
 use tacho_dsn::Options;
-use tacho_source::{Ask, Failure, Server, Source, State, Tapes, choose};
+use tacho_source::{Ask, Failure, Server, Source, State, Tapes, pick_server};
 use tacho_tape::locate::Surroundings;
 use tacho_tape::query::{self, Function, QueryError, QueryResult, Sink};
 
@@ -19,29 +19,30 @@ const PACE: Duration = Duration::from_secs(1);
 
 /// What says where answers come from.
 #[derive(Args, Clone, Debug, Default)]
-pub struct Places {
-    /// Directory of the history files, called NAME, else as its data directory;
-    /// without --tape, --root and --dsn that of TACHO_TAPE, of PGDATA, or those
-    /// of the servers that run here
+pub struct SourceOptions {
+    /// Directory of the history files, and its name in the list of servers; may be
+    /// repeated [default name: of the data directory; default: $TACHO_TAPE, else the
+    /// history of $PGDATA, else of all servers that run here]
     #[arg(long, short, value_name = "[NAME=]DIR", value_hint = ValueHint::DirPath)]
     tape: Vec<String>,
 
-    /// Every history below a directory, called by its path from there
+    /// Every history at most four levels below a directory, named by its path from
+    /// there; may be repeated
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     root: Vec<PathBuf>,
 
-    /// Server to ask through a connection, called NAME, else by its service or
-    /// its database and host: a connection string, a URI or a database as psql
-    /// takes them, without a password
+    /// Server to ask through a connection: a connection string, a URI or a database as
+    /// psql takes them, without a password; may be repeated [default name: the service,
+    /// or the database and host]
     #[arg(long, value_name = "[NAME=]CONNINFO")]
     dsn: Vec<String>,
 
-    /// Command that prints the password, run anew for each connection
+    /// Command that prints the password; it runs for each connection
     #[arg(long, value_name = "COMMAND")]
     password_command: Option<String>,
 }
 
-impl Places {
+impl SourceOptions {
     /// The source. Tapes keep at most `cache_bytes` of columns for later questions.
     /// `application` names the sessions on servers.
     ///
@@ -56,7 +57,7 @@ impl Places {
     fn sources(&self, cache_bytes: u64, application: &str) -> QueryResult<Sources> {
         let mut tapes = Tapes::new(cache_bytes);
         if self.tape.is_empty() && self.root.is_empty() && self.dsn.is_empty() {
-            tapes.add_here(&Surroundings::here())?;
+            tapes.add_local(&Surroundings::here())?;
         }
         for tape in &self.tape {
             tapes.add(tape)?;
@@ -70,8 +71,8 @@ impl Places {
             let (name, conninfo, options) = address::parse(dsn, application)?;
             let options = self.with_password_command(options);
             if sources.tapes.is_named(&name) || sources.remotes.contains_key(&name) {
-                let error = QueryError::invalid(format!("two servers are called \"{name}\""));
-                return Err(error.hint("Write one as NAME=CONNINFO."));
+                let error = QueryError::invalid(format!("server name \"{name}\" is used twice"));
+                return Err(error.hint("Name one of them: NAME=CONNINFO."));
             }
             sources.remotes.insert(name, Remote::new(conninfo, options));
         }
@@ -100,7 +101,7 @@ impl Places {
             let found = self.connection(&text, servers, application);
             let (server, options) = found.map_err(|e| usage(in_one_line(e)))?;
             if all.contains_key(&server) {
-                let message = format!("two connections to server \"{server}\"");
+                let message = format!("more than one connection specified for server \"{server}\"");
                 return Err(Failure::usage(message));
             }
             all.insert(server, options);
@@ -121,11 +122,11 @@ impl Places {
         let server = match (named, servers) {
             (None, [only]) => only.clone(),
             (_, servers) if is_known || servers.is_empty() => called,
-            (Some(name), servers) => choose(Some(name), servers.to_vec())?,
+            (Some(name), servers) => pick_server(Some(name), servers.to_vec())?,
             (None, servers) => {
-                let message = "which server the connection is one to is not said";
+                let message = "connection names no server";
                 let hint = format!(
-                    "Write it as NAME=CONNINFO. Available are {}.",
+                    "Use the form NAME=CONNINFO. Available are {}.",
                     servers.join(", ")
                 );
                 return Err(QueryError::invalid(message).hint(hint));
@@ -168,7 +169,7 @@ impl Sources {
     /// # Errors
     /// None of the directories exists, and no connection was given.
     pub fn check(&self) -> Result<Vec<Failure>, Failure> {
-        let wrong = self.tapes.wrong();
+        let wrong = self.tapes.problems();
         let gone = wrong.iter().filter(|(state, _)| *state == State::Missing);
         let all = self.tapes.given() + self.remotes.len();
         let is_nothing_there = all > 0 && gone.count() == all;
@@ -188,7 +189,7 @@ impl Sources {
                 let mut names = self.tapes.names();
                 names.extend(self.remotes.keys().cloned());
                 names.sort();
-                Ok(self.remotes.get(&choose(name, names)?))
+                Ok(self.remotes.get(&pick_server(name, names)?))
             }
         }
     }
@@ -273,12 +274,12 @@ impl Source for Sources {
 mod tests {
     use super::*;
 
-    fn places(tape: &[&str], dsn: &[&str]) -> Places {
+    fn places(tape: &[&str], dsn: &[&str]) -> SourceOptions {
         let owned = |list: &[&str]| list.iter().map(|s| (*s).to_string()).collect();
-        Places {
+        SourceOptions {
             tape: owned(tape),
             dsn: owned(dsn),
-            ..Places::default()
+            ..SourceOptions::default()
         }
     }
 
@@ -293,10 +294,10 @@ mod tests {
     fn servers_have_one_name_each() {
         assert_eq!(
             refused(&["shop=/nowhere"], &["shop=host=db"]),
-            "error: two servers are called \"shop\"\nhint: Write one as NAME=CONNINFO.\n"
+            "error: server name \"shop\" is used twice\nhint: Name one of them: NAME=CONNINFO.\n"
         );
         let twice = refused(&[], &["host=db dbname=app", "dbname=app host=db"]);
-        assert!(twice.starts_with("error: two servers are called \"app@db\""));
+        assert!(twice.starts_with("error: server name \"app@db\" is used twice"));
         assert_eq!(refused(&["shop=/nowhere"], &["host=db"]), "");
     }
 
@@ -314,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn a_connection_acts_on_the_server_that_is_said() {
+    fn a_connection_acts_on_the_named_server() {
         let ok = |found: &str| Ok(found.to_string());
         let two = &["host=db1 dbname=a", "b=host=db2"];
         let servers = &["a@db1", "b", "tape"];
@@ -337,8 +338,8 @@ mod tests {
         let refused = |texts: &[&str]| connected(two, texts, servers).unwrap_err();
         assert_eq!(
             refused(&["host=db3"]),
-            "error: which server the connection is one to is not said\n\
-             hint: Write it as NAME=CONNINFO. Available are a@db1, b, tape.\n"
+            "error: connection names no server\n\
+             hint: Use the form NAME=CONNINFO. Available are a@db1, b, tape.\n"
         );
         assert_eq!(
             refused(&["c=host=db3"]),
@@ -346,7 +347,7 @@ mod tests {
         );
         assert_eq!(
             refused(&["", "b=host=db3"]),
-            "error: two connections to server \"b\"\n"
+            "error: more than one connection specified for server \"b\"\n"
         );
         let password = refused(&["b=host=db3 password=s3cret"]);
         assert!(password.starts_with("error: connection string contains \"password\""));
@@ -365,7 +366,7 @@ mod tests {
         let source = places(&["a=/nowhere"], &["b=host=/nowhere"]).source(0, "test");
         let source = source.map_err(|f| f.lines()).unwrap();
         let error = source.remote(None).err().unwrap();
-        assert_eq!(error.message, "which server is not said");
+        assert_eq!(error.message, "no server specified");
         assert_eq!(error.hint.as_deref(), Some("Available are a, b."));
         let error = source.remote(Some("c")).err().unwrap();
         assert_eq!(error.message, "server \"c\" does not exist");

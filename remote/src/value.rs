@@ -41,11 +41,8 @@ pub fn parse((name, kind): &Field, bytes: Option<&[u8]>) -> Result<Value, QueryE
         Type::Interval => text.parse().ok().map(Value::Interval),
     };
     value.ok_or_else(|| {
-        QueryError::new(
-            "42804",
-            format!("column \"{name}\" has no value of its type"),
-        )
-        .detail(format!("It is \"{text}\"."))
+        QueryError::new("42804", format!("invalid value in column \"{name}\""))
+            .detail(format!("It is \"{text}\"."))
     })
 }
 
@@ -67,7 +64,7 @@ mod tests {
         let broken = parse(&("c", Type::Text), Some(b"a\xff\x00"));
         assert_eq!(broken, Ok(Value::Text("a\u{fffd}\u{fffd}".into())));
         let error = parsed(Type::Int, "many").unwrap_err();
-        assert_eq!(error.message, "column \"c\" has no value of its type");
+        assert_eq!(error.message, "invalid value in column \"c\"");
         assert_eq!(error.detail.as_deref(), Some("It is \"many\"."));
     }
 }

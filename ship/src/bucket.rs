@@ -12,7 +12,7 @@ use object_store::path::Path;
 use object_store::{Error, ObjectStore, PutMode, PutPayload, RetryConfig};
 use std::cell::Cell;
 use std::time::{Duration, Instant};
-use tacho_tape::write::recording::random;
+use tacho_tape::write::clock::random;
 use tokio::runtime::{Builder, Runtime};
 
 /// Number of attempts per request, and the first pause. Each later pause is twice as
@@ -20,7 +20,7 @@ use tokio::runtime::{Builder, Runtime};
 const ATTEMPTS: u32 = 6;
 const PAUSE: Duration = Duration::from_millis(250);
 /// Each 64 KiB of a request adds one second to its time limit.
-const A_SECOND: usize = 64 << 10;
+const BYTES_PER_SECOND: usize = 64 << 10;
 /// Object that proves that the store puts a name only once. No table has this name.
 const PROBE: &str = ".tacho-ship/probe";
 /// Disables the timeout of `object_store`. Our own limit is longer for large
@@ -37,12 +37,12 @@ pub struct Bucket {
     address: String,
     prefix: String,
     store: Box<dyn ObjectStore>,
-    /// Leaked: dropping it at the end of the program would wait for a running
-    /// lookup of a host name.
+    /// The runtime is leaked: dropping it at the end of the program would wait for a
+    /// running lookup of a host name.
     runtime: &'static Runtime,
     limits: Limits,
     /// The store has proved that it does not overwrite objects.
-    is_proved: Cell<bool>,
+    is_conditional_put_checked: Cell<bool>,
 }
 
 /// Reason why a request has no answer.
@@ -51,19 +51,19 @@ enum Refused {
     /// The request took too long.
     Late(String),
     /// The program was asked to end.
-    Told(String),
+    Stopped(String),
 }
 
 impl Refused {
     /// Whether another attempt may succeed.
-    fn may_pass(&self) -> bool {
+    fn is_retryable(&self) -> bool {
         use Error::{
             InvalidPath, NotFound, NotImplemented, NotSupported, PermissionDenied, Unauthenticated,
             UnknownConfigurationKey,
         };
         match self {
             Refused::Late(_) => true,
-            Refused::Told(_) => false,
+            Refused::Stopped(_) => false,
             Refused::Store(error) => !matches!(
                 error,
                 NotFound { .. }
@@ -81,7 +81,7 @@ impl Refused {
     fn text(&self) -> String {
         let text = match self {
             Refused::Store(error) => with_causes(error),
-            Refused::Late(why) | Refused::Told(why) => format!("request was ended: {why}"),
+            Refused::Late(why) | Refused::Stopped(why) => format!("request was canceled: {why}"),
         };
         text.split_whitespace().collect::<Vec<_>>().join(" ")
     }
@@ -118,11 +118,12 @@ impl Bucket {
         let (bucket, prefix) = rest.split_once('/').unwrap_or((rest, ""));
         if bucket.contains(':') || (bucket.contains('@') && scheme != AZURE) {
             return Err(
-                "credentials are not part of an address\nHINT:  They come from the environment, or from the instance."
+                "address must not contain credentials\nHINT:  Credentials are taken from the environment or from the instance."
                     .into(),
             );
         }
-        // Fails if a test has installed it for another bucket.
+        // This fails if a test has installed the provider for another bucket, which is
+        // right, too.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let failed = |e: String| format!("could not open object store \"{address}\": {e}");
         let runtime = Builder::new_current_thread().enable_all().build();
@@ -133,28 +134,30 @@ impl Bucket {
             store: store(scheme, address).map_err(|e| failed(e.to_string()))?,
             runtime: Box::leak(Box::new(runtime)),
             limits,
-            is_proved: Cell::new(false),
+            is_conditional_put_checked: Cell::new(false),
         })
     }
 
     /// Before the first object, checks that the store refuses a second put of the same
     /// name. The object `PROBE` stays, so that the next program needs only one put.
-    fn prove(&self) -> Result<()> {
+    fn check_conditional_put(&self) -> Result<()> {
         for _ in 0..2 {
-            if self.is_proved.get() || !self.put_any(PROBE, b"put once\n".to_vec())? {
-                self.is_proved.set(true);
+            if self.is_conditional_put_checked.get()
+                || !self.put_any(PROBE, b"put once\n".to_vec())?
+            {
+                self.is_conditional_put_checked.set(true);
                 return Ok(());
             }
         }
         Err(format!(
-            "object store \"{}\" puts an object where there is one\nDETAIL:  It was told to put \"{PROBE}\" only if there is none (If-None-Match: *), and has put it twice.\nHINT:  Of two programs that ship one history one could write over what the other one has put. Name a store with conditional writes.",
+            "object store \"{}\" overwrites existing objects\nDETAIL:  It put \"{PROBE}\" twice, although the second put had the condition If-None-Match: *.\nHINT:  Use a store with conditional writes: otherwise two programs that ship the same history could overwrite each other's objects.",
             self.address
         ))
     }
 
     fn path(&self, name: &str) -> Result<Path> {
         let path = Path::parse(format!("{}/{name}", self.prefix));
-        path.map_err(|e| format!("name \"{name}\" is no name of an object: {e}"))
+        path.map_err(|e| format!("invalid object name \"{name}\": {e}"))
     }
 
     /// Makes a request, and again after growing pauses until it is answered or
@@ -170,7 +173,7 @@ impl Bucket {
         let mut attempt = 1;
         loop {
             let refused = match self.runtime.block_on(self.watched(bytes, make())) {
-                Err(refused) if refused.may_pass() && attempt < ATTEMPTS => refused,
+                Err(refused) if refused.is_retryable() && attempt < ATTEMPTS => refused,
                 done => return done,
             };
             if !self.pause(attempt) {
@@ -187,16 +190,16 @@ impl Bucket {
         bytes: usize,
         request: impl Future<Output = object_store::Result<T>>,
     ) -> std::result::Result<T, Refused> {
-        let more = Duration::from_secs((bytes / A_SECOND) as u64);
+        let more = Duration::from_secs((bytes / BYTES_PER_SECOND) as u64);
         let limits = Limits {
-            most: self.limits.most.map(|most| most + more),
+            timeout: self.limits.timeout.map(|timeout| timeout + more),
             ..self.limits.clone()
         };
         let begin = Instant::now();
         let mut request = std::pin::pin!(request);
         loop {
-            match limits.over(begin) {
-                Some(why) if limits.is_told() => return Err(Refused::Told(why)),
+            match limits.expired(begin) {
+                Some(why) if limits.must_stop() => return Err(Refused::Stopped(why)),
                 Some(why) => return Err(Refused::Late(why)),
                 None => (),
             }
@@ -274,7 +277,8 @@ fn store(scheme: &str, address: &str) -> object_store::Result<Box<dyn ObjectStor
                 .with_config(AzureConfigKey::Client(Timeout), NO_TIMEOUT)
                 .build()?,
         ),
-        // Without TLS only if the environment names such an endpoint.
+        // `with_allow_http` permits a connection without TLS only if the environment
+        // names such an endpoint.
         _ => Box::new(
             AmazonS3Builder::from_env()
                 .with_url(address)
@@ -288,12 +292,12 @@ fn store(scheme: &str, address: &str) -> object_store::Result<Box<dyn ObjectStor
 
 impl Place for Bucket {
     fn put_new(&self, name: &str, bytes: Vec<u8>) -> Result<bool> {
-        self.prove()?;
+        self.check_conditional_put()?;
         self.put_any(name, bytes)
     }
 
     fn list(&self, directory: &str, each: &mut dyn FnMut(&str)) -> Result<()> {
-        self.prove()?;
+        self.check_conditional_put()?;
         let path = self.path(directory)?;
         let listed = self.request(0, || self.names(&path));
         let names = listed

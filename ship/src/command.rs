@@ -1,10 +1,10 @@
-//! A place that the user's commands reach, in the manner of `archive_command`: `%f`
-//! is the path of a file, `%n` the name of an object or of a directory of objects,
-//! `%%` a percent sign.
+//! Puts and lists objects by commands of the user, in the manner of `archive_command`:
+//! `%f` is the path of a file, `%n` the name of an object or of a directory of
+//! objects, `%%` a percent sign.
 
 use crate::limits::Limits;
 use crate::place::{Place, Result};
-use crate::scratch::Scratch;
+use crate::scratch::TempFile;
 use rustix::process::{Pid, Signal, kill_process_group};
 use std::io::{self, BufRead, BufReader, Read};
 use std::os::unix::process::CommandExt;
@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 const TURN: Duration = Duration::from_millis(20);
 /// Time for a command to end after SIGTERM.
 const GRACE: Duration = Duration::from_secs(5);
-/// Longer lines are not names of objects, in bytes.
+/// Maximum length of a line in bytes: a longer one cannot be the name of an object.
 const TOO_LONG: u64 = 8 << 10;
 /// Most lines read ahead.
 const AHEAD: usize = 64;
@@ -39,7 +39,7 @@ impl Commands {
     pub fn new(put: &str, list: &str, limits: Limits) -> Result<Commands> {
         let lacks = |command: &str, escape: &str| match command.replace("%%", "").contains(escape) {
             true => Ok(()),
-            false => Err(format!("command \"{command}\" has no {escape}")),
+            false => Err(format!("command \"{command}\" does not contain {escape}")),
         };
         lacks(put, "%f")?;
         lacks(put, "%n")?;
@@ -61,8 +61,8 @@ impl Commands {
     fn run(&self, command: &str, each: &mut dyn FnMut(&str)) -> Result<()> {
         let begin = Instant::now();
         let told = |error: String| format!("{error}\nDETAIL:  The command was: {command}");
-        if let Some(why) = self.limits.over(begin) {
-            return Err(told(format!("command was not begun: {why}")));
+        if let Some(why) = self.limits.expired(begin) {
+            return Err(told(format!("command was not started: {why}")));
         }
         let mut child = Command::new("sh")
             .args(["-c", command])
@@ -108,8 +108,8 @@ impl Commands {
                     thread::sleep(TURN);
                 }
             }
-            if let Some(why) = self.limits.over(begin) {
-                return Err(format!("command was ended: {why}"));
+            if let Some(why) = self.limits.expired(begin) {
+                return Err(format!("command was terminated: {why}"));
             }
         }
     }
@@ -186,7 +186,7 @@ impl Place for Commands {
     /// find out.
     fn put_new(&self, name: &str, bytes: Vec<u8>) -> Result<bool> {
         let directory = std::env::temp_dir();
-        let file = Scratch::new(&directory, &bytes);
+        let file = TempFile::new(&directory, &bytes);
         let file = file.map_err(|e| {
             let directory = directory.display();
             format!("could not write a file in directory \"{directory}\": {e}")
@@ -194,7 +194,7 @@ impl Place for Commands {
         let Err(error) = self.put(file.path(), name) else {
             return Ok(true);
         };
-        if self.limits.is_told() {
+        if self.limits.must_stop() {
             return Err(error);
         }
         let (directory, last) = name.rsplit_once('/').unwrap_or(("", name));
@@ -219,7 +219,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_are_words_of_the_shell_whatever_they_are() {
+    fn every_value_is_one_word_for_the_shell() {
         let command = filled("cp %f 100%% %n %x %", "/tmp/a b", "it's");
         assert_eq!(command, r"cp '/tmp/a b' 100% 'it'\''s' %x %");
     }
@@ -231,20 +231,20 @@ mod tests {
         let wanted = |text: &str| Some(text.to_string());
         assert_eq!(
             refused("cp %f x", "ls %n"),
-            wanted("command \"cp %f x\" has no %n")
+            wanted("command \"cp %f x\" does not contain %n")
         );
         assert_eq!(
             refused("cp %%f %n", "ls %n"),
-            wanted("command \"cp %%f %n\" has no %f")
+            wanted("command \"cp %%f %n\" does not contain %f")
         );
         assert_eq!(
             refused("cp %f %n", "ls"),
-            wanted("command \"ls\" has no %n")
+            wanted("command \"ls\" does not contain %n")
         );
     }
 
     #[test]
-    fn lines_come_one_by_one_and_what_is_no_name_is_skipped() {
+    fn lines_come_one_by_one_without_invalid_names() {
         let long = "x".repeat(TOO_LONG as usize);
         let texts = [
             "a\n",
@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_is_told_before_the_command_that_lists_has_ended() {
+    fn names_come_before_the_listing_command_has_ended() {
         let root = tempfile::tempdir().unwrap();
         let told = root.path().join("told");
         let list = format!(
@@ -271,7 +271,7 @@ mod tests {
             told.display()
         );
         let limits = Limits {
-            most: Some(Duration::from_secs(60)),
+            timeout: Some(Duration::from_secs(60)),
             ..Limits::default()
         };
         let place = Commands::new("cp %f %n", &list, limits).unwrap();
@@ -285,21 +285,21 @@ mod tests {
     }
 
     #[test]
-    fn a_command_that_takes_too_long_is_ended_with_what_it_has_begun() {
+    fn a_slow_command_is_ended_with_its_children() {
         let root = tempfile::tempdir().unwrap();
         let begun = root.path().join("begun");
         let limits = Limits {
-            most: Some(Duration::from_secs(1)),
+            timeout: Some(Duration::from_secs(1)),
             ..Limits::default()
         };
-        // Its child inherits the pipe, and both ignore SIGTERM.
+        // The command's child inherits the pipe, and both ignore SIGTERM.
         let put = format!(
             "trap '' TERM; sleep 1000 & echo $! > {}; wait # %f %n",
             begun.display()
         );
         let place = Commands::new(&put, "true %n", limits).unwrap();
         let error = place.put_new("ticks/x", Vec::new()).unwrap_err();
-        let wanted = "command was ended: it took longer than 1 s\nDETAIL:  The command was: trap";
+        let wanted = "command was terminated: timed out after 1 s\nDETAIL:  The command was: trap";
         assert!(error.starts_with(wanted), "{error}");
         let pid = std::fs::read_to_string(&begun).unwrap();
         let state = format!("/proc/{}/stat", pid.trim());

@@ -2,15 +2,15 @@
 //! lack the part; the other tables have it. Samples and ticks are left out together: a
 //! tick without its samples would show a load that is too small.
 
-use crate::field::{Cells, Names, Row, column};
+use crate::fault::Fault;
+use crate::field::{FieldReader, Names, Row, column};
 use crate::hours::{self, HOUR_MS, hour_of};
-use crate::names::Unit;
+use crate::names::HourId;
 use crate::redact::Redaction;
 use crate::samples::{Minutes, Runs, Ticks, minute_columns, run_columns};
 use crate::server;
 use crate::table::{Column, Constant, Encoded, Kind, Object};
 use crate::texts::Texts;
-use parquet::errors::ParquetError;
 use std::collections::BTreeSet;
 use tacho_source::catalog;
 use tacho_source::exchange::{self, Field};
@@ -18,36 +18,15 @@ use tacho_tape::format::schema::{STATS, Schema};
 use tacho_tape::query::middle_us;
 use tacho_tape::{Column as Numbers, Part};
 
-/// Reason why the objects of an hour could not be made.
-#[derive(Debug)]
-pub enum Fault {
-    /// The tape is damaged or could not be read.
-    Tape(tacho_tape::Error),
-    /// Something else.
-    Other(String),
-}
-
-impl From<tacho_tape::Error> for Fault {
-    fn from(error: tacho_tape::Error) -> Self {
-        Fault::Tape(error)
-    }
-}
-
-impl From<ParquetError> for Fault {
-    fn from(error: ParquetError) -> Self {
-        Fault::Other(format!("could not encode: {error}"))
-    }
-}
-
 /// Index of the part that could not be read, and the reason. The caller goes on without
 /// the part.
 type Failed = (Option<usize>, Fault);
 
 /// One object of an hour.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Made {
+pub struct TableObject {
     pub table: &'static str,
-    /// Its rows, encoded.
+    /// Rows of the table, encoded as Parquet.
     pub encoded: Encoded,
 }
 
@@ -62,7 +41,7 @@ pub struct LeftOut<'a> {
 #[derive(Default)]
 pub struct Objects<'a> {
     /// Objects that have rows.
-    pub made: Vec<Made>,
+    pub made: Vec<TableObject>,
     /// Query ids of the hour.
     pub queries: BTreeSet<i64>,
     /// Parts that are missing in tables.
@@ -74,7 +53,7 @@ const OBSERVED: &[&str] = &["sample_runs", "load_minute", "ticks"];
 
 /// Everything that is shipped for an hour.
 pub struct Contents<'a> {
-    pub unit: Unit,
+    pub hour_id: HourId,
     /// The parts of the node that may have rows of the hour.
     pub parts: &'a [&'a Part],
     /// All parts of the node: any of them may have a text.
@@ -84,10 +63,10 @@ pub struct Contents<'a> {
 }
 
 /// The first columns of every table.
-pub fn common(unit: Unit) -> [(Column, Constant); 3] {
-    let node = Constant::Text(format!("{:016x}", unit.node));
-    let hour = unit.hour.saturating_mul(HOUR_MS * 1_000);
-    let generation = i64::try_from(unit.generation).unwrap_or(i64::MAX);
+pub fn common(hour_id: HourId) -> [(Column, Constant); 3] {
+    let node = Constant::Text(format!("{:016x}", hour_id.node));
+    let hour = hour_id.hour.saturating_mul(HOUR_MS * 1_000);
+    let generation = i64::try_from(hour_id.generation).unwrap_or(i64::MAX);
     [
         (Column::new(1, "node", Kind::Text), node),
         (Column::new(2, "hour", Kind::Start), Constant::Number(hour)),
@@ -104,7 +83,7 @@ pub fn schema() -> Schema {
 }
 
 /// Objects of some tables, and the query ids in them.
-type Group = (Vec<Made>, BTreeSet<i64>);
+type Group = (Vec<TableObject>, BTreeSet<i64>);
 
 impl<'a> Objects<'a> {
     /// Makes objects from the parts that can be read. A part that fails is left out of
@@ -202,7 +181,7 @@ impl<'a> Contents<'a> {
     fn readings(&self, parts: &[&Part]) -> Result<Group, Failed> {
         let mut object = self.object("server", server::columns())?;
         each(parts, |part| {
-            server::write(part, self.unit.hour, self.redaction, &mut object)
+            server::write(part, self.hour_id.hour, self.redaction, &mut object)
         })?;
         Ok((Vec::from_iter(made("server", object)?), BTreeSet::new()))
     }
@@ -218,7 +197,7 @@ impl<'a> Contents<'a> {
     ) -> Result<Group, Failed> {
         let mut queries = BTreeSet::new();
         each(parts, |part| {
-            queries.extend(statement_queries(part, self.unit.hour)?);
+            queries.extend(statement_queries(part, self.hour_id.hour)?);
             Ok(())
         })?;
         if self.redaction.has_texts() {
@@ -231,7 +210,7 @@ impl<'a> Contents<'a> {
     }
 
     fn object(&self, name: &str, columns: Vec<Column>) -> Result<Object, Failed> {
-        Object::new(name, &common(self.unit), columns).map_err(|e| (None, e.into()))
+        Object::new(name, &common(self.hour_id), columns).map_err(|e| (None, e.into()))
     }
 
     fn samples(
@@ -241,7 +220,7 @@ impl<'a> Contents<'a> {
         minutes: &mut Minutes,
         queries: &mut BTreeSet<i64>,
     ) -> Result<(), Fault> {
-        let hour = self.unit.hour;
+        let hour = self.hour_id.hour;
         if hour < hour_of(part.min_ms()) || hour_of(part.max_ms()) < hour {
             return Ok(());
         }
@@ -282,13 +261,13 @@ impl<'a> Contents<'a> {
         texts: &Texts,
         object: &mut Object,
     ) -> Result<(), Fault> {
-        let rows = rows_of(part, table, self.unit.hour)?;
+        let rows = rows_of(part, table, self.hour_id.hour)?;
         if rows.is_empty() {
             return Ok(());
         }
         let names = Names::read(part)?;
         let cells = fields.iter();
-        let cells = cells.map(|f| Cells::read(part, table, f, self.redaction));
+        let cells = cells.map(|f| FieldReader::read(part, table, f, self.redaction));
         let cells: Vec<_> = cells.collect::<tacho_tape::Result<_>>()?;
         let derived = self.derived(part, table, texts)?;
         let mut rest = &rows[..];
@@ -345,10 +324,10 @@ fn each(parts: &[&Part], mut each: impl FnMut(&Part) -> Result<(), Fault>) -> Re
     Ok(())
 }
 
-/// The object, unless it has no rows.
-fn made(table: &'static str, object: Object) -> Result<Option<Made>, Failed> {
+/// Finishes an object; `None` if it has no rows.
+fn made(table: &'static str, object: Object) -> Result<Option<TableObject>, Failed> {
     let encoded = object.finish().map_err(|e| (None, e.into()))?;
-    Ok(encoded.map(|encoded| Made { table, encoded }))
+    Ok(encoded.map(|encoded| TableObject { table, encoded }))
 }
 
 /// The rows of a table that belong to an hour, as stored.

@@ -32,13 +32,13 @@ const NONE_IS_0: [&str; 18] = [
     "left_out",
 ];
 /// First column id for a tick's columns in the rows of its samples.
-const TICK: i32 = 400;
+const TICK_ID_BASE: i32 = 400;
 /// First column id for the table's own columns. Smaller ids are derived
 /// columns.
-const OWN: i32 = 100;
+const OWN_ID_BASE: i32 = 100;
 /// First column id for columns of a referenced row, times the id of the
 /// reference.
-const REFERENCE: i32 = 1_000;
+const REFERENCE_ID_BASE: i32 = 1_000;
 /// Text in place of a referenced row that is lost.
 const LOST: &str = "?";
 
@@ -46,11 +46,11 @@ const LOST: &str = "?";
 pub fn column(table: &TableDef, field: &Field) -> Column {
     let id = i32::from(field.column.id);
     let id = match &field.place {
-        Place::Own => OWN + id,
-        Place::Tick => TICK + id,
+        Place::Own => OWN_ID_BASE + id,
+        Place::Tick => TICK_ID_BASE + id,
         Place::Reference(name) => {
             let reference = table.column(name).map_or(0, |c| i32::from(c.id));
-            REFERENCE * reference + id
+            REFERENCE_ID_BASE * reference + id
         }
     };
     let kind = match field.column.ty {
@@ -108,14 +108,14 @@ pub struct Row {
 }
 
 /// A field's values in a part.
-pub struct Cells<'a> {
+pub struct FieldReader<'a> {
     stored: Stored<'a>,
     /// The number that means none.
     none: Option<i64>,
     hidden: bool,
 }
 
-impl<'a> Cells<'a> {
+impl<'a> FieldReader<'a> {
     /// Reads the values; `None` if the part does not have the column.
     ///
     /// # Errors
@@ -125,14 +125,14 @@ impl<'a> Cells<'a> {
         table: &str,
         field: &Field,
         redaction: &Redaction,
-    ) -> Result<Option<Cells<'a>>> {
+    ) -> Result<Option<FieldReader<'a>>> {
         let name = &field.column.name;
         let known = part.schema().column(&field.table, name);
         let Some((t, c)) = known else {
             return Ok(None);
         };
         let column = &part.schema().tables[t].columns[c];
-        Ok(Some(Cells {
+        Ok(Some(FieldReader {
             stored: Stored::read(part, table, field, column)?,
             none: NONE_IS_0.contains(&name.as_str()).then_some(0),
             hidden: redaction.hides_field(field),
@@ -141,8 +141,8 @@ impl<'a> Cells<'a> {
 
     /// Adds the field's values for some rows.
     pub fn write(&self, rows: &[Row], names: &Names, redaction: &Redaction, values: &mut Values) {
-        let shown = |text: &str| {
-            let text = redaction.shown(self.hidden, text);
+        let redacted = |text: &str| {
+            let text = redaction.redacted_or_plain(self.hidden, text);
             text.map(|text| text.into_owned())
         };
         // Each text is looked up once; `known` maps its number to its index in
@@ -160,12 +160,12 @@ impl<'a> Cells<'a> {
                 Form::Time { us } => (number != 0).then(|| number.saturating_mul(*us)),
                 Form::Text(bytes, encodings) => {
                     let encoding = encodings.get(at).copied().unwrap_or(0);
-                    let text = shown(&encoding::decode(encoding, bytes.get(at)));
+                    let text = redacted(&encoding::decode(encoding, bytes.get(at)));
                     text.map(|text| values.place(&text))
                 }
                 Form::Name | Form::Label(_) if number == 0 => None,
                 Form::Name => *known.entry(number).or_insert_with(|| {
-                    let text = shown(&names.get(number)?)?;
+                    let text = redacted(&names.get(number)?)?;
                     Some(values.place(&text))
                 }),
                 Form::Label(labels) => *known.entry(number).or_insert_with(|| {

@@ -12,6 +12,8 @@ use tacho_tape::{Error, Part, Result};
 
 /// Milliseconds of an hour.
 pub const HOUR_MS: i64 = 3_600_000;
+/// An hour may have rows in parts whose ticks are up to this far from it.
+pub const NEAR_MS: i64 = 24 * HOUR_MS;
 /// A pass over the statistics covers at most two hours. It is therefore made at
 /// most this long after the middle of its interval.
 const LATE_MS: i64 = HOUR_MS;
@@ -38,7 +40,7 @@ struct Key {
 
 /// Counts of the parts that were read.
 #[derive(Default)]
-pub struct Counted {
+pub struct TickCounts {
     before: HashMap<Key, Counts>,
     /// Parts of the current look.
     now: HashMap<Key, Counts>,
@@ -57,14 +59,14 @@ pub struct Closed {
     /// No hour before this one can become closed any more.
     pub end: i64,
     /// The first hour that is held back, and the reason.
-    pub held: Option<(i64, Wait)>,
+    pub held: Option<(i64, HoldReason)>,
     /// Damage that kept rows from being counted.
     pub damage: Vec<Error>,
 }
 
 /// Reason why an hour is held back.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Wait {
+pub enum HoldReason {
     /// The hour is not over.
     End,
     /// Statistics of statements may still be recorded.
@@ -73,7 +75,7 @@ pub enum Wait {
     Log(PathBuf),
 }
 
-impl Counted {
+impl TickCounts {
     /// The hours that are over and sealed. `are_written`: some process writes the
     /// logs; otherwise a log counts as sealed.
     ///
@@ -83,17 +85,17 @@ impl Counted {
         let mut closed = Closed::default();
         let is_open = |part: &&&Part| are_written && part.info().open;
         for part in parts.iter().filter(|part| !is_open(part)) {
-            let counts = self.of(part, &mut closed.damage)?;
+            let counts = self.counts_of(part, &mut closed.damage)?;
             for (hour, count) in counts {
                 *closed.counts.entry(hour).or_default() += count;
             }
         }
-        let mut waits = vec![(now_ms, Wait::End)];
+        let mut waits = vec![(now_ms, HoldReason::End)];
         for part in parts.iter().filter(is_open) {
-            let file = || Wait::Log(part.info().file.to_path_buf());
+            let file = || HoldReason::Log(part.info().file.to_path_buf());
             waits.extend(earliest_ms(part)?.map(|ms| (ms, file())));
         }
-        waits.push((settled_ms(parts, now_ms)?, Wait::Statistics));
+        waits.push((settled_ms(parts, now_ms)?, HoldReason::Statistics));
         closed.end(waits);
         Ok(closed)
     }
@@ -104,7 +106,7 @@ impl Counted {
     }
 
     /// Counts the rows of a part. Damaged rows count nothing and add to `damage`.
-    fn of(&mut self, part: &Part, damage: &mut Vec<Error>) -> Result<Counts> {
+    fn counts_of(&mut self, part: &Part, damage: &mut Vec<Error>) -> Result<Counts> {
         let info = part.info();
         let key = Key {
             file: info.file.clone(),
@@ -132,13 +134,13 @@ impl Closed {
     /// Keeps the hours before the first one that must wait. Each wait holds back
     /// the hour of its time and all later hours. `held` gets the first wait of the
     /// list that applies.
-    fn end(&mut self, waits: Vec<(i64, Wait)>) {
+    fn end(&mut self, waits: Vec<(i64, HoldReason)>) {
         let hours = || waits.iter().map(|(ms, _)| hour_of(*ms));
         self.end = hours().min().unwrap_or(self.end);
         let later = self.counts.split_off(&self.end);
         let of_logs = waits
             .iter()
-            .filter(|(_, wait)| matches!(wait, Wait::Log(_)));
+            .filter(|(_, wait)| matches!(wait, HoldReason::Log(_)));
         let of_logs = of_logs.map(|(ms, _)| hour_of(*ms));
         let Some(first) = later.into_keys().chain(of_logs).min() else {
             return;

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 /// How often a waiting thread checks whether to end.
 pub const TURN: Duration = Duration::from_millis(100);
-const TOLD: &str = "tacho ship was told to end";
+const STOP_REQUESTED: &str = "tacho ship was asked to stop";
 
 /// Waits; false if `go_on` ended the wait early.
 pub fn wait(time: Duration, go_on: &dyn Fn() -> bool) -> bool {
@@ -28,32 +28,32 @@ pub struct Limits {
     /// Set to end the program.
     pub stop: Arc<AtomicBool>,
     /// Longest attempt.
-    pub most: Option<Duration>,
+    pub timeout: Option<Duration>,
 }
 
 impl Limits {
     /// Whether the program has to end.
-    pub fn is_told(&self) -> bool {
+    pub fn must_stop(&self) -> bool {
         self.stop.load(Ordering::Relaxed)
     }
 
     /// Why an attempt that began at `begin` must end now, if it must.
-    pub fn over(&self, begin: Instant) -> Option<String> {
-        let most = self.most.filter(|most| begin.elapsed() > *most);
-        match self.is_told() {
-            true => Some(TOLD.into()),
-            false => most.map(|most| format!("it took longer than {} s", most.as_secs())),
+    pub fn expired(&self, begin: Instant) -> Option<String> {
+        let timeout = self.timeout.filter(|timeout| begin.elapsed() > *timeout);
+        match self.must_stop() {
+            true => Some(STOP_REQUESTED.into()),
+            false => timeout.map(|timeout| format!("timed out after {} s", timeout.as_secs())),
         }
     }
 
-    /// Waits.
+    /// Waits for `time`.
     ///
     /// # Errors
     /// The program had to end first.
     pub fn wait(&self, time: Duration) -> Result<()> {
-        match wait(time, &|| !self.is_told()) {
+        match wait(time, &|| !self.must_stop()) {
             true => Ok(()),
-            false => Err(TOLD.into()),
+            false => Err(STOP_REQUESTED.into()),
         }
     }
 }

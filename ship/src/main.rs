@@ -5,6 +5,7 @@
 mod bucket;
 mod command;
 mod contents;
+mod fault;
 mod field;
 mod hours;
 mod limits;
@@ -36,7 +37,7 @@ use pace::{Pace, Paced};
 use place::{Directory, Place, Result};
 use redact::Redaction;
 use retention::Retention;
-use shipper::{Done, Settings, Shipper};
+use shipper::{LookResult, Settings, Shipper};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -55,9 +56,9 @@ use tacho_tape::query::{QueryError, plain_lines};
 use tacho_tape::{Shared, Snapshot, Tape};
 
 /// Bytes of decoded columns kept between two looks.
-const KEPT: u64 = 16 << 20;
+const CACHE_BYTES: u64 = 16 << 20;
 
-/// Without `--every`: most looks, and the pause between two.
+/// Maximum number of looks without `--every`, and the pause between two.
 const ATTEMPTS: usize = 5;
 const PAUSE: Duration = Duration::from_secs(1);
 
@@ -99,18 +100,21 @@ fn run(options: &Options) -> Result<bool> {
     };
     let place = place(options, &stop)?;
     let mut shipper = Shipper::new(&*place, settings(options)?);
-    let tape = Tape::open(&options.tape, &Shared::new(KEPT));
+    let tape = Tape::open(&options.tape, &Shared::new(CACHE_BYTES));
     let mut look = |go_on: &dyn Fn() -> bool| {
-        let (snapshot, are_written) = found(&options.tape, &tape)?;
+        let (snapshot, are_written) = open_snapshot(&options.tape, &tape)?;
         shipper.logs_are_written(*are_written.as_ref().unwrap_or(&true));
-        let done = shipper.look(&snapshot, Timestamp::now().as_millisecond(), go_on)?;
+        let done = shipper.ship_due_hours(&snapshot, Timestamp::now().as_millisecond(), go_on)?;
         if let Some(retention) = retention.as_mut().filter(|_| go_on()) {
-            retention.tell(shipper.shipped_until(&snapshot)?)?;
+            retention.announce(shipper.shipped_until(&snapshot)?)?;
         }
         let mut held = shipper.held().to_vec();
         if let Err(error) = are_written {
             let lock = options.tape.join(LOCK);
-            let (lock, what) = (lock.display(), "whether somebody writes logs is not known");
+            let (lock, what) = (
+                lock.display(),
+                "cannot tell whether a process is writing logs",
+            );
             held.push(format!("{what}: could not open file \"{lock}\": {error}"));
         }
         Ok((done, held))
@@ -128,8 +132,8 @@ fn run(options: &Options) -> Result<bool> {
                 for said in [&mut done.damage, &mut done.left_out, &mut held] {
                     said.retain(|line| !told.contains(line));
                 }
-                if done != Done::default() || !held.is_empty() {
-                    tell(&done, &held);
+                if done != LookResult::default() || !held.is_empty() {
+                    print_result(&done, &held);
                 }
                 told = now;
             }
@@ -143,7 +147,7 @@ fn run(options: &Options) -> Result<bool> {
 /// The history now, and whether some process writes its logs. If no process holds
 /// the directory, the history is read again: the last writer may have added to it
 /// before.
-fn found(directory: &Path, tape: &Tape) -> Result<(Arc<Snapshot>, io::Result<bool>)> {
+fn open_snapshot(directory: &Path, tape: &Tape) -> Result<(Arc<Snapshot>, io::Result<bool>)> {
     expect_history(directory).map_err(wrong_place)?;
     let refresh = || tape.refresh().map_err(|e| e.to_string());
     let snapshot = refresh()?;
@@ -170,7 +174,7 @@ fn wrong_place(error: QueryError) -> String {
 }
 
 /// Result of a look, and the hours that it holds back.
-type Looked = (Done, Vec<String>);
+type Looked = (LookResult, Vec<String>);
 
 /// Looks until everything that can be shipped is shipped. A file may disappear
 /// between two looks because it was merged.
@@ -184,14 +188,14 @@ fn once(mut look: impl FnMut() -> Result<Looked>, go_on: &dyn Fn() -> bool) -> R
         let (next, now) = look()?;
         (done, held) = (done.and(next), now);
     }
-    tell(&done, &held);
+    print_result(&done, &held);
     Ok(done.damage.is_empty() && done.again.is_empty())
 }
 
 fn place(options: &Options, stop: &Arc<AtomicBool>) -> Result<Box<dyn Place>> {
-    let limits = |most| Limits {
+    let limits = |timeout| Limits {
         stop: stop.clone(),
-        most,
+        timeout,
     };
     let place: Box<dyn Place> = match (&options.to, &options.command, &options.list) {
         (_, Some(put), Some(list)) => Box::new(Commands::new(
@@ -208,9 +212,9 @@ fn place(options: &Options, stop: &Arc<AtomicBool>) -> Result<Box<dyn Place>> {
     Ok(Box::new(Paced::new(place, pace, limits(None))))
 }
 
-fn tell(done: &Done, held: &[String]) {
+fn print_result(done: &LookResult, held: &[String]) {
     for damage in &done.damage {
-        say(&format!("warning: left out what cannot be read: {damage}"));
+        say(&format!("warning: skipped unreadable data: {damage}"));
     }
     for lost in &done.lost {
         say(&format!("warning: {lost}"));
@@ -219,9 +223,9 @@ fn tell(done: &Done, held: &[String]) {
         say(&format!("note: {note}"));
     }
     for reason in &done.again {
-        say(&format!("warning: not shipped now: {reason}"));
+        say(&format!("warning: not shipped, will be retried: {reason}"));
     }
-    let Done {
+    let LookResult {
         hours,
         objects,
         bytes,
@@ -259,7 +263,7 @@ fn read_salt(path: &Path) -> Result<Vec<u8>> {
     let mode = file.metadata().map_err(failed)?.mode();
     if mode & 0o077 != 0 {
         return Err(format!(
-            "salt in file \"{name}\" has group or world access\nDETAIL:  Its mode is {:04o}, and must be 0600 or less.",
+            "salt in file \"{name}\" has group or world access\nDETAIL:  Its mode is {:04o}; it must be 0600 or less.",
             mode & 0o7777
         ));
     }

@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 
 /// An hour of a node, at one moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Unit {
+pub struct HourId {
     /// Random number of the recorder's directory.
     pub node: u64,
     /// Hours since 1970 UTC.
@@ -23,10 +23,10 @@ const SECONDS: i64 = 3_600;
 /// End of every object's name.
 const SUFFIX: &str = ".parquet";
 
-impl Unit {
+impl HourId {
     /// An hour with `count` ticks and markers.
-    pub fn new(node: u64, hour: i64, count: u64, is_whole: bool) -> Unit {
-        Unit {
+    pub fn new(node: u64, hour: i64, count: u64, is_whole: bool) -> HourId {
+        HourId {
             node,
             hour,
             generation: count.saturating_mul(2).saturating_add(u64::from(is_whole)),
@@ -50,15 +50,15 @@ impl Unit {
     }
 
     /// The hour of an object in the directory of this hour's day.
-    pub fn of_file(self, file: &str) -> Option<Unit> {
+    pub fn parse_file_name(self, file: &str) -> Option<HourId> {
         let mut words = file.strip_suffix(SUFFIX)?.split('-');
         let hour: i64 = words.next()?.parse().ok()?;
-        let unit = Unit {
+        let hour_id = HourId {
             hour: self.hour - self.hour.rem_euclid(24) + hour,
             node: u64::from_str_radix(words.next()?, 16).ok()?,
             generation: words.next()?.parse().ok()?,
         };
-        (unit.file() == file && words.next().is_none()).then_some(unit)
+        (hour_id.file() == file && words.next().is_none()).then_some(hour_id)
     }
 }
 
@@ -94,23 +94,23 @@ fn escaped(text: &str) -> String {
 mod tests {
     use super::*;
 
-    const UNIT: Unit = Unit {
+    const UNIT: HourId = HourId {
         node: 0xAB,
         hour: 491_763,
         generation: 3_601,
     };
 
     #[test]
-    fn a_name_says_what_an_object_is_of() {
+    fn an_object_is_named_after_its_contents() {
         let name = UNIT.object("ticks", "shop");
         let wanted = "ticks/server=shop/day=2026-02-06/03-00000000000000ab-00003601.parquet";
         assert_eq!(name, wanted);
         let file = "03-00000000000000ab-00003601.parquet";
-        let other = Unit {
+        let other = HourId {
             hour: 491_780,
             ..UNIT
         };
-        assert_eq!(other.of_file(file), Some(UNIT));
+        assert_eq!(other.parse_file_name(file), Some(UNIT));
         for file in [
             "3-00000000000000ab-00003601.parquet",
             "03-ab-00003601.parquet",
@@ -120,7 +120,7 @@ mod tests {
             ".parquet",
             "",
         ] {
-            assert_eq!(UNIT.of_file(file), None, "{file}");
+            assert_eq!(UNIT.parse_file_name(file), None, "{file}");
         }
     }
 
@@ -135,10 +135,10 @@ mod tests {
 
     #[test]
     fn a_generation_of_more_digits_is_a_name_too() {
-        let unit = Unit {
+        let hour_id = HourId {
             generation: 123_456_789,
             ..UNIT
         };
-        assert_eq!(UNIT.of_file(&unit.file()), Some(unit));
+        assert_eq!(UNIT.parse_file_name(&hour_id.file()), Some(hour_id));
     }
 }

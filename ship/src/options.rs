@@ -11,7 +11,7 @@ const HIVE_NULL: &str = "__HIVE_DEFAULT_PARTITION__";
 /// Longest name of a directory in bytes, with the slash before it.
 const NAME_BYTES: usize = 256;
 
-/// Ships the hours of a tape that are over as Parquet to object storage.
+/// Ships finished hours of a history as Parquet files.
 #[derive(Parser, Debug)]
 #[command(name = "tacho ship", version, disable_help_flag = true)]
 pub struct Options {
@@ -23,11 +23,11 @@ pub struct Options {
     #[arg(long, short, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub tape: PathBuf,
 
-    /// Where to: file:///DIRECTORY, s3://BUCKET/PREFIX, gs:// or az://
+    /// Destination: file:///DIRECTORY, s3://BUCKET/PREFIX, gs:// or az://
     #[arg(long, value_name = "URL", required_unless_present = "command")]
     pub to: Option<String>,
 
-    /// Command that puts file %f as object %n where there is none of the name
+    /// Command that puts file %f as object %n, unless the object exists
     #[arg(long, value_name = "COMMAND", conflicts_with = "to", requires = "list")]
     pub command: Option<String>,
 
@@ -35,46 +35,45 @@ pub struct Options {
     #[arg(long, value_name = "COMMAND", requires = "command")]
     pub list: Option<String>,
 
-    /// The longest that a command may take, such as 10m
+    /// Time limit of a command, such as 10m
     #[arg(long, value_name = "TIME", value_parser = duration, default_value = "1h", requires = "command")]
     pub command_limit: Duration,
 
-    /// The longest that a request to an object store may take, and a second more for
-    /// each 64 KiB
+    /// Time limit of a request to an object store, plus a second for each 64 KiB
     #[arg(long, value_name = "TIME", value_parser = duration, default_value = "30s")]
     pub request_limit: Duration,
 
-    /// The most that is sent in a second on average, such as 500k or 2m
+    /// Bytes a second that are sent on average at most, such as 500k or 2m
     #[arg(long, value_name = "BYTES", value_parser = bytes)]
     pub limit_rate: Option<u64>,
 
-    /// The most that is taken of a CPU on average, such as 10%
+    /// Share of one CPU that is used on average at most, such as 10%
     #[arg(long, value_name = "PERCENT", value_parser = percent)]
     pub limit_cpu: Option<u32>,
 
-    /// Name of the server for good: another one ships everything again
+    /// Name of the server, which must not change: another name ships everything again
     /// [default: the number of the recorder's directory]
     #[arg(long, value_name = "NAME", value_parser = named)]
     pub server: Option<String>,
 
-    /// What else is to be known of the server, such as env=prod
+    /// Label of the server, such as env=prod; may be repeated
     #[arg(long, value_name = "KEY=VALUE", value_parser = label)]
     pub label: Vec<(String, String)>,
 
-    /// Stay, and look for hours that are over again and again, such as 5m
+    /// Go on, and look for finished hours at this interval, such as 5m
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub every: Option<Duration>,
 
-    /// Tell the writer's retention what is shipped, by a file in the directory of the
-    /// history
+    /// Write the number of the last shipped file into the history's directory, for
+    /// retention_unshipped
     #[arg(long)]
     pub tell_retention: bool,
 
-    /// What does not leave the server
+    /// Values that do not leave the server
     #[arg(long, value_name = "WHAT", value_delimiter = ',')]
     pub redact: Vec<Rule>,
 
-    /// File with a secret: redacted values are hashes with it instead of nulls
+    /// File with a secret: redacted values become hashes keyed with it instead of nulls
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, requires = "redact")]
     pub salt: Option<PathBuf>,
 }
@@ -83,11 +82,11 @@ fn named(text: &str) -> Result<String, String> {
     let refused = |why: &str| Err(why.to_string());
     match text {
         _ if text.is_empty() || text.chars().any(char::is_control) => {
-            refused("a name is neither empty nor has control characters")
+            refused("a name must not be empty or contain control characters")
         }
-        HIVE_NULL => refused("engines read this name as null"),
+        HIVE_NULL => refused("query engines read this name as null"),
         _ if directory("", text).len() > NAME_BYTES => {
-            refused("the name is too long for a directory, which has up to 255 bytes")
+            refused("name is too long: a directory name has at most 255 bytes")
         }
         _ => Ok(text.to_string()),
     }
@@ -96,14 +95,14 @@ fn named(text: &str) -> Result<String, String> {
 fn label(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((key, value)) if !key.is_empty() => Ok((key.to_string(), value.to_string())),
-        _ => Err("write it as KEY=VALUE".into()),
+        _ => Err("must have the form KEY=VALUE".into()),
     }
 }
 
 /// A positive duration.
 fn duration(text: &str) -> Result<Duration, String> {
     match tacho_source::time::option(text, None)? {
-        Duration::ZERO => Err("it must be longer than 0".to_string()),
+        Duration::ZERO => Err("must be greater than 0".to_string()),
         time => Ok(time),
     }
 }
@@ -115,13 +114,13 @@ fn bytes(text: &str) -> Result<u64, String> {
         let number: u64 = lower.strip_suffix(unit)?.parse().ok()?;
         number.checked_mul(*size)
     });
-    let hint = || "write it as 500k or 2m".to_string();
+    let hint = || "must have the form 500k or 2m".to_string();
     number.filter(|number| *number > 0).ok_or_else(hint)
 }
 
 fn percent(text: &str) -> Result<u32, String> {
     let number = text.trim_end_matches('%').parse().ok();
-    let hint = || "write it as 10%".to_string();
+    let hint = || "must have the form 10%".to_string();
     number
         .filter(|number| (1..=100).contains(number))
         .ok_or_else(hint)

@@ -11,11 +11,11 @@ use std::time::{Duration, Instant};
 /// The limits, and the time of the next put.
 #[derive(Clone, Debug, Default)]
 pub struct Pace {
-    /// Bytes per second.
+    /// Limit in bytes per second; `None` = no limit.
     rate: Option<u64>,
-    /// Hundredths of a CPU.
+    /// Limit of the program's share of a CPU, in hundredths; `None` = no limit.
     cpu: Option<u32>,
-    /// CPU time whose pauses are in `next` already.
+    /// CPU time of the program for which `next` has a pause already.
     paid: Duration,
     /// Earliest time of the next put, as time since `Paced::begin`.
     next: Duration,
@@ -115,7 +115,7 @@ mod tests {
         let place = Paced::new(Box::new(Anywhere), pace, limits.clone());
         assert_eq!(place.put_new("a", vec![0; 1 << 20]), Ok(true));
         std::thread::spawn(move || limits.stop.store(true, Ordering::Relaxed));
-        let ended = Err("tacho ship was told to end".to_string());
+        let ended = Err("tacho ship was asked to stop".to_string());
         assert_eq!(place.put_new("b", Vec::new()), ended);
     }
 

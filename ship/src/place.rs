@@ -1,7 +1,7 @@
 //! The place that objects go to. A place takes a name once: the second put of a name
 //! is refused.
 
-use crate::scratch::Scratch;
+use crate::scratch::TempFile;
 use std::fs::{self, DirBuilder, File};
 use std::io::{self, ErrorKind};
 use std::os::unix::fs::DirBuilderExt;
@@ -29,7 +29,7 @@ pub trait Place {
 /// Prefix of a directory's address.
 const FILE: &str = "file://";
 /// Directory for files that are still being written. No table has this name.
-const WRITTEN: &str = ".tacho-ship";
+const TEMP_DIR: &str = ".tacho-ship";
 
 /// A directory of a file system that has hard links. Its files are readable by their
 /// owner only, as the tape's are.
@@ -48,7 +48,7 @@ impl Directory {
         let path = address.strip_prefix(FILE).unwrap_or(address);
         if !path.starts_with('/') {
             return Err(format!(
-                "address \"{address}\" is not understood\nHINT:  Write file:///DIRECTORY or s3://BUCKET/PREFIX, or give --command."
+                "invalid address \"{address}\"\nHINT:  Use file:///DIRECTORY or s3://BUCKET/PREFIX, or specify --command."
             ));
         }
         let root = PathBuf::from(path);
@@ -63,7 +63,7 @@ impl Directory {
     }
 
     fn written(&self) -> PathBuf {
-        self.root.join(WRITTEN)
+        self.root.join(TEMP_DIR)
     }
 
     /// Tries the steps of a put.
@@ -71,14 +71,14 @@ impl Directory {
         let root = self.root.display();
         let file = self
             .make(&self.written())
-            .and_then(|()| Scratch::new(&self.written(), b""))
+            .and_then(|()| TempFile::new(&self.written(), b""))
             .map_err(|e| format!("could not write to directory \"{root}\": {e}"))?;
         let linked = file.path().with_extension("link");
         let done = link(file.path(), &linked);
         let _ = fs::remove_file(&linked);
         done.map_err(|e| {
             format!(
-                "could not make a hard link in directory \"{root}\": {e}\nDETAIL:  By hard links an object gets its name when it is whole, and only if there is none.\nHINT:  Name a directory of a file system that has them, or give --command."
+                "could not create a hard link in directory \"{root}\": {e}\nDETAIL:  A hard link gives a complete object its name without overwriting another object.\nHINT:  Use a file system that supports hard links, or specify --command."
             )
         })
     }
@@ -105,7 +105,7 @@ impl Directory {
         let directory = path.parent().unwrap_or(&self.root);
         self.make(directory)?;
         self.make(&self.written())?;
-        let file = Scratch::new(&self.written(), bytes)?;
+        let file = TempFile::new(&self.written(), bytes)?;
         match fs::hard_link(file.path(), path) {
             Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(false),
             Err(error) => Err(error),
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_put_is_for_its_owner_alone() {
+    fn stored_objects_are_readable_by_their_owner_only() {
         let root = tempfile::tempdir().unwrap();
         let landing = root.path().join("landing");
         let place = Directory::open(landing.to_str().unwrap()).unwrap();
@@ -218,7 +218,7 @@ mod tests {
         let refused = |_: &Path, _: &Path| Err(ErrorKind::PermissionDenied.into());
         let error = place.probe(refused).unwrap_err();
         let wanted = format!(
-            "could not make a hard link in directory \"{}\": permission denied\nDETAIL:  By hard links",
+            "could not create a hard link in directory \"{}\": permission denied\nDETAIL:  A hard link",
             root.path().display()
         );
         assert!(error.starts_with(&wanted), "{error}");
@@ -228,7 +228,7 @@ mod tests {
     #[test]
     fn an_address_that_is_no_directory_is_refused() {
         let error = Directory::open("ftp://host/x").unwrap_err();
-        let wanted = "address \"ftp://host/x\" is not understood\nHINT:  Write file:///DIRECTORY or s3://BUCKET/PREFIX, or give --command.";
+        let wanted = "invalid address \"ftp://host/x\"\nHINT:  Use file:///DIRECTORY or s3://BUCKET/PREFIX, or specify --command.";
         assert_eq!(error, wanted);
     }
 }

@@ -80,7 +80,7 @@ impl Redaction {
     }
 
     /// The replacement of a redacted value.
-    pub fn instead(&self, text: &str) -> Option<String> {
+    pub fn replacement(&self, text: &str) -> Option<String> {
         let salt = self.salt.as_ref()?;
         let mut hash = Sha256::new();
         hash.update(salt);
@@ -89,9 +89,9 @@ impl Redaction {
     }
 
     /// A value as it is shipped; `hidden` if its column is redacted.
-    pub fn shown<'t>(&self, hidden: bool, text: &'t str) -> Option<Cow<'t, str>> {
+    pub fn redacted_or_plain<'t>(&self, hidden: bool, text: &'t str) -> Option<Cow<'t, str>> {
         match hidden {
-            true => self.instead(text).map(Cow::Owned),
+            true => self.replacement(text).map(Cow::Owned),
             false => Some(Cow::Borrowed(text)),
         }
     }
@@ -123,13 +123,13 @@ mod tests {
     #[test]
     fn a_value_is_null_without_a_salt_and_a_hash_of_both_with_one() {
         let mut redaction = Redaction::default();
-        assert_eq!(redaction.instead("10.0.0.1"), None);
+        assert_eq!(redaction.replacement("10.0.0.1"), None);
         redaction.salt = Some(b"pepper".to_vec());
         // printf pepper10.0.0.1 | sha256sum
-        let hash = redaction.instead("10.0.0.1").unwrap();
+        let hash = redaction.replacement("10.0.0.1").unwrap();
         assert_eq!(hash.len(), 32);
         redaction.salt = Some(b"salt".to_vec());
-        assert_ne!(redaction.instead("10.0.0.1"), Some(hash));
+        assert_ne!(redaction.replacement("10.0.0.1"), Some(hash));
     }
 
     #[test]

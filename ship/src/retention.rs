@@ -3,11 +3,10 @@
 
 use crate::contents::schema;
 use crate::field::Names;
-use crate::hours::{HOUR_MS, hour_of, is_lasting, latest_ms};
+use crate::hours::{HOUR_MS, NEAR_MS, hour_of, is_lasting, latest_ms};
 use crate::options::Options;
 use crate::place::Result;
-use crate::scratch::Scratch;
-use crate::shipper::NEAR_MS;
+use crate::scratch::TempFile;
 use jiff::Timestamp;
 use sha2::{Digest, Sha256};
 use std::collections::HashMap;
@@ -51,7 +50,7 @@ impl Retention {
         };
         let known = fs::read_to_string(options.tape.join(&retention.name)).ok();
         let known = known.and_then(|text| Shipped::parse(&text));
-        retention.tell(known.map_or(0, |known| known.until))?;
+        retention.announce(known.map_or(0, |known| known.until))?;
         Ok(retention)
     }
 
@@ -59,14 +58,14 @@ impl Retention {
     ///
     /// # Errors
     /// The note could not be written.
-    pub fn tell(&mut self, until: u64) -> Result<()> {
+    pub fn announce(&mut self, until: u64) -> Result<()> {
         if self.told == Some(until) {
             return Ok(());
         }
         let path = self.directory.join(&self.name);
         self.write(&path, until).map_err(|e| {
             format!(
-                "could not write file \"{}\": {e}\nDETAIL:  By this file the writer of the history knows what is shipped and need not be kept.\nHINT:  Run tacho ship as the owner of the directory and on the history itself, not on a copy, or without --tell-retention.",
+                "could not write file \"{}\": {e}\nDETAIL:  This file tells the writer of the history which files are shipped and may be removed.\nHINT:  Run tacho ship as the owner of the directory and on the history itself, not on a copy, or without --tell-retention.",
                 path.display()
             )
         })?;
@@ -76,7 +75,7 @@ impl Retention {
 
     fn write(&self, path: &Path, until: u64) -> io::Result<()> {
         let place = self.place.clone();
-        let file = Scratch::new(&self.directory, Shipped { until, place }.text().as_bytes())?;
+        let file = TempFile::new(&self.directory, Shipped { until, place }.text().as_bytes())?;
         // The directory decides who may read; the writer may be another user.
         fs::set_permissions(file.path(), Permissions::from_mode(0o644))?;
         fs::rename(file.path(), path)
@@ -92,7 +91,7 @@ impl Retention {
 pub fn shipped_until(tape: &Snapshot, not_shipped: &HashMap<u64, i64>) -> Result<u64> {
     let (mut last, mut first_waiting) = (0, None);
     for node in tape.nodes() {
-        let is_other = tape.apart().contains(&node.id);
+        let is_other = tape.other_servers().contains(&node.id);
         let limit = not_shipped.get(&node.id).copied().unwrap_or(i64::MIN);
         for part in tape.parts(node.id) {
             let Some(numbers) = numbers(part) else {
@@ -146,7 +145,7 @@ pub fn removed_before(part: &Part, hour: i64) -> tacho_tape::Result<Vec<String>>
     let names = Names::read(part)?;
     let told = rows.into_iter().filter_map(|row| {
         let detail = names.get(details[row])?;
-        let (since, until) = (shown(since[row]), shown(until[row]));
+        let (since, until) = (format_time(since[row]), format_time(until[row]));
         let is_lost = detail.ends_with(NOT_SHIPPED);
         is_lost.then(|| format!("history of {since} to {until} was removed: {detail}"))
     });
@@ -154,7 +153,7 @@ pub fn removed_before(part: &Part, hour: i64) -> tacho_tape::Result<Vec<String>>
 }
 
 /// A time as messages show it: 2026-01-02 03:04:05Z.
-pub fn shown(ms: i64) -> String {
+pub fn format_time(ms: i64) -> String {
     let time = Timestamp::from_millisecond(ms).unwrap_or(Timestamp::UNIX_EPOCH);
     time.strftime("%Y-%m-%d %H:%M:%SZ").to_string()
 }

@@ -1,7 +1,7 @@
 //! Samples of an hour: runs of ticks in even steps, and their load by minute.
 
-use crate::contents::Fault;
-use crate::field::{Cells, Names, Row, column};
+use crate::fault::Fault;
+use crate::field::{FieldReader, Names, Row, column};
 use crate::hours::hour_of;
 use crate::redact::Redaction;
 use crate::table::{Column, Kind, Object};
@@ -20,7 +20,7 @@ const CPU: &str = "CPU";
 /// Number of derived columns of `sample_runs`; the catalog's columns follow.
 const DERIVED: usize = 9;
 /// Columns of samples that are shipped in another form, or in table `texts`.
-const TOLD_ELSEWHERE: [&str; 10] = [
+const SHIPPED_ELSEWHERE: [&str; 10] = [
     "cpu",
     "wait_number",
     "wait_event_type",
@@ -35,7 +35,7 @@ const TOLD_ELSEWHERE: [&str; 10] = [
 
 /// The ticks of a part, by number.
 pub struct Ticks {
-    /// Their rows in table `tick`.
+    /// Rows of the ticks in table `tick`.
     rows: Vec<usize>,
     numbers: Vec<i64>,
     slot_ms: Vec<i64>,
@@ -190,7 +190,7 @@ pub fn fields(schema: &Schema) -> Vec<Field> {
     let run = schema.table(RUN);
     let fields = run.map_or_else(Vec::new, |run| exchange::fields(schema, run));
     let shown = fields.into_iter().filter(|field| {
-        field.place != Place::Tick && !TOLD_ELSEWHERE.contains(&field.name.as_str())
+        field.place != Place::Tick && !SHIPPED_ELSEWHERE.contains(&field.name.as_str())
     });
     shown.collect()
 }
@@ -239,7 +239,7 @@ pub struct Runs<'a> {
 
 /// The stored values that decide the scope of a run: category, state, wait event and
 /// kind of activity.
-type Kinds = (i64, i64, i64, i64);
+type ScopeKey = (i64, i64, i64, i64);
 
 impl<'a> Runs<'a> {
     /// Reads the columns that others are derived from.
@@ -273,7 +273,7 @@ impl<'a> Runs<'a> {
         })
     }
 
-    fn kinds(&self, run: usize) -> Kinds {
+    fn kinds(&self, run: usize) -> ScopeKey {
         let session = usize::try_from(self.session[run] - 1).ok();
         let category = session.and_then(|row| self.category.get(row));
         let category = category.copied().unwrap_or(0);
@@ -300,7 +300,7 @@ impl<'a> Runs<'a> {
     }
 
     /// The narrowest scope that contains such samples, and their wait event.
-    fn derived(&self, kinds: Kinds) -> (Scope, Option<String>) {
+    fn derived(&self, kinds: ScopeKey) -> (Scope, Option<String>) {
         let (category, state, wait, cpu) = kinds;
         let key = match usize::try_from(wait - 1) {
             Ok(row) => {
@@ -335,9 +335,9 @@ impl<'a> Runs<'a> {
     ) -> std::result::Result<BTreeSet<i64>, Fault> {
         let fields = fields(&catalog::schema().clone().with_runs());
         let cells = fields.iter();
-        let cells = cells.map(|f| Cells::read(self.part, RUN, f, redaction));
+        let cells = cells.map(|f| FieldReader::read(self.part, RUN, f, redaction));
         let cells: Vec<_> = cells.collect::<Result<_>>()?;
-        let mut known: HashMap<Kinds, (Scope, Option<String>)> = HashMap::new();
+        let mut known: HashMap<ScopeKey, (Scope, Option<String>)> = HashMap::new();
         let statement = self.part.ints(RUN, "statement")?;
         let mut statements = BTreeSet::new();
         let mut pieces: Vec<Piece> = Vec::new();
@@ -364,7 +364,7 @@ impl<'a> Runs<'a> {
         &self,
         pieces: &[Piece],
         ticks: &Ticks,
-        known: &mut HashMap<Kinds, (Scope, Option<String>)>,
+        known: &mut HashMap<ScopeKey, (Scope, Option<String>)>,
         object: &mut Object,
         minutes: &mut Minutes,
     ) {
@@ -422,7 +422,7 @@ impl Minutes {
 }
 
 fn write_cells(
-    cells: &[Option<Cells>],
+    cells: &[Option<FieldReader>],
     pieces: &[Piece],
     names: &Names,
     redaction: &Redaction,

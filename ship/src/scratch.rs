@@ -5,25 +5,25 @@ use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use tacho_tape::write::recording::random;
+use tacho_tape::write::clock::random;
 
 /// Begin and end of a temporary file's name; a random number stands between them.
-const ENDS: (&str, &str) = ("tacho-ship-", ".tmp");
+const NAME_ENDS: (&str, &str) = ("tacho-ship-", ".tmp");
 /// An older file was left by a crash: no put takes this long.
 const OLD: Duration = Duration::from_secs(24 * 3_600);
 
 /// A temporary file. It is removed when dropped, and readable by its owner only.
-pub struct Scratch(PathBuf);
+pub struct TempFile(PathBuf);
 
-impl Scratch {
+impl TempFile {
     /// Creates a file with `bytes` and a random name, and synchronises it.
     /// Removes files of the directory that crashes have left.
     ///
     /// # Errors
     /// The file could not be written.
-    pub fn new(directory: &Path, bytes: &[u8]) -> io::Result<Scratch> {
+    pub fn new(directory: &Path, bytes: &[u8]) -> io::Result<TempFile> {
         remove_old(directory);
-        let (begin, end) = ENDS;
+        let (begin, end) = NAME_ENDS;
         let path = directory.join(format!("{begin}{:016x}{end}", random()));
         let mut options = OpenOptions::new();
         let mut file = options
@@ -31,7 +31,7 @@ impl Scratch {
             .create_new(true)
             .mode(0o600)
             .open(&path)?;
-        let scratch = Scratch(path);
+        let scratch = TempFile(path);
         file.write_all(bytes)?;
         file.sync_all()?;
         Ok(scratch)
@@ -42,7 +42,7 @@ impl Scratch {
     }
 }
 
-impl Drop for Scratch {
+impl Drop for TempFile {
     fn drop(&mut self) {
         let _ = fs::remove_file(&self.0);
     }
@@ -59,7 +59,7 @@ fn remove_old(directory: &Path) {
 fn is_old(entry: &DirEntry) -> bool {
     let name = entry.file_name();
     let name = name.to_str().unwrap_or_default();
-    let is_own = name.starts_with(ENDS.0) && name.ends_with(ENDS.1);
+    let is_own = name.starts_with(NAME_ENDS.0) && name.ends_with(NAME_ENDS.1);
     let written = || entry.metadata().ok()?.modified().ok();
     is_own && written().is_some_and(|at| at.elapsed().is_ok_and(|age| age > OLD))
 }
@@ -84,7 +84,7 @@ mod tests {
             let file = File::create(root.path().join(name)).unwrap();
             file.set_modified(SystemTime::now() - age * hour).unwrap();
         }
-        drop(Scratch::new(root.path(), b"x").unwrap());
+        drop(TempFile::new(root.path(), b"x").unwrap());
         let is_there = left.map(|(name, _)| root.path().join(name).exists());
         assert_eq!(is_there, [false, true, true, true]);
         assert_eq!(fs::read_dir(root.path()).unwrap().count(), 3);

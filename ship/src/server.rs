@@ -1,7 +1,7 @@
 //! Readings of the server and its objects, a row per value. A new measurement
 //! therefore needs no new column.
 
-use crate::contents::Fault;
+use crate::fault::Fault;
 use crate::field::Names;
 use crate::hours::{self, hour_of};
 use crate::redact::Redaction;
@@ -83,7 +83,7 @@ fn write_table(
             let owner = names.get(objects[row]);
             let owner = owner
                 .as_deref()
-                .and_then(|owner| redaction.shown(hidden, owner));
+                .and_then(|owner| redaction.redacted_or_plain(hidden, owner));
             metric.text(Some(
                 column.name.strip_suffix("_x100").unwrap_or(&column.name),
             ));

@@ -3,12 +3,13 @@
 //! counts once its object of `servers` is there. If the program stops before that, the
 //! next one finds the objects by their names.
 
-use crate::contents::{Contents, Fault, LeftOut, Made, Objects, common};
-use crate::hours::{self, Counted, HOUR_MS, Wait, hour_of};
-use crate::names::{Unit, directory};
+use crate::contents::{Contents, LeftOut, Objects, TableObject, common};
+use crate::fault::Fault;
+use crate::hours::{self, HOUR_MS, HoldReason, NEAR_MS, TickCounts, hour_of};
+use crate::names::{HourId, directory};
 use crate::place::{Place, Result};
 use crate::redact::Redaction;
-use crate::retention::{removed_before, shipped_until, shown};
+use crate::retention::{format_time, removed_before, shipped_until};
 use crate::table::{self, Column, Encoded, Object};
 use crate::texts::Texts;
 use serde_json::{Map, Value};
@@ -23,8 +24,6 @@ use tacho_tape::{Error, Part, Snapshot};
 pub const SERVERS: &str = "servers";
 /// An object in this directory has the name of the redaction used for a server.
 const REDACTION: &str = "redaction";
-/// An hour may have rows in parts whose ticks are up to this far from it.
-pub const NEAR_MS: i64 = 24 * HOUR_MS;
 
 /// The server to ship, and how.
 #[derive(Clone, Debug, Default)]
@@ -41,7 +40,7 @@ pub struct Settings {
 
 /// Result of a look at a tape.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Done {
+pub struct LookResult {
     /// Hours that this look completed at the place.
     pub hours: u64,
     /// Objects that were put.
@@ -58,11 +57,11 @@ pub struct Done {
     pub again: Vec<String>,
 }
 
-impl Done {
+impl LookResult {
     /// Adds the result of the next look.
-    pub fn and(self, next: Done) -> Done {
+    pub fn and(self, next: LookResult) -> LookResult {
         let lost = [self.lost, next.lost].concat();
-        Done {
+        LookResult {
             lost,
             hours: self.hours + next.hours,
             objects: self.objects + next.objects,
@@ -71,8 +70,8 @@ impl Done {
         }
     }
 
-    fn damaged(&mut self, lost: &[Lost]) {
-        for Lost { text, .. } in lost {
+    fn damaged(&mut self, lost: &[Damage]) {
+        for Damage { text, .. } in lost {
             if !self.damage.contains(text) {
                 self.damage.push(text.clone());
             }
@@ -82,40 +81,40 @@ impl Done {
 
 /// A part of the tape that could not be read.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Lost {
+struct Damage {
     text: String,
     file: Option<PathBuf>,
     /// State of the file when it was read; a repair changes it.
-    stamp: Option<Stamp>,
-    /// The bytes could be read, but are wrong.
+    stamp: Option<FileState>,
+    /// True if the bytes could be read, but are wrong.
     is_wrong: bool,
 }
 
-/// Length and time of the last change of a file.
-type Stamp = (u64, SystemTime);
+/// Length of a file in bytes, and the time of its last change.
+type FileState = (u64, SystemTime);
 
-fn stamp(file: Option<&PathBuf>) -> Option<Stamp> {
+fn stamp(file: Option<&PathBuf>) -> Option<FileState> {
     let found = std::fs::metadata(file?).ok()?;
     Some((found.len(), found.modified().ok()?))
 }
 
-impl Lost {
+impl Damage {
     /// An error, with the tables that lack rows because of it.
-    fn of(error: &Error, tables: &[&str]) -> Lost {
+    fn of(error: &Error, tables: &[&str]) -> Damage {
         let name = match tables {
             [_] => "table",
             _ => "tables",
         };
-        Lost {
+        Damage {
             text: format!("{error} ({name} {})", tables.join(", ")),
-            ..Lost::from(error)
+            ..Damage::from(error)
         }
     }
 }
 
-impl From<&Error> for Lost {
-    fn from(error: &Error) -> Lost {
-        Lost {
+impl From<&Error> for Damage {
+    fn from(error: &Error) -> Damage {
+        Damage {
             text: error.to_string(),
             file: error.path.clone(),
             stamp: stamp(error.path.as_ref()),
@@ -124,30 +123,30 @@ impl From<&Error> for Lost {
     }
 }
 
-impl Lost {
+impl Damage {
     fn is_still(&self) -> bool {
         self.is_wrong && stamp(self.file.as_ref()) == self.stamp
     }
 }
 
 /// The objects of an hour, its generation, and the damage.
-type Shipment = (Unit, Vec<Made>, Vec<Lost>);
+type Shipment = (HourId, Vec<TableObject>, Vec<Damage>);
 
 /// Ships one tape to one place.
 pub struct Shipper<'p> {
     place: &'p dyn Place,
     settings: Settings,
-    counted: Counted,
+    counted: TickCounts,
     /// Generations that are complete at the place, by node and hour.
     complete: HashMap<(u64, i64), u64>,
     /// Damaged hours by node and hour: the generation without damage, and the damage.
-    damaged: HashMap<(u64, i64), (Unit, Vec<Lost>)>,
+    damaged: HashMap<(u64, i64), (HourId, Vec<Damage>)>,
     texts: HashMap<u64, Texts>,
     /// First hour of each node that the last look did not ship.
     not_shipped: HashMap<u64, i64>,
     /// Servers whose redaction at the place equals ours.
     claimed: BTreeSet<String>,
-    /// Some process writes the logs of the tape, so they get more rows.
+    /// True if some process writes the logs of the tape, so they get more rows.
     are_written: bool,
     /// Hours that the last look holds back, and why.
     held: Vec<String>,
@@ -159,7 +158,7 @@ impl<'p> Shipper<'p> {
         Shipper {
             place,
             settings,
-            counted: Counted::default(),
+            counted: TickCounts::default(),
             complete: HashMap::new(),
             damaged: HashMap::new(),
             texts: HashMap::new(),
@@ -185,8 +184,13 @@ impl<'p> Shipper<'p> {
     ///
     /// # Errors
     /// The place could not be reached or written.
-    pub fn look(&mut self, tape: &Snapshot, now_ms: i64, go_on: &dyn Fn() -> bool) -> Result<Done> {
-        let mut done = Done::default();
+    pub fn ship_due_hours(
+        &mut self,
+        tape: &Snapshot,
+        now_ms: i64,
+        go_on: &dyn Fn() -> bool,
+    ) -> Result<LookResult> {
+        let mut done = LookResult::default();
         // A missing text may have been recorded since the last look.
         self.texts.clear();
         self.not_shipped.clear();
@@ -197,7 +201,7 @@ impl<'p> Shipper<'p> {
             format!("could not read file \"{file}\": {reason}")
         }));
         for node in nodes(tape, &mut done)? {
-            self.claim(self.server(node))?;
+            self.claim_redaction(self.server(node))?;
             if !self.node(node, tape, now_ms, go_on, &mut done)? {
                 return Ok(done);
             }
@@ -221,7 +225,7 @@ impl<'p> Shipper<'p> {
         tape: &Snapshot,
         now_ms: i64,
         go_on: &dyn Fn() -> bool,
-        done: &mut Done,
+        done: &mut LookResult,
     ) -> Result<bool> {
         let parts: Vec<&Part> = tape.parts(node).collect();
         let closed = match self.counted.closed(&parts, now_ms, self.are_written) {
@@ -231,7 +235,7 @@ impl<'p> Shipper<'p> {
                 return Ok(true);
             }
         };
-        let damage: Vec<Lost> = closed.damage.iter().map(Lost::from).collect();
+        let damage: Vec<Damage> = closed.damage.iter().map(Damage::from).collect();
         done.damaged(&damage);
         self.held.extend(closed.held.map(held_text));
         let is_there = |of: &(u64, i64)| of.0 != node || closed.counts.contains_key(&of.1);
@@ -242,11 +246,11 @@ impl<'p> Shipper<'p> {
             if !go_on() {
                 return Ok(false);
             }
-            let unit = Unit::new(node, hour, count, true);
-            if !self.is_complete(unit)? && !self.is_known_damage(unit, done) {
-                self.hour(unit, &parts, done)?;
+            let hour_id = HourId::new(node, hour, count, true);
+            if !self.is_complete(hour_id)? && !self.is_known_damage(hour_id, done) {
+                self.hour(hour_id, &parts, done)?;
             }
-            if !self.is_known_complete(unit) && !self.damaged.contains_key(&(node, hour)) {
+            if !self.is_known_complete(hour_id) && !self.damaged.contains_key(&(node, hour)) {
                 not_shipped = not_shipped.min(hour);
             }
         }
@@ -255,14 +259,14 @@ impl<'p> Shipper<'p> {
     }
 
     /// Whether the hour had the same damage at an earlier look.
-    fn is_known_damage(&mut self, unit: Unit, done: &mut Done) -> bool {
-        let known = self.damaged.remove(&(unit.node, unit.hour));
-        let known = known.filter(|(of, lost)| *of == unit && lost.iter().all(Lost::is_still));
+    fn is_known_damage(&mut self, hour_id: HourId, done: &mut LookResult) -> bool {
+        let known = self.damaged.remove(&(hour_id.node, hour_id.hour));
+        let known = known.filter(|(of, lost)| *of == hour_id && lost.iter().all(Damage::is_still));
         let Some(known) = known else {
             return false;
         };
         done.damaged(&known.1);
-        self.damaged.insert((unit.node, unit.hour), known);
+        self.damaged.insert((hour_id.node, hour_id.hour), known);
         true
     }
 
@@ -274,7 +278,7 @@ impl<'p> Shipper<'p> {
     /// Makes sure that all objects of a server are redacted alike. The first object under
     /// `REDACTION` decides. If two programs put theirs at once, at least one sees both
     /// and fails.
-    fn claim(&mut self, server: String) -> Result<()> {
+    fn claim_redaction(&mut self, server: String) -> Result<()> {
         if self.claimed.contains(&server) {
             return Ok(());
         }
@@ -303,7 +307,7 @@ impl<'p> Shipper<'p> {
             None => drop(self.claimed.insert(server)),
             Some(other) => {
                 return Err(format!(
-                    "server \"{server}\" was shipped with other redaction\nDETAIL:  It was \"{other}\", and now is \"{own}\".\nHINT:  Ship with another --server or to another place, or remove all that is there of the server and then \"{directory}\"."
+                    "server \"{server}\" was shipped with a different redaction\nDETAIL:  It was shipped with \"{other}\", and is now to be shipped with \"{own}\".\nHINT:  Use another --server or destination, or remove the objects of the server there and then \"{directory}\"."
                 ));
             }
         }
@@ -312,12 +316,12 @@ impl<'p> Shipper<'p> {
 
     /// Whether an hour is at the place, in this generation or a later one. One list per
     /// day answers for all its hours.
-    fn is_complete(&mut self, unit: Unit) -> Result<bool> {
-        if !self.is_known_complete(unit) {
-            let directory = unit.directory(SERVERS, &self.server(unit.node));
+    fn is_complete(&mut self, hour_id: HourId) -> Result<bool> {
+        if !self.is_known_complete(hour_id) {
+            let directory = hour_id.directory(SERVERS, &self.server(hour_id.node));
             let mut newest = HashMap::new();
             self.place.list(&directory, &mut |file| {
-                if let Some(found) = unit.of_file(file) {
+                if let Some(found) = hour_id.parse_file_name(file) {
                     let known: &mut u64 = newest.entry((found.node, found.hour)).or_default();
                     *known = found.generation.max(*known);
                 }
@@ -327,20 +331,20 @@ impl<'p> Shipper<'p> {
                 *known = generation.max(*known);
             }
         }
-        Ok(self.is_known_complete(unit))
+        Ok(self.is_known_complete(hour_id))
     }
 
     /// Whether an earlier list or put showed the hour as complete.
-    fn is_known_complete(&self, unit: Unit) -> bool {
-        let known = self.complete.get(&(unit.node, unit.hour));
-        known.is_some_and(|known| *known >= unit.generation)
+    fn is_known_complete(&self, hour_id: HourId) -> bool {
+        let known = self.complete.get(&(hour_id.node, hour_id.hour));
+        known.is_some_and(|known| *known >= hour_id.generation)
     }
 
     /// Ships an hour without its damaged parts.
-    fn hour(&mut self, whole: Unit, all: &[&Part], done: &mut Done) -> Result<()> {
+    fn hour(&mut self, whole: HourId, all: &[&Part], done: &mut LookResult) -> Result<()> {
         let near = all.iter().copied();
         let parts: Vec<&Part> = near.filter(|part| self.is_near(part, whole)).collect();
-        let (unit, made, lost) = match self.make(whole, &parts, all) {
+        let (hour_id, made, lost) = match self.make(whole, &parts, all) {
             Ok(found) => found,
             Err(Fault::Tape(error)) => {
                 done.again.push(error.to_string());
@@ -349,9 +353,9 @@ impl<'p> Shipper<'p> {
             Err(Fault::Other(text)) => return Err(text),
         };
         done.damaged(&lost);
-        let is_needed = !made.is_empty() && (lost.is_empty() || !self.is_complete(unit)?);
+        let is_needed = !made.is_empty() && (lost.is_empty() || !self.is_complete(hour_id)?);
         if is_needed {
-            self.put(unit, made, &parts, &lost, done)?;
+            self.put(hour_id, made, &parts, &lost, done)?;
         }
         if !lost.is_empty() {
             self.damaged.insert((whole.node, whole.hour), (whole, lost));
@@ -360,8 +364,8 @@ impl<'p> Shipper<'p> {
     }
 
     /// Whether a part may have rows of an hour.
-    fn is_near(&self, part: &Part, unit: Unit) -> bool {
-        let begin_ms = unit.hour.saturating_mul(HOUR_MS);
+    fn is_near(&self, part: &Part, hour_id: HourId) -> bool {
+        let begin_ms = hour_id.hour.saturating_mul(HOUR_MS);
         let without_ticks = part.min_ms() > part.max_ms();
         let is_near = part.min_ms() < begin_ms.saturating_add(HOUR_MS + NEAR_MS)
             && part.max_ms() > begin_ms.saturating_sub(NEAR_MS);
@@ -369,20 +373,22 @@ impl<'p> Shipper<'p> {
         !is_log && (without_ticks || is_near)
     }
 
-    /// Makes the objects of an hour. Each object names its generation. Damage lowers the
-    /// generation, and then all objects are made again.
+    /// Encodes an hour as Parquet objects, one per table. Their names contain the hour's
+    /// generation, which counts its ticks and markers (`HourId`). A damaged part that is left out
+    /// makes the generation smaller; then all objects of the hour are encoded again, under the
+    /// smaller one.
     fn make(
         &mut self,
-        whole: Unit,
+        whole: HourId,
         parts: &[&Part],
         all: &[&Part],
     ) -> std::result::Result<Shipment, Fault> {
         let texts = self.texts.entry(whole.node).or_default();
-        texts.bound();
-        let mut unit = whole;
+        texts.limit_memory();
+        let mut hour_id = whole;
         loop {
             let contents = Contents {
-                unit,
+                hour_id,
                 parts,
                 all,
                 redaction: &self.settings.redaction,
@@ -390,34 +396,34 @@ impl<'p> Shipper<'p> {
             let objects = contents.make(texts)?;
             let lost = lost_of(&objects, texts);
             let own = unit_of(whole, parts, &objects.left_out, lost.is_empty())?;
-            if own.generation >= unit.generation {
-                return Ok((unit, objects.made, lost));
+            if own.generation >= hour_id.generation {
+                return Ok((hour_id, objects.made, lost));
             }
-            unit = own;
+            hour_id = own;
         }
     }
 
     fn put(
         &mut self,
-        unit: Unit,
-        made: Vec<Made>,
+        hour_id: HourId,
+        made: Vec<TableObject>,
         parts: &[&Part],
-        lost: &[Lost],
-        done: &mut Done,
+        lost: &[Damage],
+        done: &mut LookResult,
     ) -> Result<()> {
-        let server = self.server(unit.node);
+        let server = self.server(hour_id.node);
         let rows: BTreeMap<&str, u64> = made.iter().map(|m| (m.table, m.encoded.rows)).collect();
-        let last = self.servers(unit, &rows, parts, lost);
+        let last = self.servers(hour_id, &rows, parts, lost);
         let last = last.map_err(|error| error.to_string())?;
-        let last = last.map(|encoded| Made {
+        let last = last.map(|encoded| TableObject {
             table: SERVERS,
             encoded,
         });
-        for Made { table, encoded } in made.into_iter().chain(last) {
+        for TableObject { table, encoded } in made.into_iter().chain(last) {
             let bytes = encoded.bytes.len() as u64;
             let put = self
                 .place
-                .put_new(&unit.object(table, &server), encoded.bytes)?;
+                .put_new(&hour_id.object(table, &server), encoded.bytes)?;
             done.objects += u64::from(put);
             done.bytes += if put { bytes } else { 0 };
             done.hours += u64::from(put && table == SERVERS);
@@ -425,25 +431,25 @@ impl<'p> Shipper<'p> {
         // Damage was reported before.
         let lost = parts
             .iter()
-            .filter_map(|p| removed_before(p, unit.hour).ok());
+            .filter_map(|p| removed_before(p, hour_id.hour).ok());
         done.lost.extend(lost.flatten());
         self.complete
-            .insert((unit.node, unit.hour), unit.generation);
+            .insert((hour_id.node, hour_id.hour), hour_id.generation);
         Ok(())
     }
 
     /// The object that marks an hour as complete and describes its server.
     fn servers(
         &self,
-        unit: Unit,
+        hour_id: HourId,
         rows: &BTreeMap<&str, u64>,
         parts: &[&Part],
-        lost: &[Lost],
+        lost: &[Damage],
     ) -> parquet::errors::Result<Option<Encoded>> {
         let damage: Vec<&str> = lost.iter().map(|lost| lost.text.as_str()).collect();
-        let mut object = Object::new(SERVERS, &common(unit), server_columns())?;
+        let mut object = Object::new(SERVERS, &common(hour_id), server_columns())?;
         let of_hour = |part: &&&Part| {
-            hour_of(part.min_ms()) <= unit.hour && unit.hour <= hour_of(part.max_ms())
+            hour_of(part.min_ms()) <= hour_id.hour && hour_id.hour <= hour_of(part.max_ms())
         };
         let identity = parts
             .iter()
@@ -455,9 +461,9 @@ impl<'p> Shipper<'p> {
             .iter()
             .map(|(table, rows)| (table.to_string(), Value::from(*rows)));
         let texts = [
-            Some(self.server(unit.node)),
+            Some(self.server(hour_id.node)),
             identity
-                .and_then(|i| some(i.system_identifier))
+                .and_then(|i| non_zero(i.system_identifier))
                 .map(|id| id.to_string()),
             self.settings.host.clone(),
             Some(Value::Object(labels.collect::<Map<_, _>>()).to_string()),
@@ -467,7 +473,7 @@ impl<'p> Shipper<'p> {
         ];
         let numbers = [
             identity
-                .and_then(|i| some(u64::from(i.timeline)))
+                .and_then(|i| non_zero(u64::from(i.timeline)))
                 .map(|t| t as i64),
             identity
                 .map(|i| i.postmaster_start_us)
@@ -484,7 +490,7 @@ impl<'p> Shipper<'p> {
     }
 }
 
-fn some(number: u64) -> Option<u64> {
+fn non_zero(number: u64) -> Option<u64> {
     (number != 0).then_some(number)
 }
 
@@ -503,8 +509,9 @@ fn server_columns() -> Vec<Column> {
     ]
 }
 
-/// The nodes of a tape without nodes of other servers, newest first.
-fn nodes(tape: &Snapshot, done: &mut Done) -> Result<Vec<u64>> {
+/// The nodes (histories) of a tape that this server recorded, newest first. Histories that were
+/// copied in from other servers are skipped and reported: their own servers ship them.
+fn nodes(tape: &Snapshot, done: &mut LookResult) -> Result<Vec<u64>> {
     let mut nodes: Vec<u64> = tape.nodes().iter().map(|node| node.id).collect();
     let unread = tape
         .damage()
@@ -515,26 +522,28 @@ fn nodes(tape: &Snapshot, done: &mut Done) -> Result<Vec<u64>> {
     {
         let (file, reason) = (damage.file.display(), &damage.reason);
         return Err(format!(
-            "could not read file \"{file}\": {reason}\nDETAIL:  It says which nodes are of other servers, whose histories were copied."
+            "could not read file \"{file}\": {reason}\nDETAIL:  This file lists the nodes whose histories were copied from other servers."
         ));
     }
-    let (apart, own) = nodes.iter().partition(|node| tape.apart().contains(node));
+    let (other_servers, own) = nodes
+        .iter()
+        .partition(|node| tape.other_servers().contains(node));
     nodes = own;
     let told = |node: u64| {
-        format!("node {node:016x} is left out: its history was copied from another server")
+        format!("node {node:016x} was skipped: its history was copied from another server")
     };
-    let apart: Vec<u64> = apart;
-    done.left_out.extend(apart.into_iter().map(told));
+    let other_servers: Vec<u64> = other_servers;
+    done.left_out.extend(other_servers.into_iter().map(told));
     Ok(nodes)
 }
 
 /// A message with the first hour that is held back, and the reason.
-fn held_text((hour, wait): (i64, Wait)) -> String {
-    let time = |hour: i64| shown(hour.saturating_mul(HOUR_MS));
+fn held_text((hour, wait): (i64, HoldReason)) -> String {
+    let time = |hour: i64| format_time(hour.saturating_mul(HOUR_MS));
     let why = match wait {
-        Wait::End => "this hour is not over".to_string(),
-        Wait::Log(file) => format!("somebody writes file \"{}\"", file.display()),
-        Wait::Statistics => format!(
+        HoldReason::End => "this hour has not ended".to_string(),
+        HoldReason::Log(file) => format!("a process is writing file \"{}\"", file.display()),
+        HoldReason::Statistics => format!(
             "statistics of statements may still be recorded until {}",
             time(hour + 2)
         ),
@@ -543,12 +552,12 @@ fn held_text((hour, wait): (i64, Wait)) -> String {
 }
 
 /// Damage of an hour, with the tables that lack rows because of it.
-fn lost_of(objects: &Objects, texts: &Texts) -> Vec<Lost> {
+fn lost_of(objects: &Objects, texts: &Texts) -> Vec<Damage> {
     let left_out = objects.left_out.iter();
-    let left_out = left_out.map(|left| Lost::of(&left.error, left.tables));
+    let left_out = left_out.map(|left| Damage::of(&left.error, left.tables));
     let hidden = texts.damage(&objects.queries).iter();
-    let hidden = hidden.map(|error| Lost::of(error, &["texts"]));
-    let mut lost: Vec<Lost> = left_out.chain(hidden).collect();
+    let hidden = hidden.map(|error| Damage::of(error, &["texts"]));
+    let mut lost: Vec<Damage> = left_out.chain(hidden).collect();
     lost.sort();
     lost.dedup();
     lost
@@ -556,11 +565,11 @@ fn lost_of(objects: &Objects, texts: &Texts) -> Vec<Lost> {
 
 /// The generation of an hour. Only parts that no table lacks are counted.
 fn unit_of(
-    whole: Unit,
+    whole: HourId,
     parts: &[&Part],
     left_out: &[LeftOut],
     is_whole: bool,
-) -> tacho_tape::Result<Unit> {
+) -> tacho_tape::Result<HourId> {
     if is_whole {
         return Ok(whole);
     }
@@ -570,5 +579,5 @@ fn unit_of(
         let counts = hours::count(part, &mut Vec::new())?;
         count += counts.get(&whole.hour).copied().unwrap_or(0);
     }
-    Ok(Unit::new(whole.node, whole.hour, count, false))
+    Ok(HourId::new(whole.node, whole.hour, count, false))
 }

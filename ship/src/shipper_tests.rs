@@ -12,7 +12,7 @@ use crate::limits::Limits;
 use crate::place::{Directory, Place, Result};
 use crate::redact::{Redaction, Rule};
 use crate::shipped::{Row, all_rows, files, number, objects, rows, text};
-use crate::shipper::{Done, SERVERS, Settings, Shipper};
+use crate::shipper::{LookResult, SERVERS, Settings, Shipper};
 use parquet::record::Field as Cell;
 use std::cell::Cell as Counter;
 use std::collections::{BTreeMap, BTreeSet};
@@ -225,19 +225,19 @@ fn settings(server: &str) -> Settings {
     }
 }
 
-fn ship(place: &dyn Place, tape: &Snapshot, settings: Settings, now_ms: i64) -> Result<Done> {
-    Shipper::new(place, settings).look(tape, now_ms, &|| true)
+fn ship(place: &dyn Place, tape: &Snapshot, settings: Settings, now_ms: i64) -> Result<LookResult> {
+    Shipper::new(place, settings).ship_due_hours(tape, now_ms, &|| true)
 }
 
 #[derive(Default)]
 struct Answer {
-    names: Vec<&'static str>,
+    names: Vec<String>,
     rows: Vec<Vec<Value>>,
 }
 
 impl Sink for Answer {
     fn begin(&mut self, fields: &[query::Field]) -> QueryResult<()> {
-        self.names = fields.iter().map(|f| f.0).collect();
+        self.names = fields.iter().map(|f| f.0.to_string()).collect();
         Ok(())
     }
 
@@ -385,7 +385,7 @@ fn a_crash_at_any_call_neither_loses_nor_doubles() {
             let again = shipped(place).unwrap();
             assert_eq!(again.objects, 9 - left as u64, "{fail_at} {is_done}");
             assert!(objects(root.path()) == whole, "{fail_at} {is_done}");
-            assert_eq!(shipped(place), Ok(Done::default()));
+            assert_eq!(shipped(place), Ok(LookResult::default()));
         }
     }
 }
@@ -485,7 +485,7 @@ fn statements_have_the_sums_of_statements_history_to_the_last_digit() {
 }
 
 #[test]
-fn locks_markers_readings_and_texts_are_what_was_recorded() {
+fn locks_markers_readings_and_texts_equal_the_recording() {
     let (root, tape) = (tempfile::tempdir().unwrap(), tape());
     ship(&directory(root.path()), &tape, settings("shop"), NOW_MS).unwrap();
     let parts: Vec<Part> = (0..8).map(|n| part(n * TICKS, TICKS)).collect();
@@ -639,7 +639,7 @@ fn a_late_hour_is_a_new_generation_and_one_that_lost_ticks_is_not() {
     ship(&directory(other.path()), &tape, settings("shop"), FIRST_MS).unwrap();
     assert!(rows(other.path(), "sample_runs") == rows(root.path(), "sample_runs"));
     // Retention has removed the first part.
-    assert_eq!(of_parts(&[1, 2]), Done::default());
+    assert_eq!(of_parts(&[1, 2]), LookResult::default());
 }
 
 #[test]
@@ -678,7 +678,7 @@ fn commands_put_and_list_as_a_directory_does() {
     assert!(objects(root.path()) == objects(other.path()));
     let name = objects(root.path()).into_keys().next().unwrap();
     assert_eq!(place.put_new(&name, b"second".to_vec()), Ok(false));
-    assert_eq!(shipped(&place), Ok(Done::default()));
+    assert_eq!(shipped(&place), Ok(LookResult::default()));
     let failing = Commands::new("exit 3 # %f %n", &list, Limits::default()).unwrap();
     let error = failing.put_new("ticks/x", Vec::new()).unwrap_err();
     assert!(
@@ -688,7 +688,7 @@ fn commands_put_and_list_as_a_directory_does() {
 }
 
 #[test]
-fn what_is_redacted_is_in_no_object() {
+fn no_object_has_redacted_text() {
     let tape = tape();
     let rules = [Rule::Texts, Rule::Addresses, Rule::Applications];
     let shipped = |rules: &[Rule], salt: Option<&[u8]>| {

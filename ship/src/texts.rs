@@ -2,7 +2,7 @@
 //! server has replaced the constants of most of them. A text may be in any file of
 //! the tape. Texts that were found or missed are not looked for again.
 
-use crate::contents::Fault;
+use crate::fault::Fault;
 use crate::field::Names;
 use crate::hours::is_lasting;
 use crate::redact::{Redaction, Rule};
@@ -32,9 +32,9 @@ pub struct Texts {
 }
 
 /// If more bytes are in use, all texts are forgotten and looked for again.
-const MOST: usize = 16 << 20;
+const MAX_BYTES: usize = 16 << 20;
 /// Approximate bytes of an entry besides its text.
-const EACH: usize = 150;
+const ENTRY_BYTES: usize = 150;
 
 impl Texts {
     /// The columns of table `texts`.
@@ -87,8 +87,8 @@ impl Texts {
 
     /// Forgets all texts if they take too much memory. Called between hours,
     /// because an hour needs its texts until its objects are made.
-    pub fn bound(&mut self) {
-        if self.bytes + EACH * self.known.len() > MOST {
+    pub fn limit_memory(&mut self) {
+        if self.bytes + ENTRY_BYTES * self.known.len() > MAX_BYTES {
             *self = Texts::default();
         }
     }
@@ -183,7 +183,7 @@ mod tests {
     fn texts_are_forgotten_when_they_are_many() {
         let mut b = PartBuilder::new(Arc::new(stats_schema())).unwrap();
         for id in [1, 2] {
-            let text = "x".repeat(MOST / 2);
+            let text = "x".repeat(MAX_BYTES / 2);
             let row = [("query_id", id), ("encoding", 6)];
             b.row_bytes("text", &row, &[("bytes", text.as_bytes())])
                 .unwrap();
@@ -195,7 +195,7 @@ mod tests {
             texts.find(&queries, [&part].into_iter()).unwrap();
             let fingerprint = texts.fingerprint(*queries.first().unwrap(), &Redaction::default());
             assert!(fingerprint.is_some());
-            texts.bound();
+            texts.limit_memory();
             assert_eq!(texts.known.len(), known);
         }
     }

@@ -4,7 +4,7 @@
 
 /// Names in PostgreSQL 15 and 16, and in later versions. Sorted by the first name, for a binary
 /// search.
-const SPELLED: [(&str, &str); 40] = [
+const RENAMED: [(&str, &str); 40] = [
     ("Activity:AutoVacuumMain", "Activity:AutovacuumMain"),
     ("Activity:BgWriterHibernate", "Activity:BgwriterHibernate"),
     ("Activity:BgWriterMain", "Activity:BgwriterMain"),
@@ -65,9 +65,9 @@ const SPELLED: [(&str, &str); 40] = [
 /// Prefix of lightweight locks.
 const LIGHTWEIGHT: &str = "LWLock:";
 /// 17.0 to 17.2 appended this to the names of the server's own lightweight locks.
-const END: &str = "Lock";
+const LOCK_SUFFIX: &str = "Lock";
 /// Names of the server's own lightweight locks that have the suffix.
-const OWN: [&str; 42] = [
+const BUILTIN_LOCKS: [&str; 42] = [
     "ShmemIndex",
     "OidGen",
     "XidGen",
@@ -114,12 +114,12 @@ const OWN: [&str; 42] = [
 
 /// The key of a wait event as PostgreSQL 17 and later spell it.
 pub fn canonical(key: String) -> String {
-    if let Ok(place) = SPELLED.binary_search_by_key(&key.as_str(), |names| names.0) {
-        return SPELLED[place].1.to_string();
+    if let Ok(place) = RENAMED.binary_search_by_key(&key.as_str(), |names| names.0) {
+        return RENAMED[place].1.to_string();
     }
     let name = key.strip_prefix(LIGHTWEIGHT);
-    match name.and_then(|name| name.strip_suffix(END)) {
-        Some(name) if OWN.contains(&name) => format!("{LIGHTWEIGHT}{name}"),
+    match name.and_then(|name| name.strip_suffix(LOCK_SUFFIX)) {
+        Some(name) if BUILTIN_LOCKS.contains(&name) => format!("{LIGHTWEIGHT}{name}"),
         _ => key,
     }
 }
@@ -129,14 +129,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_those_of_17_and_later_whatever_the_major() {
+    fn every_major_has_the_names_of_17() {
         let of = |key: &str| canonical(key.to_string());
-        assert!(SPELLED.is_sorted());
-        for (old, new) in SPELLED {
+        assert!(RENAMED.is_sorted());
+        for (old, new) in RENAMED {
             assert!(old.eq_ignore_ascii_case(new) && old != new, "{old}");
             assert_eq!((of(old), of(new)), (new.to_string(), new.to_string()));
         }
-        for name in OWN {
+        for name in BUILTIN_LOCKS {
             let key = format!("LWLock:{name}");
             assert_eq!((of(&format!("{key}Lock")), of(&key)), (key.clone(), key));
         }

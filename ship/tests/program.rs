@@ -60,7 +60,7 @@ fn record(directory: &Path) {
 }
 
 #[test]
-fn hours_are_shipped_once_and_again_only_what_is_new() {
+fn hours_are_shipped_once_and_new_rows_later() {
     let (tape, to) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     record(tape.path());
     let held = lock(tape.path());
@@ -79,7 +79,7 @@ fn hours_are_shipped_once_and_again_only_what_is_new() {
     let log = files.find(|path| path.extension().is_some_and(|end| end == "open"));
     let log = log.unwrap();
     let note = format!(
-        "note: held back from 2026-09-21 15:00:00Z on: somebody writes file \"{}\"\n",
+        "note: held back from 2026-09-21 15:00:00Z on: a process is writing file \"{}\"\n",
         log.display()
     );
     let shipped = format!("{note}shipped hours 1, objects 4, bytes ");
@@ -118,14 +118,18 @@ fn a_lock_that_cannot_be_looked_at_holds_back_the_log() {
     let [from, to] = [tape.path(), to.path()].map(|path| path.to_str().unwrap());
     let done = program(&["--tape", from, "--to", to]).output().unwrap();
     let note = format!(
-        "note: whether somebody writes logs is not known: could not open file \"{}\": it is not a regular file\n",
+        "note: cannot tell whether a process is writing logs: could not open file \"{}\": it is not a regular file\n",
         lock.display()
     );
     assert!(said(&done).contains(&note), "{}", said(&done));
     assert!(said(&done).contains("shipped hours 1, "), "{}", said(&done));
     std::fs::remove_dir(&lock).unwrap();
     let copy = program(&["--tape", from, "--to", to]).output().unwrap();
-    assert!(said(&copy).contains("\nnote: whether"), "{}", said(&copy));
+    assert!(
+        said(&copy).contains("\nnote: cannot tell whether"),
+        "{}",
+        said(&copy)
+    );
     assert!(said(&copy).contains("shipped hours 0, "), "{}", said(&copy));
 }
 
@@ -134,7 +138,7 @@ fn a_directory_without_history_is_an_error() {
     let (empty, to) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let file = to.path().join("file");
     std::fs::write(&file, "").unwrap();
-    let hint = "hint: Give the directory of the history files: the setting tacho.directory, by default tacho in the data directory.\n";
+    let hint = "hint: Specify the directory of the history files: the setting tacho.directory, by default tacho in the data directory.\n";
     let path = |path: &Path| path.to_str().unwrap().to_string();
     for (tape, wanted) in [
         (
@@ -173,10 +177,10 @@ fn what_makes_no_sense_is_refused() {
     let (code, _) = refused(&["--tape", "/x"]);
     assert_eq!(code, Some(2));
     let (code, text) = refused(&["--tape", "/nonexistent/tape", "--to", "ftp://x/y"]);
-    let wanted = "error: address \"ftp://x/y\" is not understood\nhint: Write file:///DIRECTORY or s3://BUCKET/PREFIX, or give --command.\n";
+    let wanted = "error: invalid address \"ftp://x/y\"\nhint: Use file:///DIRECTORY or s3://BUCKET/PREFIX, or specify --command.\n";
     assert_eq!((code, text.as_str()), (Some(1), wanted));
     let (code, text) = refused(&["--tape", "/x", "--to", "s3://key:secret@bucket/y"]);
-    let wanted = "error: credentials are not part of an address\nhint: They come from the environment, or from the instance.\n";
+    let wanted = "error: address must not contain credentials\nhint: Credentials are taken from the environment or from the instance.\n";
     assert_eq!((code, text.as_str()), (Some(1), wanted));
     let to = tempfile::tempdir().unwrap();
     let (code, text) = refused(&[
@@ -201,7 +205,7 @@ fn what_makes_no_sense_is_refused() {
     let wanted = format!("error: salt in file \"{name}\" has fewer than 16 bytes\n");
     assert_eq!(with_salt("0123456789abcde\r\n", 0o600), (Some(1), wanted));
     let wanted = format!(
-        "error: salt in file \"{name}\" has group or world access\ndetail: Its mode is 0640, and must be 0600 or less.\n"
+        "error: salt in file \"{name}\" has group or world access\ndetail: Its mode is 0640; it must be 0600 or less.\n"
     );
     assert_eq!(with_salt("0123456789abcdef", 0o640), (Some(1), wanted));
 }
@@ -225,7 +229,7 @@ fn a_salt_is_the_same_with_the_end_of_its_line() {
     assert_eq!(again, "shipped hours 0, objects 0, bytes 0\n");
     let other = shipped("0123456789abcdefg");
     assert!(
-        other.contains("was shipped with other redaction"),
+        other.contains("was shipped with a different redaction"),
         "{other}"
     );
 }
@@ -241,7 +245,7 @@ impl Drop for Running {
 }
 
 #[test]
-fn one_that_stays_ends_when_it_is_told_to() {
+fn a_running_shipper_ends_on_a_signal() {
     let (tape, to) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     record(tape.path());
     let (tape, place) = (tape.path().to_str().unwrap(), to.path().to_str().unwrap());
@@ -287,6 +291,6 @@ fn a_command_that_hangs_ends_with_the_program() {
     let mut said = String::new();
     let mut stderr = running.0.stderr.take().unwrap();
     stderr.read_to_string(&mut said).unwrap();
-    let wanted = "error: command was ended: tacho ship was told to end\ndetail: ";
+    let wanted = "error: command was terminated: tacho ship was asked to stop\ndetail: ";
     assert!(said.starts_with(wanted), "{said}");
 }

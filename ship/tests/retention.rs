@@ -15,7 +15,9 @@ use tacho_tape::files::storage::OsStorage;
 use tacho_tape::format::frame::Frame;
 use tacho_tape::testing::{Load, Sampler};
 use tacho_tape::write::background::work;
-use tacho_tape::write::writer::{Code, Message, Now, Writer};
+use tacho_tape::write::clock::Now;
+use tacho_tape::write::message::Message;
+use tacho_tape::write::writer::{Code, Writer};
 use tacho_tape::{Part, Snapshot};
 
 const HOUR_MS: i64 = 3_600_000;
@@ -199,7 +201,7 @@ fn said(done: &Output) -> String {
 }
 
 #[test]
-fn what_is_not_shipped_waits_for_the_store_up_to_a_bound() {
+fn unshipped_files_wait_for_the_store_up_to_a_bound() {
     let (tape, root) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let store = Store {
         root: root.path().to_path_buf(),
@@ -245,7 +247,7 @@ fn what_is_not_shipped_waits_for_the_store_up_to_a_bound() {
     // removed hours.
     store.is_up(false);
     server.until(|server| server.oldest() > second + 1);
-    let told = "before it was shipped: all of it exceeds \"tacho.retention_unshipped\"";
+    let told = "before it was shipped: the history exceeds \"tacho.retention_unshipped\"";
     let warnings = server.warnings();
     assert!(
         !warnings.is_empty() && warnings.iter().all(|text| text.ends_with(told)),
@@ -282,7 +284,7 @@ fn what_is_not_shipped_waits_for_the_store_up_to_a_bound() {
 }
 
 #[test]
-fn a_directory_that_cannot_be_written_is_told_before_anything_is_shipped() {
+fn an_unwritable_directory_is_reported_before_shipping() {
     let (tape, root) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let gone = tape.path().join("gone");
     let store = Store {

@@ -22,7 +22,7 @@ pub const CONNECTION_OPTIONS: [&str; 9] = [
 ];
 
 /// Default of `tz`.
-const ZONE_DEFAULT: Option<&str> = Some("TZ, else that of the system");
+const ZONE_DEFAULT: Option<&str> = Some("TZ, else the zone of the system");
 
 /// Arguments of a function, `node` first and `tz` last. `docs`: with the filters and
 /// their help, which come from the catalog.
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn every_function_says_which_zone_is_the_default() {
+    fn every_function_documents_the_default_zone() {
         for function in query::list() {
             let all = arguments(function, true);
             let zone = all.iter().find(|a| a.name == "tz").unwrap();
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_says_as_text_what_is_not_meant_anyway() {
+    fn a_request_as_text_leaves_defaults_out() {
         let top = query::Top {
             since: Some(1_767_225_600_000_000),
             bucket: Some(500_000),

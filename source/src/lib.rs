@@ -19,9 +19,10 @@ mod source;
 pub mod stored;
 mod tape;
 pub mod time;
+pub mod waits;
 
 pub use escape::escape;
 pub use failure::Failure;
 pub use question::{Arguments, Question, number, whole};
-pub use source::{Ask, Server, Source, State, choose};
+pub use source::{Ask, Server, Source, State, pick_server};
 pub use tape::{Tapes, expect_history, no_history, open, with_step};

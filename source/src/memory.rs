@@ -57,7 +57,7 @@ pub fn used() -> u64 {
 
 /// Returns free memory to the system. By itself the allocator keeps free memory
 /// that lies between used pieces, in one arena per thread.
-pub fn give_back() {
+pub fn trim() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     // SAFETY: any thread may call it at any time.
     unsafe {
@@ -150,7 +150,7 @@ fn end() {
 /// The memory that the system gave. If it gave none and there is a budget, the
 /// program ends.
 #[inline]
-fn given(memory: *mut u8) -> *mut u8 {
+fn checked(memory: *mut u8) -> *mut u8 {
     if memory.is_null() {
         end();
     }
@@ -163,13 +163,13 @@ unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count(signed(layout.size()));
         // SAFETY: as the caller promises.
-        given(unsafe { System.alloc(layout) })
+        checked(unsafe { System.alloc(layout) })
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         count(signed(layout.size()));
         // SAFETY: as the caller promises.
-        given(unsafe { System.alloc_zeroed(layout) })
+        checked(unsafe { System.alloc_zeroed(layout) })
     }
 
     unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
@@ -181,6 +181,6 @@ unsafe impl GlobalAlloc for Counting {
     unsafe fn realloc(&self, memory: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         count(signed(size) - signed(layout.size()));
         // SAFETY: as the caller promises.
-        given(unsafe { System.realloc(memory, layout, size) })
+        checked(unsafe { System.realloc(memory, layout, size) })
     }
 }

@@ -118,7 +118,7 @@ fn switch(name: &str, text: &str) -> QueryResult<bool> {
     match text {
         "true" => Ok(true),
         "false" => Ok(false),
-        _ => Err(invalid(name, text).hint("Give true or false.")),
+        _ => Err(invalid(name, text).hint("Use true or false.")),
     }
 }
 

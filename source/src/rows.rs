@@ -3,7 +3,7 @@
 use crate::{Ask, Source, time};
 use std::sync::atomic::AtomicBool;
 use tacho_tape::query::{
-    self, Field, QueryError, QueryResult, Request, Row, Sink, StatusRow, Taken, Value,
+    self, Field, Fields, QueryError, QueryResult, Request, Row, Sink, StatusRow, Taken, Value,
 };
 
 /// Asks a server, on this thread. Buckets are aligned to UTC.
@@ -19,7 +19,7 @@ pub fn ask<R: Request>(source: &dyn Source, server: &str, request: &R) -> QueryR
 /// An answer of any function.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Rows {
-    fields: Vec<Field>,
+    fields: Fields,
     values: Vec<Vec<Value>>,
     notices: Vec<QueryError>,
 }
@@ -40,9 +40,34 @@ impl Rows {
         Ok((rows, notices))
     }
 
+    /// Number of rows.
+    pub fn len(&self) -> usize {
+        self.values.len()
+    }
+
+    /// Whether there is no row.
+    pub fn is_empty(&self) -> bool {
+        self.values.is_empty()
+    }
+
+    /// Puts the whole answer into a sink.
+    ///
+    /// # Errors
+    /// The errors of the sink.
+    pub fn put(&self, sink: &mut dyn Sink) -> QueryResult<()> {
+        sink.begin(&self.fields.list())?;
+        let mut rows = self.values.iter().cloned();
+        rows.try_for_each(|row| sink.row(row))?;
+        self.notices
+            .iter()
+            .cloned()
+            .for_each(|one| sink.notice(one));
+        Ok(())
+    }
+
     /// The rows as structs of the function that answered.
     pub fn read<R: Row>(&self) -> Vec<R> {
-        let mut taken = Taken::new(&self.fields);
+        let mut taken = Taken::new(&self.fields.list());
         for values in &self.values {
             taken.add(values.clone());
         }
@@ -52,7 +77,7 @@ impl Rows {
 
 impl Sink for Rows {
     fn begin(&mut self, fields: &[Field]) -> QueryResult<()> {
-        self.fields = fields.to_vec();
+        self.fields = Fields::of(fields);
         Ok(())
     }
 

@@ -31,7 +31,7 @@ pub trait Source: Send + Sync {
     /// The server does not exist (`42704`), this source only reads (`0A000`), or an
     /// error of [`tacho_tape::write::marks::write_mark`].
     fn mark(&self, _server: Option<&str>, _text: &str) -> QueryResult<()> {
-        let error = QueryError::new("0A000", "markers cannot be written here");
+        let error = QueryError::new("0A000", "markers cannot be written to this source");
         Err(error.hint("Run tacho mark where the history files are."))
     }
 
@@ -73,7 +73,7 @@ pub struct Server {
 ///
 /// # Errors
 /// No server has the name; or no name is given and there are several servers or none (`42704`).
-pub fn choose(name: Option<&str>, mut names: Vec<String>) -> QueryResult<String> {
+pub fn pick_server(name: Option<&str>, mut names: Vec<String>) -> QueryResult<String> {
     let found = match name {
         Some(name) => names.iter().position(|known| known == name),
         None => (names.len() == 1).then_some(0),
@@ -83,10 +83,10 @@ pub fn choose(name: Option<&str>, mut names: Vec<String>) -> QueryResult<String>
         None => {
             let message = match name {
                 Some(name) => format!("server \"{name}\" does not exist"),
-                None => "which server is not said".to_string(),
+                None => "no server specified".to_string(),
             };
             Err(QueryError::undefined(message).hint(match names.is_empty() {
-                true => "There is none.".to_string(),
+                true => "No server is available.".to_string(),
                 false => format!("Available are {}.", names.join(", ")),
             }))
         }
@@ -134,7 +134,7 @@ pub struct Ask {
     pub function: String,
     /// Arguments of the function. Times without an offset are in UTC.
     pub arguments: Arguments,
-    /// The answer contains texts of queries.
+    /// True if the answer contains texts of queries.
     pub texts: bool,
     /// Most bytes that the making of the answer may use.
     pub memory_bytes: u64,

@@ -3,7 +3,7 @@
 
 use crate::arguments;
 use crate::question::Question;
-use crate::source::{Ask, Server, Source, State, choose};
+use crate::source::{Ask, Server, Source, State, pick_server};
 use jiff::tz::TimeZone;
 use quick_cache::sync::Cache;
 use std::collections::{BTreeMap, BTreeSet};
@@ -32,7 +32,7 @@ pub fn open(directory: &Path) -> QueryResult<Snapshot> {
 }
 
 /// Step if a directory has no history.
-const WHICH: &str = "Give the directory of the history files: the setting tacho.directory, by default tacho in the data directory.";
+const WHICH: &str = "Specify the directory of the history files: the setting tacho.directory, by default tacho in the data directory.";
 
 /// Step if the files may not be read.
 const OWNER: &str = "The files belong to the user of the server, or of tacho record: run this as that user, for example by sudo -u postgres.";
@@ -54,8 +54,9 @@ pub fn with_step(error: QueryError, directory: &Path) -> QueryError {
             "This is a data directory; its history is in \"{}\".",
             history.display()
         )),
-        (_, true) => error
-            .hint("This is a data directory without a history: tacho doctor says what is missing."),
+        (_, true) => error.hint(
+            "This is a data directory without a history. Run tacho doctor to see what is missing.",
+        ),
         _ => error.hint(WHICH),
     }
 }
@@ -65,7 +66,7 @@ pub fn with_step(error: QueryError, directory: &Path) -> QueryError {
 /// # Errors
 /// The directory could not be read, or nothing was recorded there.
 pub fn expect_history(directory: &Path) -> QueryResult<()> {
-    match look(directory) {
+    match directory_state(directory) {
         Ok((State::Recorded, _)) => Ok(()),
         Ok(_) => Err(no_history(directory)),
         Err(error) => {
@@ -129,13 +130,13 @@ impl Tapes {
             _ => (name_of(Path::new(text)), text),
         };
         let invalid = |what| QueryError::invalid(format!("{what} \"{text}\""));
-        let hint = "Write it as NAME=DIRECTORY.";
+        let hint = "Use the form NAME=DIRECTORY.";
         if name.is_empty() || directory.is_empty() {
-            return Err(invalid("no name or no directory in").hint(hint));
+            return Err(invalid("missing name or directory in").hint(hint));
         }
         match self.named.insert(name, PathBuf::from(directory)) {
             None => Ok(()),
-            Some(_) => Err(invalid("another tape has the name of").hint(hint)),
+            Some(_) => Err(invalid("duplicate name in").hint(hint)),
         }
     }
 
@@ -144,7 +145,7 @@ impl Tapes {
     ///
     /// # Errors
     /// No tape is named, and no server with one runs here (`22023`).
-    pub fn add_here(&mut self, here: &Surroundings) -> QueryResult<()> {
+    pub fn add_local(&mut self, here: &Surroundings) -> QueryResult<()> {
         let tapes = here.tapes()?;
         let names: Vec<String> = tapes.iter().map(|tape| name_of(tape)).collect();
         for (tape, name) in tapes.iter().zip(&names) {
@@ -194,7 +195,7 @@ impl Tapes {
             return Ok(known);
         }
         let mut all = self.all();
-        let chosen = choose(name, all.keys().cloned().collect())?;
+        let chosen = pick_server(name, all.keys().cloned().collect())?;
         all.remove(&chosen)
             .ok_or_else(|| QueryError::undefined(format!("server \"{chosen}\" does not exist")))
     }
@@ -211,7 +212,7 @@ impl Tapes {
 
     /// Problems of the given directories: `State::Empty` for a directory without
     /// history, and a message.
-    pub fn wrong(&self) -> Vec<(State, QueryError)> {
+    pub fn problems(&self) -> Vec<(State, QueryError)> {
         let tapes = self.named.values().filter_map(|tape| wrong_tape(tape));
         let roots = self.roots.iter().filter_map(|root| wrong_root(root));
         tapes.chain(roots).collect()
@@ -245,7 +246,7 @@ impl Tapes {
 
 fn wrong_tape(directory: &Path) -> Option<(State, QueryError)> {
     let error = expect_history(directory).err()?;
-    let is_empty = matches!(look(directory), Ok((State::Empty, _)));
+    let is_empty = matches!(directory_state(directory), Ok((State::Empty, _)));
     let state = if is_empty {
         State::Empty
     } else {
@@ -255,7 +256,7 @@ fn wrong_tape(directory: &Path) -> Option<(State, QueryError)> {
 }
 
 fn wrong_root(directory: &Path) -> Option<(State, QueryError)> {
-    let hint = "Give a directory with histories below it.";
+    let hint = "Specify a directory that contains histories.";
     if let Err(error) = std::fs::read_dir(directory) {
         let error = QueryError::from(Error::io("read directory", directory, error));
         return Some((State::Missing, error.hint(hint)));
@@ -263,7 +264,7 @@ fn wrong_root(directory: &Path) -> Option<(State, QueryError)> {
     let mut found = BTreeSet::new();
     find(directory, DEPTH, &mut found);
     let shown = directory.display();
-    let message = format!("no history is below directory \"{shown}\"");
+    let message = format!("directory \"{shown}\" contains no history");
     let error = QueryError::new("58P01", message).hint(hint);
     found.is_empty().then_some((State::Empty, error))
 }
@@ -279,7 +280,7 @@ fn name_of(path: &Path) -> String {
 
 /// Adds the tapes in a directory and below.
 fn find(directory: &Path, depth: usize, found: &mut BTreeSet<PathBuf>) {
-    if let Ok((State::Recorded, _)) = look(directory) {
+    if let Ok((State::Recorded, _)) = directory_state(directory) {
         found.insert(directory.to_path_buf());
     } else if let (1.., Ok(entries)) = (depth, std::fs::read_dir(directory)) {
         let folders = entries
@@ -291,7 +292,7 @@ fn find(directory: &Path, depth: usize, found: &mut BTreeSet<PathBuf>) {
 
 /// State of a directory by the names of its files, and since when recording waits
 /// for space, ms since 1970.
-fn look(directory: &Path) -> io::Result<(State, Option<i64>)> {
+fn directory_state(directory: &Path) -> io::Result<(State, Option<i64>)> {
     let (mut state, mut paused) = (State::Empty, None);
     for entry in std::fs::read_dir(directory)? {
         let name = entry?.file_name();
@@ -307,7 +308,7 @@ fn look(directory: &Path) -> io::Result<(State, Option<i64>)> {
 impl Source for Tapes {
     fn servers(&self) -> Vec<Server> {
         let server = |(name, directory): (String, PathBuf)| {
-            let looked = look(&directory).unwrap_or_else(|error| match error.kind() {
+            let looked = directory_state(&directory).unwrap_or_else(|error| match error.kind() {
                 ErrorKind::PermissionDenied => (State::Refused, None),
                 _ => (State::Missing, None),
             });

@@ -157,7 +157,7 @@ pub fn timestamp(us: i64) -> Timestamp {
 pub fn interval(text: &str) -> QueryResult<i64> {
     parse_interval(text.trim()).ok_or_else(|| {
         QueryError::new(INVALID_DATETIME, format!("invalid interval \"{text}\""))
-            .hint("Write it as 30s, 5m, 1h30m or 1d.")
+            .hint("Use the form 30s, 5m, 1h30m or 1d.")
     })
 }
 
@@ -177,7 +177,7 @@ pub fn option(text: &str, unit: Option<&str>) -> Result<Duration, String> {
     };
     let us = us.and_then(|us| u64::try_from(us).ok());
     us.map(Duration::from_micros)
-        .ok_or_else(|| "write it as 500ms, 30s, 5m or 1h30m".to_string())
+        .ok_or_else(|| "must have the form 500ms, 30s, 5m or 1h30m".to_string())
 }
 
 /// A duration in the form that [`interval`] reads.
@@ -241,7 +241,7 @@ fn parse_interval(text: &str) -> Option<i64> {
 pub fn moment(text: &str, now_us: i64, zone: &TimeZone) -> QueryResult<i64> {
     parse_moment(text.trim(), now_us, zone).ok_or_else(|| {
         QueryError::new(INVALID_DATETIME, format!("invalid time \"{text}\"")).hint(
-            "Write it as now, 1h, 03:12, \"yesterday 14:00\", \"2026-11-21 03:12\" or 2026-11-21T03:12:00Z.",
+            "Use the form now, 1h, 03:12, \"yesterday 14:00\", \"2026-11-21 03:12\" or 2026-11-21T03:12:00Z.",
         )
     })
 }
@@ -295,7 +295,7 @@ fn parse_moment(text: &str, now_us: i64, zone: &TimeZone) -> Option<i64> {
     now_us.checked_sub(ago)
 }
 
-/// A time with an offset.
+/// A time with an offset in µs since 1970; `None` for other texts.
 fn rfc3339(text: &str) -> Option<i64> {
     let at: Timestamp = text.parse().ok()?;
     Some(at.as_microsecond())
@@ -309,6 +309,7 @@ fn clock(text: &str) -> Option<Time> {
     text.parse().ok()
 }
 
+/// Writes a time in µs since 1970 in the form that COPY takes:
 /// `2026-11-21 03:12:00.000000+00`
 pub fn copy_time(us: i64) -> String {
     let at = TimeZone::UTC.to_datetime(timestamp(us));
@@ -344,7 +345,7 @@ fn fixed_offset(zone: &TimeZone) -> Option<i32> {
     (!changes).then_some(seconds)
 }
 
-/// `+01`, `-03:30`
+/// Writes the offset of a zone in hours and minutes: `+01`, `-03:30`.
 fn offset(seconds: i32) -> String {
     let sign = if seconds < 0 { '-' } else { '+' };
     let minutes = seconds.abs() / 60;
@@ -509,7 +510,7 @@ mod tests {
     }
 
     #[test]
-    fn the_hour_that_happens_twice_is_told_apart() {
+    fn both_hours_of_a_clock_change_are_distinct() {
         let berlin = zone("Europe/Berlin").unwrap();
         let first = at("2026-10-25T00:30:00Z", "UTC");
         assert_eq!(table_time(first, &berlin), "2026-10-25 02:30:00+02");

@@ -4,7 +4,7 @@
 #![cfg(all(target_os = "linux", target_env = "gnu"))]
 #![allow(missing_docs, clippy::unwrap_used)]
 
-use tacho_source::memory::give_back;
+use tacho_source::memory::trim;
 
 /// Resident memory in bytes.
 fn resident() -> usize {
@@ -14,7 +14,7 @@ fn resident() -> usize {
 }
 
 #[test]
-fn what_is_freed_between_what_is_used_goes_back_to_the_system() {
+fn memory_freed_between_used_blocks_returns_to_the_system() {
     const PIECES: usize = 64 << 10;
     const SIZE: usize = 1 << 10;
     let mut pieces: Vec<Vec<u8>> = (0..PIECES).map(|_| vec![1; SIZE]).collect();
@@ -25,7 +25,7 @@ fn what_is_freed_between_what_is_used_goes_back_to_the_system() {
         at % 64 == 0
     });
     let before = resident();
-    give_back();
+    trim();
     let after = resident();
     assert!(before - after > PIECES * SIZE / 2, "{before} {after}");
     assert_eq!(pieces.len(), PIECES / 64);

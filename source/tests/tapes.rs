@@ -88,7 +88,7 @@ fn directly(directory: &Path, function: &str, set: impl FnOnce(&mut Arguments)) 
 }
 
 #[test]
-fn an_answer_is_that_of_the_engine_with_the_defaults_of_people() {
+fn an_answer_equals_the_engine_with_defaults_for_people() {
     let scratch = Scratch::new("source-answer");
     let directory = scratch.tape("shop");
     let mut tapes = Tapes::new(1 << 20);
@@ -109,7 +109,7 @@ fn an_answer_is_that_of_the_engine_with_the_defaults_of_people() {
 }
 
 #[test]
-fn what_is_written_later_is_in_the_next_answer() {
+fn the_next_answer_has_newly_written_rows() {
     let scratch = Scratch::new("source-later");
     let directory = scratch.0.join("shop");
     let mut sampler = Sampler::new(7, Load::default());
@@ -209,7 +209,7 @@ fn tapes_below_a_root_are_found_and_links_are_not_followed() {
         let message = format!("server \"{path}\" does not exist");
         assert_eq!(error(Some(path)), missing(message));
     }
-    assert_eq!(error(None), missing("which server is not said"));
+    assert_eq!(error(None), missing("no server specified"));
     assert_eq!(error(Some("gone")).sqlstate, "58P01");
 }
 
@@ -218,12 +218,12 @@ fn missing(message: impl Into<String>) -> QueryError {
 }
 
 #[test]
-fn names_of_tapes_are_told_apart() {
+fn equal_names_of_tapes_become_distinct() {
     let mut tapes = Tapes::new(1 << 20);
     tapes.add("/var/lib/a").unwrap();
     tapes.add("b=/var/lib/a").unwrap();
     let error = tapes.add("/srv/a/").unwrap_err();
-    assert_eq!(error.message, "another tape has the name of \"/srv/a/\"");
+    assert_eq!(error.message, "duplicate name in \"/srv/a/\"");
     for text in ["=x", "x=", "", "/"] {
         assert_eq!(tapes.add(text).unwrap_err().sqlstate, "22023", "{text}");
     }
@@ -243,7 +243,7 @@ fn without_names_the_tapes_are_those_of_the_servers_that_run() {
     };
     let names = |here: &Surroundings| {
         let mut tapes = Tapes::new(1 << 20);
-        let added = tapes.add_here(here);
+        let added = tapes.add_local(here);
         let names = tapes.servers().into_iter().map(|s| s.name);
         added.map(|()| names.collect::<Vec<_>>())
     };

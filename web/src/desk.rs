@@ -1,17 +1,21 @@
 //! Answers questions: a limited number at once, within one budget of memory, each on a
 //! thread of its own. If its client leaves, a question ends soon.
 
+use crate::lock::lock;
 use crate::metrics::Counters;
 use crate::problem::Problem;
+use crate::shared::Shared;
 use crate::texts::Texts;
 use axum::http::{StatusCode, header};
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tacho_source::json::Json;
-use tacho_source::{Ask, Source, memory};
-use tacho_tape::query::{CANCELED, Field, QueryError, QueryResult, Row, Sink, Taken, Value};
+use tacho_source::{Ask, Source, memory, rows as source_rows};
+use tacho_tape::query::{
+    CANCELED, Field, Fields, QueryError, QueryResult, Row, Sink, Taken, Value,
+};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
@@ -39,18 +43,19 @@ pub struct Desk {
     /// Numbers of running questions, the youngest last.
     running: Arc<Mutex<BTreeSet<u64>>>,
     counters: Counters,
+    shared: Shared,
 }
 
 /// Columns, rows and notices.
 #[derive(Debug)]
 pub struct Answer {
     /// Columns.
-    pub fields: Vec<Field>,
+    pub fields: Fields,
     /// Rows: a JSON array of objects.
     pub rows: Vec<u8>,
     /// Notices about the answer.
     pub notices: Vec<QueryError>,
-    /// Places of shortened texts, as JSON; `None` if texts are not shortened.
+    /// The rows and columns of shortened texts, as JSON; `None` if texts are not shortened.
     pub shortened: Option<String>,
 }
 
@@ -70,6 +75,7 @@ impl Desk {
             next: AtomicU64::new(0),
             running: Arc::default(),
             counters,
+            shared: Shared::default(),
         }
     }
 
@@ -102,7 +108,7 @@ impl Desk {
                 if let Some(source) = forgetful {
                     source.forget();
                 }
-                memory::give_back();
+                memory::trim();
             };
             let _ = tokio::task::spawn_blocking(tidy).await;
             if forgets {
@@ -116,7 +122,15 @@ impl Desk {
     /// # Errors
     /// Too many questions (429), too little memory (503), or an error of the source.
     pub async fn ask(&self, ask: Ask, texts: Texts) -> Result<Answer, Problem> {
-        self.ask_into(ask, self.rows(texts)).await
+        let mut written = self.rows(texts);
+        if !Shared::has(&ask.function) {
+            return self.ask_into(ask, written).await;
+        }
+        let answer = self.ask_into(ask.clone(), source_rows::Rows::default());
+        let rows = self.shared.rows(&ask, answer).await?;
+        let write = move || rows.put(&mut written).and_then(|()| written.finish());
+        let task = tokio::task::spawn_blocking(write).await;
+        task.unwrap_or_else(|_| Err(failed())).map_err(Problem::of)
     }
 
     /// Answers a question; `taking` gets the rows.
@@ -138,9 +152,23 @@ impl Desk {
     /// # Errors
     /// As [`Desk::ask`], except for too many questions.
     pub async fn ask_in_turn<R: Row + Send + 'static>(&self, ask: Ask) -> Result<Vec<R>, Problem> {
+        self.take_in_turn(ask, Taken::default()).await
+    }
+
+    /// Answers from a question of another panel that runs or was answered within the last second;
+    /// otherwise asks once there is a place.
+    ///
+    /// # Errors
+    /// As [`Desk::ask_in_turn`].
+    pub async fn share<R: Row>(&self, ask: Ask) -> Result<Vec<R>, Problem> {
+        let answer = self.take_in_turn(ask.clone(), source_rows::Rows::default());
+        Ok(self.shared.rows(&ask, answer).await?.read())
+    }
+
+    async fn take_in_turn<T: Taking>(&self, ask: Ask, taking: T) -> Result<T::Taken, Problem> {
         let place = Arc::clone(&self.places).acquire_owned().await;
         let place = place.map_err(|_| Problem::of(failed()))?;
-        self.answer(ask, Taken::default(), place).await
+        self.answer(ask, taking, place).await
     }
 
     fn rows(&self, texts: Texts) -> Rows {
@@ -221,26 +249,21 @@ impl Desk {
 
     fn out_of_memory(&self) -> QueryError {
         let megabytes = self.budget >> 20;
-        QueryError::new("53200", "too little memory for the questions asked")
-            .detail(format!("All together may use {megabytes} MB."))
+        QueryError::new("53200", "out of memory for questions")
+            .detail(format!("All running questions together may use {megabytes} MB."))
             .hint("Ask for a shorter window, a wider bucket, a filter or fewer rows, or allow more with --memory-limit-mb.")
     }
 }
 
 fn busy(most: u64) -> Problem {
     let error = QueryError::new("53300", "too many questions at once")
-        .detail(format!("{most} are being answered."))
-        .hint("Ask again in a moment.");
+        .detail(format!("{most} questions are running."))
+        .hint("Retry in a moment.");
     Problem::new(StatusCode::TOO_MANY_REQUESTS, error).header(header::RETRY_AFTER, "1")
 }
 
 fn failed() -> QueryError {
-    QueryError::new("XX000", "the question ended without an answer")
-}
-
-/// A panicked thread leaves valid data.
-pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+    QueryError::new("XX000", "question was terminated without an answer")
 }
 
 /// Cancels a question when its future is dropped.
@@ -300,9 +323,17 @@ impl<R: Row + Send + 'static> Taking for Taken<R> {
     }
 }
 
+impl Taking for source_rows::Rows {
+    type Taken = source_rows::Rows;
+
+    fn finish(self) -> QueryResult<source_rows::Rows> {
+        Ok(self)
+    }
+}
+
 /// Takes an answer whose text stays within a limit.
 struct Rows {
-    fields: Vec<Field>,
+    fields: Fields,
     json: Json<Vec<u8>>,
     limit: usize,
     texts: Texts,
@@ -311,7 +342,7 @@ struct Rows {
 impl Rows {
     fn new(limit: usize, texts: Texts) -> Rows {
         Rows {
-            fields: Vec::new(),
+            fields: Fields::default(),
             json: Json::new(Vec::new()),
             limit,
             texts,
@@ -328,7 +359,7 @@ impl Taking for Rows {
             .into_parts()
             .map_err(|e| tacho_source::json::write_error(&e))?;
         Ok(Answer {
-            shortened: self.texts.told(&self.fields),
+            shortened: self.texts.told(&self.fields.list()),
             fields: self.fields,
             rows,
             notices,
@@ -338,16 +369,16 @@ impl Taking for Rows {
 
 impl Sink for Rows {
     fn begin(&mut self, fields: &[Field]) -> QueryResult<()> {
-        self.fields = fields.to_vec();
+        self.fields = Fields::of(fields);
         self.json.begin(fields)
     }
 
     fn row(&mut self, mut values: Vec<Value>) -> QueryResult<()> {
         if self.json.out().len() > self.limit {
             let megabytes = self.limit >> 20;
-            let error = QueryError::new("53200", "the answer is too long");
+            let error = QueryError::new("53200", "answer is too large");
             return Err(error
-                .detail(format!("It may have {megabytes} MB."))
+                .detail(format!("The limit is {megabytes} MB."))
                 .hint("Ask for a shorter window, a filter or fewer rows (n)."));
         }
         self.texts.shorten(&mut values);

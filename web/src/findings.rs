@@ -1,5 +1,5 @@
 //! `GET /api/v1/findings`: the first things to know of a window, in the sentences of the report:
-//! crashes, and the queues in which others waited longest.
+//! crashes, the queues in which others waited longest, and causes of a changed load.
 
 use crate::api::{Api, answered, check_names, given, is_over};
 use crate::problem::Problem;
@@ -11,13 +11,17 @@ use std::sync::Arc;
 use tacho_source::report::{Facts, Finding, findings};
 use tacho_source::{Arguments, time};
 use tacho_tape::query::json::{Object, array, quote, value};
-use tacho_tape::query::report::{Blocker, Marker};
-use tacho_tape::query::{AasRow, BlockingRow, MarkersRow, Row, Value};
+use tacho_tape::query::report::{Blocker, Explanation, Load, Marker};
+use tacho_tape::query::{
+    AasRow, BlockingRow, ChangesRow, LONGEST_WITH_CAUSES, MarkersRow, Row, Value,
+};
 
 /// Arguments that all three functions take.
 pub const ARGUMENTS: [&str; 3] = ["since", "until", "tz"];
-/// Most queues.
-const HEADS: &str = "5";
+/// Most queues: as many as the page shows, so that one question answers both.
+const HEADS: &str = "10";
+/// Without a begin, a window is an hour long, µs.
+const HOUR: i64 = 3_600_000_000;
 
 /// Answers with a row for each finding, the most urgent first.
 pub async fn of_window(
@@ -31,23 +35,31 @@ pub async fn of_window(
     let now = Timestamp::now().as_microsecond();
     let zone = time::zone(arguments.get("tz").map_or("UTC", String::as_str));
     let zone = zone.map_err(Problem::of)?;
-    let end = arguments
-        .get("until")
-        .map(|text| time::moment(text, now, &zone));
-    let end = end.transpose().map_err(Problem::of)?.unwrap_or(now);
+    let moment = |name: &str| {
+        let text = arguments.get(name);
+        text.map(|text| time::moment(text, now, &zone)).transpose()
+    };
+    let end = moment("until").map_err(Problem::of)?.unwrap_or(now);
+    let begin = moment("since").map_err(Problem::of)?;
+    let begin = begin.unwrap_or_else(|| end.saturating_sub(HOUR));
     let asked = Asked {
         api,
         server,
         arguments,
     };
-    let blockers: Vec<Blocker> = asked.rows::<BlockingRow, _>(Some(HEADS)).await?;
-    let markers: Vec<Marker> = asked.rows::<MarkersRow, _>(None).await?;
-    let load: Vec<tacho_tape::query::report::Load> = asked.rows::<AasRow, _>(None).await?;
+    let changes = asked.changes(end.saturating_sub(begin));
+    let (blockers, markers, load, changes) = tokio::try_join!(
+        asked.rows::<BlockingRow, Blocker>(Some(HEADS)),
+        asked.rows::<MarkersRow, Marker>(None),
+        asked.rows::<AasRow, Load>(None),
+        async { Ok(changes.await) },
+    )?;
     let found = findings(&Facts {
         blockers: &blockers,
         markers: &markers,
+        changes: &changes,
         backend_seconds: load.first().and_then(|load| load.backend_seconds),
-        end,
+        window: (begin, end),
         zone: &zone,
     });
     let mut object = Object::default();
@@ -66,10 +78,19 @@ struct Asked {
 }
 
 impl Asked {
+    /// The answer of `changes`. A source that lacks it, or fails, has no causes; the panel with
+    /// this answer says why.
+    async fn changes(&self, length: i64) -> Vec<Explanation> {
+        match length <= LONGEST_WITH_CAUSES {
+            true => self.rows::<ChangesRow, _>(None).await.unwrap_or_default(),
+            false => Vec::new(),
+        }
+    }
+
     /// The rows of a function, at most `n`.
     async fn rows<R, T>(&self, n: Option<&str>) -> Result<Vec<T>, Problem>
     where
-        R: Row + Send + 'static,
+        R: Row,
         T: From<R>,
     {
         let n = n.map(|n| ("n".to_string(), n.to_string()));
@@ -77,7 +98,7 @@ impl Asked {
         let ask = self
             .api
             .question(R::FUNCTION, self.server.clone(), arguments);
-        let rows: Vec<R> = self.api.desk().ask_in_turn(ask).await?;
+        let rows: Vec<R> = self.api.desk().share(ask).await?;
         Ok(rows.into_iter().map(T::from).collect())
     }
 }
@@ -90,6 +111,10 @@ fn json(finding: &Finding) -> String {
         .put("since", &time(Some(finding.since)))
         .put("until", &time(finding.until))
         .put("pid", &value(&Value::int(finding.pid)))
+        .put(
+            "explains",
+            &finding.explains.as_deref().map_or("null".into(), quote),
+        )
         .put("text", &quote(&finding.text));
     object.json()
 }

@@ -17,8 +17,6 @@ use tokio::task::JoinSet;
 
 /// Most servers asked. A notice has the number of the others.
 pub const SERVERS: usize = 256;
-/// Most servers asked at once.
-const AT_ONCE: u16 = 4;
 /// Arguments of the two functions, `aas` and `timeline`.
 pub const ARGUMENTS: [&str; 4] = ["since", "until", "bucket", "tz"];
 
@@ -29,12 +27,6 @@ struct Line {
     /// Load by bucket.
     loads: Vec<Option<Numeric>>,
     problem: Option<QueryError>,
-}
-
-/// Most servers that all requests together ask at once: half of the places for
-/// questions, at least one.
-pub fn at_once(questions: u16) -> usize {
-    (questions / 2).clamp(1, AT_ONCE).into()
 }
 
 /// Answers with a row for each server.
@@ -85,7 +77,12 @@ async fn asked(
     }
     let (mut lines, mut refusal, mut understood) = (Vec::new(), None, false);
     while let Some(line) = tasks.join_next().await {
-        let failed = |_| Problem::of(QueryError::new("XX000", "asking a server ended"));
+        let failed = |_| {
+            Problem::of(QueryError::new(
+                "XX000",
+                "question to a server was interrupted",
+            ))
+        };
         let (line, refused) = line.map_err(failed)?;
         understood |= line.server.state == Known::Recorded && refused.is_none();
         refusal = refused.or(refusal);
@@ -143,7 +140,8 @@ async fn rows<R: Row + Send + 'static>(
 }
 
 impl Line {
-    /// 0 has an error, 1 was observed, 2 was not.
+    /// The place of the server in the answer: 0 for servers with an error, 1 for observed ones, 2
+    /// for the others.
     fn rank(&self) -> u8 {
         let known = matches!(
             self.server.state,

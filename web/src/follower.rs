@@ -1,6 +1,5 @@
 //! Follows one server and sends events about new ticks, markers and its state.
 
-use crate::live::{REPLAY, reset};
 use crate::problem::put_error;
 use axum::body::Bytes;
 use jiff::Timestamp;
@@ -15,14 +14,16 @@ use tacho_tape::query::{
 };
 use tokio::sync::mpsc::Sender;
 
-/// µs.
+/// One second in µs.
 pub const SECOND: i64 = 1_000_000;
-/// Markers up to this long before the last tick, µs, may be new: their writer was down
-/// meanwhile.
+/// Longest absence of a client for which it gets the missed ticks.
+pub const REPLAY: i64 = 600 * SECOND;
+/// Markers up to this many µs before the last tick may be new, because their writer
+/// may have been down.
 const MARKERS: i64 = 3600 * SECOND;
 /// Interval of health events; a changed state is sent at once.
 const HEALTH: Duration = Duration::from_secs(10);
-/// A tick is late after this time, µs, and two intervals.
+/// A tick is late this many µs and two intervals after the last one.
 const LATE: i64 = 5 * SECOND;
 /// The wait class of samples without a wait event, as filters name it.
 const NO_WAIT: &str = "(null)";
@@ -33,13 +34,13 @@ pub struct Follower {
     server: String,
     /// Queues of the listeners.
     pub listeners: Vec<Sender<Bytes>>,
-    /// A thread follows the server.
+    /// True if a thread follows the server.
     pub has_begun: bool,
-    /// The thread has ended.
+    /// True if the thread has ended.
     pub has_ended: bool,
-    /// Ticks before this time were sent, µs; `None` before the first.
+    /// Ticks before this time were sent; in µs since 1970. `None` before the first.
     pub told_until: Option<i64>,
-    /// Time and number of the newest tick.
+    /// Time in µs since 1970 and number of the newest tick.
     last: (Option<i64>, Option<String>),
     interval: i64,
     coverage: Option<String>,
@@ -70,6 +71,13 @@ pub fn event(name: &str, id: Option<i64>, data: &str) -> Bytes {
     format!("event: {name}\n{id}data: {data}\n\n").into()
 }
 
+/// The event that tells a client that it has missed earlier events.
+pub fn reset(server: &str) -> Bytes {
+    let mut data = Object::default();
+    data.put("server", &quote(server));
+    event("reset", None, &data.json())
+}
+
 fn rfc3339(us: i64) -> String {
     time::timestamp(us).to_string()
 }
@@ -79,8 +87,8 @@ fn quoted(us: i64) -> String {
 }
 
 impl Tick {
-    /// The event of this second; empty without ticks. A client that comes back
-    /// continues after it.
+    /// The event that tells clients of this second; empty without ticks. A client
+    /// that reconnects continues after it.
     pub fn told(&self) -> Bytes {
         if self.observed + self.failed == 0 {
             return Bytes::new();
@@ -176,7 +184,8 @@ impl Follower {
         }
     }
 
-    /// Sends what is new to the listeners. Returns false without listeners.
+    /// Sends new ticks, markers and changes of the state to the listeners. Returns
+    /// false without listeners.
     pub fn look(&mut self, source: &dyn Source) -> bool {
         self.listeners.retain(|listener| !listener.is_closed());
         if self.listeners.is_empty() {
@@ -332,7 +341,7 @@ impl Follower {
     }
 }
 
-/// µs between ticks, on average over the last ten minutes of the history.
+/// The average time between ticks in µs, over the last ten minutes of the history.
 fn interval(source: &dyn Source, server: &str, last: i64) -> QueryResult<i64> {
     let until = last + SECOND;
     let window = Aas {

@@ -3,10 +3,12 @@
 //! token or cookie; every connection ends.
 #![allow(clippy::unwrap_used)]
 
+use crate::access::Peer;
 use crate::api::Api;
 use crate::guard::{Door, HEADERS};
 use crate::options::Options;
 use crate::places::Places;
+use crate::routes;
 use crate::serve::{self, Limits};
 use axum::Router;
 use clap::Parser;
@@ -22,7 +24,7 @@ use tacho_tape::testing::{Load, Sampler};
 use tokio::runtime::Runtime;
 
 const TOKEN: &str = "of-whoever-may-ask-here";
-/// Time to send the head, and then the same for the body.
+/// How long the server waits for the head of a request, and then again for its body.
 const HEAD: Duration = Duration::from_millis(10);
 /// A connection that lasts longer counts as endless.
 const LONG: Duration = Duration::from_secs(60);
@@ -115,10 +117,10 @@ impl Site {
         let door = Door::new(&options, token, &options.listen().unwrap(), None).unwrap();
         let limits = Limits {
             head: HEAD,
-            ..Limits::new(&options, options.base().unwrap())
+            ..Limits::new(&options, options.base().unwrap(), None)
         };
         Site {
-            router: Api::new(&options, options.source().unwrap(), door).router(),
+            router: routes::router(Api::new(&options, options.source().unwrap(), door)),
             places: Places::new(16, LONG),
             scratch,
             runtime,
@@ -136,7 +138,7 @@ impl Site {
         let _inside = self.runtime.enter();
         let place = self.runtime.block_on(self.places.take());
         let theirs = tokio::net::UnixStream::from_std(theirs).unwrap();
-        serve::spawn(theirs, &self.router, &self.limits, place);
+        serve::spawn(theirs, Peer(None), &self.router, &self.limits, place);
         // The server may refuse a request before all of it is sent.
         let _ = ours.write_all(request);
         let (mut all, mut bytes) = (Vec::new(), [0; 16 << 10]);

@@ -9,7 +9,7 @@
 //!   start works only once, because addresses stay in browser histories. A
 //!   token from a file also works as `Authorization: Bearer …`.
 
-use crate::api::Api;
+use crate::access::{Log, Users};
 use crate::options::{Listen, Options};
 use crate::problem::Problem;
 use crate::secret::Secret;
@@ -49,13 +49,18 @@ const NOT_KNOWN: &str = "28000";
 pub struct Door {
     hosts: Vec<String>,
     token: Secret,
-    /// The token is from a file. Otherwise it works once.
+    /// True if the token is from a file. Otherwise it works once.
     given: bool,
     spent: AtomicBool,
     cookie: String,
+    /// True if the port speaks TLS: browsers must not send the cookie without.
+    secure: bool,
     /// Prefix of all paths, such as `/tacho`; may be empty.
     base: String,
     session: Secret,
+    /// Users that a proxy names.
+    users: Option<Users>,
+    log: Option<Log>,
 }
 
 impl Door {
@@ -63,7 +68,7 @@ impl Door {
     /// and the port.
     ///
     /// # Errors
-    /// The system has no random numbers for a token.
+    /// The system has no random numbers for a token, or an option makes no sense.
     pub fn new(
         options: &Options,
         given: Option<Secret>,
@@ -89,8 +94,11 @@ impl Door {
             // Cookies do not distinguish ports: each of two servers on a host
             // has its own name.
             cookie: port.map_or("tacho".to_string(), |port| format!("tacho_{port}")),
+            secure: options.tls_cert.is_some(),
             base: options.base()?,
             session: Secret::random()?,
+            users: Users::new(options)?,
+            log: Log::new(options)?,
         })
     }
 
@@ -126,20 +134,27 @@ impl Door {
         has_cookie || (self.given && bearers.any(|(_, token)| self.token.is(token.trim())))
     }
 
+    /// The user that a trusted proxy names.
+    fn user<'a>(&self, request: &'a Request) -> Option<&'a str> {
+        let users = self.users.as_ref()?;
+        users.user(request.headers(), request.extensions())
+    }
+
     /// Exchanges the token for a cookie, and redirects to the view in the
     /// address.
     fn exchange(&self, token: &str, uri: &Uri) -> Response {
         let known = self.token.is(token);
         if !known || (!self.given && self.spent.swap(true, Ordering::Relaxed)) {
             return stranger(if known {
-                "the token was used already"
+                "token has already been used"
             } else {
-                "the token is not known"
+                "invalid token"
             });
         }
         let (name, value) = (&self.cookie, self.session.reveal());
         let base = &self.base;
-        let cookie = format!("{name}={value}; Path={base}/; HttpOnly; SameSite=Strict");
+        let secure = if self.secure { "; Secure" } else { "" };
+        let cookie = format!("{name}={value}; Path={base}/; HttpOnly; SameSite=Strict{secure}");
         let found = [
             (header::LOCATION, format!("{base}{}", without_token(uri))),
             (header::SET_COOKIE, cookie),
@@ -151,19 +166,20 @@ impl Door {
     fn refused(&self, request: &Request) -> Option<Response> {
         let (headers, uri) = (request.headers(), request.uri());
         if !self.knows_host(headers, uri) {
-            let error = QueryError::new(NOT_KNOWN, "this server is not known by that name").hint(
+            let error = QueryError::new(NOT_KNOWN, "host name is not allowed").hint(
                 "Use localhost or the address it listens on, or allow the name with --trusted-host.",
             );
             return Some(Problem::new(StatusCode::MISDIRECTED_REQUEST, error).into_response());
         }
         if is_of_another_site(request.method(), headers) {
-            let error = QueryError::new(NOT_KNOWN, "another site may not ask for this");
+            let error = QueryError::new(NOT_KNOWN, "cross-site request refused");
             return Some(Problem::new(StatusCode::FORBIDDEN, error).into_response());
         }
         if let ("/", Some(token)) = (uri.path(), token_of(uri)) {
             return Some(self.exchange(&token, uri));
         }
-        (!self.knows(headers)).then(|| stranger("who asks is not known"))
+        let is_known = self.user(request).is_some() || self.knows(headers);
+        (!is_known).then(|| stranger("authentication required"))
     }
 }
 
@@ -216,11 +232,17 @@ fn stranger(message: &str) -> Response {
 }
 
 /// Lets a request in, or refuses it.
-pub async fn pass(State(api): State<Arc<Api>>, request: Request, next: Next) -> Response {
-    dressed(match api.door().refused(&request) {
+pub async fn pass(State(door): State<Arc<Door>>, request: Request, next: Next) -> Response {
+    let log = door.log.as_ref();
+    let line = log.map(|log| (log, log.begin(&request, door.user(&request))));
+    let answer = dressed(match door.refused(&request) {
         Some(refused) => refused,
         None => next.run(request).await,
-    })
+    });
+    if let Some((log, line)) = line {
+        log.end(line, answer.status().as_u16());
+    }
+    answer
 }
 
 /// Adds the headers that every answer has.

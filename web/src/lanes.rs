@@ -24,9 +24,9 @@ use tacho_tape::query::{
     BlockingRow, Field, QueryError, QueryResult, SessionsRow, Sink, Taken, Value,
 };
 
-/// Own argument `width`: largest value and default.
+/// Largest value and default of the argument `width`, which is the number of columns.
 pub const WIDTH: (i64, i64) = (4_000, 900);
-/// Own argument `n`: largest value and default.
+/// Largest value and default of the argument `n`, which is the number of lanes.
 pub const N: (i64, i64) = (200, 30);
 /// `sessions` is asked for twice as many rows as are shown: some have no lane,
 /// because they were idle.
@@ -112,7 +112,7 @@ struct Piece {
 #[derive(Default)]
 struct Lane {
     pid: i64,
-    /// µs.
+    /// Start of the session's process, µs since 1970.
     backend_start: Option<i64>,
     /// Backend type, application, user.
     names: [Option<Arc<str>>; 3],
@@ -141,7 +141,7 @@ struct Lanes {
     lanes: Vec<Lane>,
     /// Sessions of an earlier answer; later rows of them are passed over.
     known: HashSet<Session>,
-    /// Time that others waited, µs, by head of a queue.
+    /// For each head of a queue the time in µs that others waited.
     held: HashMap<Session, i64>,
     column: Column,
     doings: Vec<Doing>,
@@ -171,8 +171,10 @@ impl Lanes {
         let zone = time::zone(arguments.get("tz").map_or("UTC", String::as_str))?;
         let moment = |name: &str| match arguments.get(name) {
             Some(text) => time::moment(text, now, &zone),
-            None => Err(QueryError::invalid(format!("{name} of lanes is not given"))
-                .hint("A picture has a begin and an end: since and until.")),
+            None => Err(
+                QueryError::invalid(format!("argument \"{name}\" of lanes is missing"))
+                    .hint("Specify both since and until."),
+            ),
         };
         let (since, until) = (moment("since")?, moment("until")?);
         arguments.insert("n".to_string(), (ASKED * most).to_string());
@@ -180,7 +182,7 @@ impl Lanes {
     }
 
     fn new(since: i64, until: i64, width: i64, most: i64) -> Lanes {
-        // Whole ms, as the times of spans.
+        // The length is cut to whole ms, because the times of spans are whole ms.
         let length = until.saturating_sub(since).max(0) / 1_000;
         let step = (length.saturating_add(width - 1) / width) * 1_000;
         Lanes {
@@ -522,7 +524,7 @@ mod tests {
         "query_text",
     ];
 
-    /// PID, begin and end in seconds, state, wait class, blocker.
+    /// A span of a session: PID, begin and end in seconds, state, wait class, blocker.
     type Span = (i64, i64, i64, &'static str, Option<&'static str>, i64);
 
     fn row((pid, since, until, state, class, blocker): &Span) -> Vec<Value> {

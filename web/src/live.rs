@@ -3,22 +3,19 @@
 //! reads too slowly is dropped. When it comes back, it continues after the last
 //! event it has.
 
-use crate::desk::lock;
-use crate::follower::{Follower, SECOND, event, ticks};
+use crate::follower::{Follower, REPLAY, reset, ticks};
+use crate::lock::lock;
 use axum::body::Bytes;
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex};
 use tacho_source::Source;
 use tacho_source::rows::Status;
-use tacho_tape::query::json::{Object, quote};
 use tacho_tape::query::{QueryError, QueryResult};
 use tokio::sync::mpsc::{Receiver, channel};
 
 /// Most messages that wait for a slow reader. Beyond that it is dropped.
 const QUEUE: usize = 64;
-/// Longest absence of a client for which it gets the missed ticks.
-pub const REPLAY: i64 = 600 * SECOND;
 
 type Followers = BTreeMap<String, Arc<Mutex<Follower>>>;
 
@@ -73,7 +70,8 @@ impl Live {
             if !follower.has_begun {
                 follower.look(&*self.source);
                 self.start(&entry, &server)?;
-                // Set last: after an error the next listener tries again.
+                // This is set last: after an error above, the next listener
+                // begins again.
                 follower.has_begun = true;
             }
             break (follower.told_until, follower.event_of_health());
@@ -95,12 +93,13 @@ impl Live {
         let name = match (server, &all[..]) {
             (Some(name), _) => name,
             (None, [only]) => &only.name,
-            (None, _) => return Err(QueryError::undefined("which server is not said")),
+            (None, _) => return Err(QueryError::undefined("no server specified")),
         };
         if all.iter().any(|server| server.name == name) {
             return Ok(name.to_string());
         }
-        // The server's own error is the best message.
+        // If the source does not list the server, its own error about the server
+        // is the best message.
         let asked = Status::ask(&*self.source, name);
         let unknown = || QueryError::undefined(format!("server \"{name}\" does not exist"));
         Err(asked.err().unwrap_or_else(unknown))
@@ -163,13 +162,6 @@ fn look(entry: &Mutex<Follower>, source: &dyn Source) -> bool {
     })
 }
 
-/// The event that tells a client that it has missed something.
-pub fn reset(server: &str) -> Bytes {
-    let mut data = Object::default();
-    data.put("server", &quote(server));
-    event("reset", None, &data.json())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -201,7 +193,8 @@ mod tests {
         fn ask(&self, _: &Ask, _: &AtomicBool, _: &mut dyn Sink) -> QueryResult<()> {
             let number = self.asked.fetch_add(1, Ordering::SeqCst) + 1;
             if self.at.contains(&number) {
-                // Without the hook: other tests count panics.
+                // This panic skips the panic hook, because other tests count its
+                // calls.
                 resume_unwind(Box::new("a planted panic"));
             }
             Err(QueryError::undefined("nothing"))
@@ -224,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn a_follower_that_panics_sends_away_who_listens_and_the_next_one_begins_anew() {
+    fn a_panicking_follower_drops_its_listeners_and_the_next_one_starts_fresh() {
         let (source, live) = live(&[3]);
         let _listener = live.listen(None, None).unwrap();
         assert!(wait_until(|| live.listeners() == 0));
@@ -234,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn after_a_first_look_that_panics_somebody_follows_for_who_comes_next() {
+    fn after_a_panic_at_the_first_look_the_next_listener_gets_a_follower() {
         let (source, live) = live(&[1]);
         let first = std::thread::scope(|scope| {
             let listens = || drop(live.listen(None, None));

@@ -2,6 +2,7 @@
 //! `tacho-source` and only reads. Exit codes: 0 ended by a signal, or metrics are
 //! printed, 1 failure, 2 usage.
 
+mod access;
 mod api;
 mod desk;
 mod findings;
@@ -12,6 +13,7 @@ mod fuzz_tests;
 mod guard;
 mod lanes;
 mod live;
+mod lock;
 mod metrics;
 mod objects;
 mod openapi;
@@ -19,13 +21,16 @@ mod options;
 mod page;
 mod places;
 mod problem;
+mod routes;
 mod saved;
 mod scrape;
 mod secret;
 mod serve;
+mod shared;
 mod slow;
 mod stream;
 mod texts;
+mod tls;
 
 use clap::Parser;
 use options::Options;
@@ -58,13 +63,20 @@ fn run(options: &Options) -> Result<(), Failure> {
     let base = options.base()?;
     if options.print_url {
         return match &token {
-            Some(token) => announce(&serve::address(&listen, &base, Some(token))),
-            None => Err(
-                Failure::usage("the token is made when tacho web starts".to_string())
-                    .hint("Name a file that holds it: --token-file."),
-            ),
+            Some(token) => announce(&serve::address(
+                options.scheme(),
+                &listen,
+                &base,
+                Some(token),
+            )),
+            None => Err(Failure::usage(
+                "--print-url needs --token-file: without it each start makes a new token"
+                    .to_string(),
+            )
+            .hint("Name a file that holds it: --token-file.")),
         };
     }
+    let tls = tls::Tls::new(options)?.map(Arc::new);
     let source = options.source()?;
     for wrong in source.check()? {
         complain(&wrong.warning());
@@ -75,16 +87,19 @@ fn run(options: &Options) -> Result<(), Failure> {
     runtime.block_on(async {
         let listener = serve::Listener::bind(&listen).await?;
         let door = guard::Door::new(options, token, &listen, listener.port())?;
+        let reloads = tls::Reloads::new(tls.as_ref())?;
         announce(&serve::address(
+            options.scheme(),
             &listener.listens(listen),
             &base,
             door.token(),
         ))?;
         let api = api::Api::new(options, source, door);
-        let limits = serve::Limits::new(options, base);
+        let limits = serve::Limits::new(options, base, tls);
         tokio::select! {
-            () = listener.serve(Arc::clone(&api).router(), &limits) => (),
+            () = listener.serve(routes::router(Arc::clone(&api)), &limits) => (),
             () = api.desk().tidy() => (),
+            () = reloads.run() => (),
         }
         Ok(())
     })
@@ -124,7 +139,8 @@ fn announce(address: &str) -> Result<(), Failure> {
     say(&format!("{address}\n"))
 }
 
-fn complain(lines: &str) {
+/// Writes messages to standard error.
+pub fn complain(lines: &str) {
     let _ = std::io::stderr().write_all(lines.as_bytes());
 }
 

@@ -71,7 +71,7 @@ pub struct Counters {
 }
 
 impl Counters {
-    /// The name of a function as a label.
+    /// The name of a function as a label; [`UNKNOWN`] for other names.
     pub fn function(&self, name: &str) -> &'static str {
         query::find(name).map_or(UNKNOWN, |function| function.name)
     }
@@ -218,7 +218,7 @@ pub fn encode(
     let mut page = page_of(servers);
     page.add(
         "web_questions",
-        "Questions that ended",
+        "Questions answered",
         counters.questions.clone(),
     );
     let running_now = Level::default();
@@ -230,11 +230,11 @@ pub fn encode(
     );
     let listening = Level::default();
     listening.set(listeners as f64);
-    let help = "Clients that are told what is recorded at this moment";
+    let help = "Clients of /api/v1/live";
     page.add("web_listeners", help, listening);
     let used = Level::default();
     used.set(memory::used() as f64);
-    let help = "Memory that this program has taken";
+    let help = "Resident memory of this program";
     page.add_in("web_memory", help, Unit::Bytes, used);
     written(&page, format)
 }
@@ -275,7 +275,7 @@ fn add_load(page: &mut Page, servers: &[Tally]) {
     }
     page.add_in(
         "session",
-        "Time of sessions in the load, of the day; by observed time it is the load",
+        "Active session time of the day; divided by the observed time it is the load",
         Unit::Seconds,
         sessions,
     );
@@ -299,7 +299,7 @@ fn add_recorders(page: &mut Page, servers: &[Tally]) {
     });
     add_markers(page, servers);
     page.levels(
-        ("readable", "1 where the history can be read", None),
+        ("readable", "1 if the history can be read", None),
         servers,
         |t| Some(f64::from(u8::from(t.readable))),
     );
@@ -330,7 +330,7 @@ fn add_recorders(page: &mut Page, servers: &[Tally]) {
         |t| t.bytes,
     );
     page.levels(
-        ("damaged", "What of the history files is damaged", bytes()),
+        ("damaged", "Damaged bytes of the history files", bytes()),
         servers,
         |t| t.damaged_bytes,
     );
@@ -437,7 +437,7 @@ mod tests {
     }
 
     #[test]
-    fn names_end_in_base_units_and_say_what_they_are_of() {
+    fn names_have_a_subject_and_end_in_base_units() {
         let name = |name: &str| {
             let measurement = measurements().find(|m| m.name == name).unwrap();
             let (name, object, unit, parts) = shown(&measurement);

@@ -2,9 +2,9 @@
 //! registry of functions.
 
 use crate::texts::{ARGUMENT, BYTES};
+use serde_json::{Map, Value, json};
 use tacho_source::arguments::arguments;
 use tacho_source::catalog;
-use tacho_tape::query::json::{Object, array, quote};
 use tacho_tape::query::{Argument, Field, Function, Kind, Type};
 
 /// Media types.
@@ -32,7 +32,7 @@ const OTHERS: &[(&str, &str, &[&str], bool)] = &[
     ("/api/v1/openapi.json", "This description", &[JSON], false),
     (
         "/api/v1/live",
-        "What is recorded at this moment, as server-sent events",
+        "Live events of the recording (server-sent events)",
         &[EVENTS],
         true,
     ),
@@ -46,326 +46,268 @@ const OTHERS: &[(&str, &str, &[&str], bool)] = &[
 
 /// Errors that any path may answer.
 const ERRORS: [(&str, &str); 12] = [
-    ("400", "An argument makes no sense"),
-    ("401", "Who asks is not known"),
+    ("400", "Invalid argument"),
+    ("401", "Authentication required"),
     (
         "403",
-        "A page of another origin asks, or files may not be used",
+        "Cross-site request refused, or files may not be read",
     ),
     ("404", "There is no such server or function, or no history"),
-    ("405", "This is not done here"),
-    ("408", "The body did not come in time"),
-    ("421", "This server is not known by that name"),
-    ("429", "Too many ask at once"),
+    ("405", "Method not allowed"),
+    ("408", "Request body was not received in time"),
+    ("421", "Host name is not allowed"),
+    ("429", "Too many questions at once"),
     ("500", "The history could not be read"),
-    ("501", "This cannot be done here"),
+    ("501", "Not supported by this source"),
     ("502", "There is no connection to the server"),
-    ("503", "It takes too much memory, or was cancelled"),
+    ("503", "Out of memory, or canceled"),
 ];
 
 /// The description of a source's functions.
 pub fn describe(functions: &[Function]) -> String {
-    let mut paths = Object::default();
-    for (path, about, kinds, takes_server) in OTHERS {
-        let parameters = takes_server.then(server).into_iter().collect();
-        let get = operation(about, parameters, &content(kinds, "{}"));
-        paths.put(path, &object(&[("get", &get)]));
-    }
-    let about = "The load of all servers, the one in most trouble first";
-    let fleet = of_timeline(functions, about, None, &crate::fleet::ARGUMENTS);
-    paths.put("/api/v1/fleet", &fleet);
-    let about = "What a window shows first, as sentences of the report";
-    let findings = of_timeline(
-        functions,
-        about,
-        Some(server()),
-        &crate::findings::ARGUMENTS,
-    );
-    paths.put("/api/v1/findings", &findings);
-    paths.put("/api/v1/lanes", &lanes(functions));
-    for function in functions {
-        let mut methods = Object::default();
-        methods.put("get", &asked(function));
-        if function.name == "markers" {
-            methods.put("post", &marked());
-        }
-        paths.put(&format!("/api/v1/{}", function.name), &methods.json());
-        if function.name == "report" {
-            let about = "The same as one file of HTML, to be saved";
-            let page = operation(about, parameters(function), &content(&[HTML], "{}"));
-            paths.put("/api/v1/report.html", &object(&[("get", &page)]));
-        }
-    }
-    let info = object(&[
-        ("title", &quote("tacho web")),
-        ("version", &quote(env!("CARGO_PKG_VERSION"))),
-        ("description", &quote("Performance history of PostgreSQL")),
-    ]);
-    let described = object(&[
-        ("openapi", &quote("3.1.0")),
-        ("info", &info),
-        ("security", "[{\"token\": []}, {\"cookie\": []}]"),
-        ("paths", &paths.json()),
-        ("components", &components()),
-    ]);
-    described + "\n"
+    let described = json!({
+        "openapi": "3.1.0",
+        "info": {
+            "title": "tacho web",
+            "version": env!("CARGO_PKG_VERSION"),
+            "description": "Performance history of PostgreSQL",
+        },
+        "security": [{"token": []}, {"cookie": []}],
+        "paths": paths(functions),
+        "components": components(),
+    });
+    format!("{described}\n")
 }
 
-fn object(members: &[(&str, &str)]) -> String {
-    let mut object = Object::default();
-    for (name, value) in members {
-        object.put(name, value);
+/// All paths with their operations.
+fn paths(functions: &[Function]) -> Map<String, Value> {
+    let mut paths = Map::new();
+    let mut put = |path: &str, methods: Value| paths.insert(path.to_string(), methods);
+    for (path, about, kinds, takes_server) in OTHERS {
+        let parameters = takes_server.then(server).into_iter().collect();
+        let get = operation(about, parameters, content(kinds, &json!({})));
+        put(path, json!({ "get": get }));
     }
-    object.json()
+    let about = "The load of all servers; those with an error first, then by load per CPU";
+    let fleet = of_timeline(functions, about, None, &crate::fleet::ARGUMENTS);
+    put("/api/v1/fleet", json!({ "get": fleet }));
+    let about = "What a window shows first, as sentences of the report";
+    let taken = &crate::findings::ARGUMENTS;
+    let findings = of_timeline(functions, about, Some(server()), taken);
+    put("/api/v1/findings", json!({ "get": findings }));
+    put("/api/v1/lanes", json!({ "get": lanes(functions) }));
+    for function in functions {
+        let mut methods = json!({ "get": asked(function) });
+        if function.name == "markers" {
+            methods["post"] = marked();
+        }
+        put(&format!("/api/v1/{}", function.name), methods);
+        if function.name == "report" {
+            let about = "The same as one file of HTML, to be saved";
+            let html = content(&[HTML], &json!({}));
+            let page = operation(about, parameters(function), html);
+            put("/api/v1/report.html", json!({ "get": page }));
+        }
+    }
+    paths
 }
 
 /// An operation and its answers.
-fn operation(about: &str, parameters: Vec<String>, content: &str) -> String {
-    let answered = object(&[("description", &quote(about)), ("content", content)]);
-    object(&[
-        ("summary", &quote(about)),
-        ("parameters", &array(parameters)),
-        ("responses", &responses("200", &answered)),
-    ])
+fn operation(about: &str, parameters: Vec<Value>, content: Value) -> Value {
+    let answered = json!({ "description": about, "content": content });
+    json!({
+        "summary": about,
+        "parameters": parameters,
+        "responses": responses("200", answered),
+    })
 }
 
-fn responses(status: &str, answered: &str) -> String {
-    let mut responses = Object::default();
-    responses.put(status, answered);
-    let schema = "{\"$ref\": \"#/components/schemas/Problem\"}";
+fn responses(status: &str, answered: Value) -> Map<String, Value> {
+    let schema = json!({ "$ref": "#/components/schemas/Problem" });
+    let content = content(&["application/problem+json"], &schema);
+    let mut responses = Map::new();
+    responses.insert(status.to_string(), answered);
     for (status, about) in ERRORS {
-        let content = content(&["application/problem+json"], schema);
-        let problem = object(&[("description", &quote(about)), ("content", &content)]);
-        responses.put(status, &problem);
+        let problem = json!({ "description": about, "content": content });
+        responses.insert(status.to_string(), problem);
     }
-    responses.json()
+    responses
 }
 
-fn content(kinds: &[&str], schema: &str) -> String {
-    let mut content = Object::default();
-    for kind in kinds {
-        content.put(kind, &object(&[("schema", schema)]));
-    }
-    content.json()
+/// The media types of an answer, with one schema.
+fn content(kinds: &[&str], schema: &Value) -> Value {
+    let kinds = kinds.iter().map(|kind| kind.to_string());
+    kinds
+        .map(|kind| (kind, json!({ "schema": schema })))
+        .collect()
 }
 
-/// A question with some arguments of `timeline`, and one before them.
+/// Describes the operation of a path whose arguments are `before`, if given, and those arguments of
+/// the function `timeline` that `names` lists.
 fn of_timeline(
     functions: &[Function],
     about: &str,
-    before: Option<String>,
+    before: Option<Value>,
     names: &[&str],
-) -> String {
+) -> Value {
     let timeline = functions
         .iter()
         .find(|function| function.name == "timeline");
     let all = timeline.map_or_else(Vec::new, |function| arguments(function, true));
     let taken = all.iter().filter(|argument| names.contains(&argument.name));
     let parameters = before.into_iter().chain(taken.map(parameter)).collect();
-    let get = operation(about, parameters, &content(&[JSON], "{}"));
-    object(&[("get", &get)])
+    operation(about, parameters, content(&[JSON], &json!({})))
 }
 
-/// The path with sessions as a picture.
-fn lanes(functions: &[Function]) -> String {
-    let about = "The lives of sessions as a picture shows them: heads of queues first";
+/// The operation of the path with sessions as a picture.
+fn lanes(functions: &[Function]) -> Value {
+    let about = "Activity of sessions over time as drawn by the page, root blockers first";
     let sessions = functions
         .iter()
         .find(|function| function.name == "sessions");
     let mut parameters = sessions.map_or_else(Vec::new, parameters);
     let (most, width) = (crate::lanes::WIDTH.0, crate::lanes::WIDTH.1);
     let about_width = format!("Columns of the picture, {most} at most ({width} without it)");
-    parameters.push(object(&[
-        ("name", "\"width\""),
-        ("in", "\"query\""),
-        ("description", &quote(&about_width)),
-        ("schema", "{\"type\": \"string\"}"),
-    ]));
-    let get = operation(about, parameters, &content(&[JSON], "{}"));
-    object(&[("get", &get)])
+    parameters.push(in_query("width", &about_width));
+    operation(about, parameters, content(&[JSON], &json!({})))
 }
 
 /// Parameters of a function.
-fn parameters(function: &Function) -> Vec<String> {
+fn parameters(function: &Function) -> Vec<Value> {
     let all = arguments(function, true);
     let parameters = std::iter::once(server()).chain(all.iter().map(parameter));
     parameters.collect()
 }
 
-/// The path of a function.
-fn asked(function: &Function) -> String {
+/// The operation of a function's path.
+fn asked(function: &Function) -> Value {
     let columns = function.columns(catalog::schema());
-    let rows = object(&[("type", "\"array\""), ("items", &row(&columns))]);
-    let properties = object(&[
-        ("columns", "{\"$ref\": \"#/components/schemas/Columns\"}"),
-        ("rows", &rows),
-        ("notices", "{\"$ref\": \"#/components/schemas/Notices\"}"),
-        (
-            "shortened",
-            "{\"$ref\": \"#/components/schemas/Shortened\"}",
-        ),
-    ]);
-    let schema = object(&[
-        ("type", "\"object\""),
-        ("required", "[\"columns\", \"rows\", \"notices\"]"),
-        ("properties", &properties),
-    ]);
+    let schema = json!({
+        "type": "object",
+        "required": ["columns", "rows", "notices"],
+        "properties": {
+            "columns": { "$ref": "#/components/schemas/Columns" },
+            "rows": { "type": "array", "items": row(&columns) },
+            "notices": { "$ref": "#/components/schemas/Notices" },
+            "shortened": { "$ref": "#/components/schemas/Shortened" },
+        },
+    });
     let mut parameters = parameters(function);
     parameters.push(texts());
-    operation(function.about, parameters, &content(&[JSON], &schema))
+    operation(function.about, parameters, content(&[JSON], &schema))
 }
 
 /// The operation that writes a marker.
-fn marked() -> String {
-    let text = object(&[
-        ("type", "\"string\""),
-        ("description", &quote("What happened, such as deploy 1.4")),
-        ("minLength", "1"),
-        (
-            "maxLength",
-            &tacho_tape::write::marks::TEXT_BYTES.to_string(),
-        ),
-    ]);
-    let properties = object(&[("server", "{\"type\": \"string\"}"), ("text", &text)]);
-    let schema = object(&[
-        ("type", "\"object\""),
-        ("required", "[\"text\"]"),
-        ("properties", &properties),
-    ]);
-    let body = object(&[
-        ("required", "true"),
-        ("content", &content(&[crate::api::FORM], &schema)),
-    ]);
-    let accepted = object(&[(
-        "description",
-        &quote("The history has it with the next tick"),
-    )]);
-    object(&[
-        ("summary", &quote("Write a marker of this moment")),
-        ("requestBody", &body),
-        ("responses", &responses("202", &accepted)),
-    ])
+fn marked() -> Value {
+    let schema = json!({
+        "type": "object",
+        "required": ["text"],
+        "properties": {
+            "server": { "type": "string" },
+            "text": {
+                "type": "string",
+                "description": "What happened, such as deploy 1.4",
+                "minLength": 1,
+                "maxLength": tacho_tape::write::marks::TEXT_BYTES,
+            },
+        },
+    });
+    let accepted = json!({ "description": "Accepted; it is written with the next tick" });
+    json!({
+        "summary": "Write a marker of this moment",
+        "requestBody": { "required": true, "content": content(&[crate::api::FORM], &schema) },
+        "responses": responses("202", accepted),
+    })
 }
 
-fn server() -> String {
-    object(&[
-        ("name", &quote("server")),
-        ("in", "\"query\""),
-        (
-            "description",
-            &quote("Which server; may be left out where there is one"),
-        ),
-        ("schema", "{\"type\": \"string\"}"),
-    ])
+/// A parameter of a query string that may be any text.
+fn in_query(name: &str, about: &str) -> Value {
+    json!({
+        "name": name,
+        "in": "query",
+        "description": about,
+        "schema": { "type": "string" },
+    })
+}
+
+fn server() -> Value {
+    in_query("server", "Which server; may be left out where there is one")
 }
 
 /// The parameter that limits texts.
-fn texts() -> String {
+fn texts() -> Value {
     let (least, most) = (BYTES.start(), BYTES.end());
     let about = format!(
-        "How much of each text is told: full, or so many bytes ({least} to {most}) and a mark; shortened has where (full without it)"
+        "Length of texts: full, or a number of bytes ({least} to {most}) after which a text is cut (full without it)"
     );
-    object(&[
-        ("name", &quote(ARGUMENT)),
-        ("in", "\"query\""),
-        ("description", &quote(&about)),
-        ("schema", "{\"type\": \"string\"}"),
-    ])
+    in_query(ARGUMENT, &about)
 }
 
-fn parameter(argument: &Argument) -> String {
-    let mut schema = Object::default();
-    schema.put("type", "\"string\"");
+fn parameter(argument: &Argument) -> Value {
+    let kind = argument.kind.name();
+    let about = match argument.default {
+        Some(default) => format!("{} ({kind}; {default} without it)", argument.help),
+        None => format!("{} ({kind})", argument.help),
+    };
+    let mut parameter = in_query(argument.name, &about);
     match argument.kind {
-        Kind::Switch => {
-            schema.put("enum", "[\"true\", \"false\"]");
-        }
-        Kind::Dimension => {
-            let names = catalog::dimension_names().iter();
-            schema.put("enum", &array(names.map(|name| quote(name))));
-        }
+        Kind::Switch => parameter["schema"]["enum"] = json!(["true", "false"]),
+        Kind::Dimension => parameter["schema"]["enum"] = json!(catalog::dimension_names()),
         _ => (),
     }
-    let about = match argument.default {
-        Some(default) => format!(
-            "{} ({}; {default} without it)",
-            argument.help,
-            argument.kind.name()
-        ),
-        None => format!("{} ({})", argument.help, argument.kind.name()),
-    };
-    object(&[
-        ("name", &quote(argument.name)),
-        ("in", "\"query\""),
-        ("description", &quote(&about)),
-        ("schema", &schema.json()),
-    ])
+    parameter
 }
 
 /// The members of a row. Each may be null.
-fn row(fields: &[Field]) -> String {
-    let mut properties = Object::default();
-    for (name, kind) in fields {
-        properties.put(name, value(*kind));
-    }
-    object(&[("type", "\"object\""), ("properties", &properties.json())])
+fn row(fields: &[Field]) -> Value {
+    let members = fields
+        .iter()
+        .map(|(name, kind)| (name.to_string(), value(*kind)));
+    let properties: Map<String, Value> = members.collect();
+    json!({ "type": "object", "properties": properties })
 }
 
-fn value(kind: Type) -> &'static str {
+fn value(kind: Type) -> Value {
     match kind {
-        Type::Text | Type::Interval => "{\"type\": [\"string\", \"null\"]}",
-        Type::Time => "{\"type\": [\"string\", \"null\"], \"format\": \"date-time\"}",
-        // JSON readers keep 53 bits of a number.
-        Type::Id => "{\"type\": [\"string\", \"null\"]}",
-        Type::Int => "{\"type\": [\"integer\", \"null\"]}",
-        Type::Numeric => "{\"type\": [\"number\", \"null\"]}",
-        Type::Bool => "{\"type\": [\"boolean\", \"null\"]}",
+        // JSON readers keep 53 bits of a number, fewer than an id has.
+        Type::Text | Type::Interval | Type::Id => json!({ "type": ["string", "null"] }),
+        Type::Time => json!({ "type": ["string", "null"], "format": "date-time" }),
+        Type::Int => json!({ "type": ["integer", "null"] }),
+        Type::Numeric => json!({ "type": ["number", "null"] }),
+        Type::Bool => json!({ "type": ["boolean", "null"] }),
     }
 }
 
-fn components() -> String {
-    let text = "{\"type\": \"string\"}";
-    let column = object(&[
-        ("type", "\"object\""),
-        ("properties", &object(&[("name", text), ("type", text)])),
-    ]);
-    let error = [
-        ("message", text),
-        ("detail", text),
-        ("hint", text),
-        ("sqlstate", text),
-    ];
-    let notice = [&error[..], &[("severity", text)]].concat();
-    let notice = object(&[("type", "\"object\""), ("properties", &object(&notice))]);
-    let status = ("status", "{\"type\": \"integer\"}");
-    let problem = [&error[..], &[("type", text), ("title", text), status]].concat();
-    let problem = object(&[
-        ("type", "\"object\""),
-        ("required", "[\"status\", \"message\", \"sqlstate\"]"),
-        ("properties", &object(&problem)),
-    ]);
-    let integer = "{\"type\": \"integer\"}";
-    let shortened = [("row", integer), ("column", text), ("bytes", integer)];
-    let shortened = object(&[("type", "\"object\""), ("properties", &object(&shortened))]);
-    let list = |items: &str| object(&[("type", "\"array\""), ("items", items)]);
-    let schemas = object(&[
-        ("Columns", &list(&column)),
-        ("Notices", &list(&notice)),
-        ("Shortened", &list(&shortened)),
-        ("Problem", &problem),
-    ]);
-    let cookie = object(&[
-        ("type", "\"apiKey\""),
-        ("in", "\"cookie\""),
-        ("name", "\"tacho\""),
-        (
-            "description",
-            &quote("As the token is exchanged for at /?token=…; its name ends in _ and the port"),
-        ),
-    ]);
-    let schemes = object(&[
-        ("token", "{\"type\": \"http\", \"scheme\": \"bearer\"}"),
-        ("cookie", &cookie),
-    ]);
-    object(&[("schemas", &schemas), ("securitySchemes", &schemes)])
+fn components() -> Value {
+    let text = || json!({ "type": "string" });
+    let integer = || json!({ "type": "integer" });
+    let error = json!({ "message": text(), "detail": text(), "hint": text(), "sqlstate": text() });
+    let mut notice = error.clone();
+    notice["severity"] = text();
+    let mut problem = error;
+    problem["type"] = text();
+    problem["title"] = text();
+    problem["status"] = integer();
+    let list = |members: Value| json!({ "type": "array", "items": { "type": "object", "properties": members } });
+    json!({
+        "schemas": {
+            "Columns": list(json!({ "name": text(), "type": text() })),
+            "Notices": list(notice),
+            "Shortened": list(json!({ "row": integer(), "column": text(), "bytes": integer() })),
+            "Problem": {
+                "type": "object",
+                "required": ["status", "message", "sqlstate"],
+                "properties": problem,
+            },
+        },
+        "securitySchemes": {
+            "token": { "type": "http", "scheme": "bearer" },
+            "cookie": {
+                "type": "apiKey",
+                "in": "cookie",
+                "name": "tacho",
+                "description": "As the token is exchanged for at /?token=…; its name ends in _ and the port",
+            },
+        },
+    })
 }

@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
-use tacho_remote::{Places, Sources};
+use tacho_remote::{SourceOptions, Sources};
 use tacho_source::Failure;
 
 /// Cached columns may use a quarter of the memory limit, and at most 64 MiB.
@@ -16,7 +16,7 @@ const CACHE_BYTES: u64 = 64 << 20;
 /// Name of our sessions, unless a connection string gives another.
 const APPLICATION: &str = "tacho web";
 
-/// Answers about the performance history of PostgreSQL by HTTP.
+/// Serves the page, and answers questions about the history by HTTP.
 #[derive(Parser)]
 #[command(name = "tacho web", version, disable_help_flag = true)]
 pub struct Options {
@@ -25,47 +25,72 @@ pub struct Options {
     help: Option<bool>,
 
     #[command(flatten)]
-    places: Places,
+    places: SourceOptions,
 
-    /// Address and port, or the path of a Unix socket
+    /// Address and port, or the path of a Unix socket (mode 0600)
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8432")]
     listen: String,
 
-    /// File whose only line is the token; without it one is made for each start
+    /// File with a lasting token, which other users must not be able to read [default: a
+    /// token for each start, which works once]
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     token_file: Option<PathBuf>,
 
-    /// Another name that browsers call this server by, such as that of a proxy
+    /// File with the certificate of the port in PEM format, then its intermediate
+    /// certificates; the port then speaks TLS. SIGHUP reads it and the key again
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, requires = "tls_key")]
+    pub tls_cert: Option<PathBuf>,
+
+    /// File with the private key of --tls-cert, which other users must not be able to read
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, requires = "tls_cert")]
+    pub tls_key: Option<PathBuf>,
+
+    /// Another host name that browsers may use, such as the name of a proxy; may be
+    /// repeated
     #[arg(long, value_name = "HOST")]
     pub trusted_host: Vec<String>,
 
-    /// Answer no texts of queries
+    /// File to which each request adds a line of JSON: who, server, window, status
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub access_log: Option<PathBuf>,
+
+    /// Header in which a proxy of --trusted-proxy names the user; such a request needs no
+    /// token
+    #[arg(long, value_name = "HEADER", requires = "trusted_proxy")]
+    pub user_header: Option<String>,
+
+    /// Address of a proxy that checks users, or unix; may be repeated
+    #[arg(long, value_name = "ADDRESS", requires = "user_header")]
+    pub trusted_proxy: Vec<String>,
+
+    /// Leave texts of queries out of all answers
     #[arg(long)]
     pub hide_texts: bool,
 
-    /// Questions at once; more are refused
+    /// Maximum number of simultaneous questions; more get status 429
     #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u16).range(1..))]
     pub questions: u16,
 
-    /// Memory for all questions together
+    /// MB of memory for all questions together; a quarter of it, at most 64, is a cache
+    /// for later questions
     #[arg(long, value_name = "MB", default_value_t = 1024, value_parser = clap::value_parser!(u32).range(1..))]
     pub memory_limit_mb: u32,
 
-    /// Connections at once; beyond them the one that has been idle longest ends
+    /// Maximum number of connections; beyond it the one that has been idle longest ends
     #[arg(long, value_name = "N", default_value_t = 256, value_parser = clap::value_parser!(u16).range(1..))]
     pub connections: u16,
 
-    /// Seconds that a client has to say what it wants
+    /// Seconds for a client to send the head of a request, and again for its body; also
+    /// for its TLS handshake
     #[arg(long, value_name = "S", default_value_t = 30, value_parser = clap::value_parser!(u16).range(1..))]
     head_timeout: u16,
 
-    /// Seconds that a client may take nothing of what it asked for, or be behind
-    /// with it when another waits for its place
+    /// Seconds for which a client may take nothing of its answer
     #[arg(long, value_name = "S", default_value_t = 30, value_parser = clap::value_parser!(u16).range(1..))]
     read_timeout: u16,
 
-    /// Path that a reverse proxy has it under, such as /tacho; the proxy may
-    /// pass it on or leave it out
+    /// Path of the page behind a reverse proxy, such as /tacho; the proxy may pass it on
+    /// or remove it
     #[arg(long, value_name = "PATH", default_value = "/")]
     base_path: String,
 
@@ -73,8 +98,7 @@ pub struct Options {
     #[arg(long)]
     pub print_url: bool,
 
-    /// Print the metrics of servers once, in the text format of Prometheus, and
-    /// end: for a textfile collector
+    /// Print metrics once and end, as `tacho metrics`
     #[arg(long)]
     pub metrics: bool,
 }
@@ -94,6 +118,11 @@ impl Options {
     /// The address is invalid, or a token is missing.
     pub fn listen(&self) -> Result<Listen, Failure> {
         if self.listen.contains('/') {
+            if self.tls_cert.is_some() {
+                let refused = "a Unix socket has no TLS".to_string();
+                return Err(Failure::usage(refused)
+                    .hint("Leave out --tls-cert and --tls-key, or listen on a port."));
+            }
             return Ok(Listen::Unix(PathBuf::from(&self.listen)));
         }
         let address = self.listen.parse::<SocketAddr>().map_err(|_| {
@@ -107,6 +136,14 @@ impl Options {
             ));
         }
         Ok(Listen::Tcp(address))
+    }
+
+    /// How addresses begin.
+    pub fn scheme(&self) -> &'static str {
+        match self.tls_cert {
+            Some(_) => "https",
+            None => "http",
+        }
     }
 
     /// Time for a client to send the head of a request.
@@ -141,7 +178,7 @@ impl Options {
     /// The source of answers.
     ///
     /// # Errors
-    /// As [`Places::source`].
+    /// As [`SourceOptions::source`].
     pub fn source(&self) -> Result<Arc<Sources>, Failure> {
         let sources = self.places.source(self.cache_bytes(), APPLICATION)?;
         Ok(Arc::new(sources))

@@ -16,7 +16,7 @@ const WITHOUT: &str = "\
 tacho web
 
 This program was built without the page. \"make program\" builds it where there
-is Node 18 or later (Debian: nodejs, npm). What there is:
+is Node 18 or later (Debian: nodejs, npm). Available paths:
 
 GET /api/v1/servers            servers that can be asked
 GET /api/v1/functions          functions, their arguments and columns, dimensions
@@ -29,17 +29,17 @@ const FOR_EVER: &str = "private, max-age=31536000, immutable";
 /// Requested each time, and answered with 304 if unchanged.
 const EACH_TIME: &str = "private, no-cache";
 
-/// `/`
+/// Answers `/`: the page itself.
 pub async fn index(headers: HeaderMap) -> Response {
     file("index.html", &headers).unwrap_or_else(|| WITHOUT.into_response())
 }
 
-/// `/tacho.svg`
+/// Answers `/tacho.svg`: the icon.
 pub async fn icon(headers: HeaderMap) -> Response {
     file("tacho.svg", &headers).unwrap_or_else(|| StatusCode::NOT_FOUND.into_response())
 }
 
-/// `/assets/NAME`
+/// Answers `/assets/NAME`: a script, style or font of the page.
 pub async fn asset(Path(name): Path<String>, headers: HeaderMap) -> Response {
     let found = file(&format!("assets/{name}"), &headers);
     found.unwrap_or_else(|| StatusCode::NOT_FOUND.into_response())
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn gzip_is_sent_to_whoever_takes_it() {
+    fn gzip_is_sent_to_clients_that_accept_it() {
         let takes = |value| takes_gzip(&given(header::ACCEPT_ENCODING, value));
         assert!(takes("gzip"));
         assert!(takes("deflate, gzip;q=0.5, br"));

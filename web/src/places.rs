@@ -9,7 +9,7 @@
 //! A connection becomes idle only after it was polled once. A client that asks at once
 //! is answered, however many connect after it.
 
-use crate::desk::lock;
+use crate::lock::lock;
 use axum::BoxError;
 use axum::body::{Body, Bytes, HttpBody};
 use axum::http::header::{CONTENT_TYPE, HeaderMap};
@@ -42,7 +42,7 @@ pub struct Places {
 #[derive(Default)]
 struct Taken {
     seats: Vec<Arc<Seat>>,
-    /// A new client waits for a place.
+    /// True if a new client waits for a place.
     wanted: bool,
 }
 
@@ -173,19 +173,19 @@ pub struct Seat {
 struct State {
     /// Number of open turns: requests whose answers are not completely made.
     open: usize,
-    /// The answer is endless: a client with everything sent so far is not behind.
+    /// True if the answer is endless: a client with everything sent so far is not behind.
     endless: bool,
-    /// The connection was asked to end for another client.
+    /// True if the connection was asked to end for another client.
     told: bool,
-    /// Since when the rest of a request is missing.
+    /// Time since which the rest of a request is missing; `None` if none is.
     half: Option<Instant>,
-    /// When the last answer was made, or else the connection.
+    /// Time when the last answer was made, or else the connection.
     last: Instant,
-    /// The client has taken everything that was written.
+    /// True if the client has taken everything that was written.
     flushed: bool,
-    /// No request and no answer is in progress.
+    /// True if no request and no answer is in progress.
     idle: bool,
-    /// Since when there has always been something that the client had not taken.
+    /// Time since which the client has always had bytes to take.
     behind: Option<Instant>,
 }
 
@@ -208,7 +208,7 @@ impl Seat {
         }
     }
 
-    /// A request has begun.
+    /// Notes that a request has begun; it is open until the turn is dropped.
     pub fn asked(self: &Arc<Seat>) -> Turn {
         let mut state = lock(&self.state);
         state.open += 1;
@@ -216,7 +216,7 @@ impl Seat {
         Turn(Arc::clone(self))
     }
 
-    /// The client takes nothing at this moment.
+    /// Notes that the client takes no bytes at this moment.
     pub fn stuck(&self) {
         let mut state = lock(&self.state);
         state.flushed = false;
@@ -226,7 +226,7 @@ impl Seat {
         }
     }
 
-    /// The client has taken everything; it may have asked for more already.
+    /// Notes that the client has taken all bytes; it may have sent another request already.
     pub fn flushed(&self) {
         let mut state = lock(&self.state);
         state.flushed = true;
@@ -244,7 +244,7 @@ impl Seat {
         }
     }
 
-    /// The connection's task has nothing left to do.
+    /// Notes that the connection's task has nothing left to do.
     fn rests(&self) {
         let mut state = lock(&self.state);
         if state.open == 0 && state.flushed && !state.idle {
@@ -258,19 +258,20 @@ impl Seat {
         lock(&self.state).told
     }
 
-    /// Asks it to end, unless something happens first.
+    /// Asks the connection to end, unless it becomes busy first.
     fn tell(&self) {
         lock(&self.state).told = true;
         self.leave.notify_one();
     }
 
-    /// Whether it may still end, because nothing has happened.
+    /// True if the connection may still end, because it has not become busy since [`Seat::tell`].
     fn may_end(&self, patience: Duration) -> bool {
         let when = lock(&self.state).leaves(patience);
         when.is_some_and(|(_, when)| when <= Instant::now())
     }
 
-    /// When it may end for another client; `None` if it was asked already.
+    /// Time at which the connection may end for another client, preceded by true if its client is
+    /// behind. `None` if it was asked to end already.
     fn leaves(&self, patience: Duration) -> Option<(bool, Instant)> {
         let state = lock(&self.state);
         (!state.told).then(|| state.leaves(patience)).flatten()
@@ -278,8 +279,8 @@ impl Seat {
 }
 
 impl State {
-    /// When it may end for another client: idle ones before those behind, and busy ones
-    /// never.
+    /// The time at which it may end for another client, preceded by false if it is idle and true if
+    /// it is behind: idle connections end first. `None` if it is busy.
     fn leaves(&self, patience: Duration) -> Option<(bool, Instant)> {
         match (self.open, self.behind, self.half) {
             (_, None, Some(since)) => Some((false, since)),
@@ -376,7 +377,7 @@ impl Held {
     }
 }
 
-/// An event stream lasts as long as the client listens.
+/// True if the answer is an event stream, which lasts as long as the client listens.
 fn is_endless(headers: &HeaderMap) -> bool {
     let kind = headers.get(CONTENT_TYPE);
     kind.is_some_and(|kind| kind == "text/event-stream")

@@ -13,8 +13,6 @@ use tacho_source::report::{Report, page};
 use tacho_source::time;
 use tacho_tape::query::{QueryError, QueryResult, ReportRow, Taken};
 
-/// Most reports made at once; others wait for a turn.
-pub const AT_ONCE: usize = 2;
 /// Longest document that becomes a page; a busy server's has 100 kB.
 const DOCUMENT_BYTES: usize = 8 << 20;
 /// Most characters of a server's name in a file name.
@@ -41,7 +39,12 @@ pub async fn report(
         let report = saved(&row, zone)?;
         Ok((page(&report), file_name(&name, row.period_start)))
     });
-    let failed = |_| Err(QueryError::new("XX000", "making the report ended"));
+    let failed = |_| {
+        Err(QueryError::new(
+            "XX000",
+            "writing the report was interrupted",
+        ))
+    };
     let (text, file) = made.await.unwrap_or_else(failed).map_err(Problem::of)?;
     let headers = [
         (header::CONTENT_TYPE, "text/html; charset=utf-8".to_string()),
@@ -58,16 +61,17 @@ fn saved(row: &ReportRow, zone: TimeZone) -> QueryResult<Report> {
     let text = row.report.as_deref().unwrap_or("{}");
     if text.len() > DOCUMENT_BYTES {
         let megabytes = DOCUMENT_BYTES >> 20;
-        let error = QueryError::new("53200", "the report is too long");
+        let error = QueryError::new("53200", "report is too large");
         return Err(error
-            .detail(format!("It may have {megabytes} MB."))
+            .detail(format!("The limit is {megabytes} MB."))
             .hint("Ask for a shorter window or a filter."));
     }
     Report::new(text, zone)
 }
 
-/// `tacho-shop-20260301T105500Z.html`. Other characters of the server's name
-/// become `-`, so that the file name is one word everywhere.
+/// The name of the file: `tacho-shop-20260301T105500Z.html`. Other characters
+/// of the server's name become `-`, so that the file name is one word
+/// everywhere.
 fn file_name(server: &str, start: Option<i64>) -> String {
     let start = start.map_or_else(String::new, |us| time::timestamp(us).to_string());
     let start: String = start.chars().filter(|c| !":-".contains(*c)).collect();
@@ -116,7 +120,7 @@ mod tests {
         let error = saved(&" ".repeat(DOCUMENT_BYTES + 1)).err().unwrap();
         assert_eq!(
             (error.sqlstate, error.message.as_str()),
-            ("53200", "the report is too long")
+            ("53200", "report is too large")
         );
         assert!(saved(r#"{"a": 1}"#).is_ok());
     }

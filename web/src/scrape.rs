@@ -7,7 +7,7 @@
 //! of the previous day, then zeros, then the new day. Nothing is lost between two scrapes.
 //! Every counter falls once, which tells Prometheus that it was reset.
 
-use crate::desk::lock;
+use crate::lock::lock;
 use crate::objects::{self, Series, Values};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -22,7 +22,7 @@ use tacho_tape::query::{
 const NULL: &str = "(null)";
 /// Duration of each step of a turn, µs.
 const TURN: i64 = 30 * SECOND;
-/// µs.
+/// One second in µs.
 const SECOND: i64 = 1_000_000;
 const HOUR: i64 = 3600 * SECOND;
 const DAY: i64 = 24 * HOUR;
@@ -34,11 +34,11 @@ const STALE: i64 = 300 * SECOND;
 /// The figures of a server.
 #[derive(Clone, Debug, Default)]
 pub struct Tally {
-    /// Its name.
+    /// Name of the server.
     pub server: String,
-    /// The server answered this time.
+    /// True if the server answered this time.
     pub readable: bool,
-    /// The server has answered once. Until then its counters are unknown.
+    /// True if the server has answered once. Until then its counters are unknown.
     pub is_counted: bool,
     /// Counters; objects without series are joined.
     pub sums: Sums,
@@ -59,14 +59,15 @@ pub struct Tally {
     /// Counters of all objects.
     counted: Sums,
     series: Series,
-    /// End and counters of the closed hours of the day.
+    /// The counters of the day's closed hours, and the end of these hours in µs since 1970.
     closed: (i64, Sums),
-    /// Begin of the next count.
+    /// Begin of the time that the next scrape counts, µs since 1970.
     counted_to: i64,
     /// Step of the turn at the last count.
     turn: Turn,
-    /// A day, its step of the turn, and counters of the previous day: of the whole day, or in
-    /// step `Day` of its last hour.
+    /// The counters of the previous day. The first two fields are the day and the step of its turn
+    /// for which they were computed. In step `Day` only the previous day's last hour is counted:
+    /// its objects get series from the start of the day.
     before: (i64, Turn, Sums),
 }
 
@@ -105,7 +106,7 @@ pub struct Sums {
 /// Reads the figures of all servers.
 pub struct Scraper {
     source: Arc<dyn Source>,
-    /// By server. Locked during a scrape, so that another one waits.
+    /// The tally of each server, by name. Locked during a scrape, so that another one waits.
     tallies: Arc<Mutex<BTreeMap<String, Tally>>>,
 }
 
@@ -366,8 +367,8 @@ impl Asked<'_> {
         Ok((sums, vcpus))
     }
 
-    /// Means of the measurements before a moment. Among objects with the same name the largest
-    /// counts.
+    /// Means of the measurements in the 60 s before `until` (µs since 1970). Among objects with the
+    /// same name the largest counts.
     fn gauges(&self, until: i64) -> QueryResult<Values<f64>> {
         let readings = self.readings(until - READINGS, until)?;
         let mean = |row: &ServerHistoryRow| row.avg.map(Numeric::to_f64);

@@ -44,8 +44,8 @@ impl Secret {
         let mut file = File::open(path).map_err(failed)?;
         if file.metadata().map_err(failed)?.mode() & 0o007 != 0 {
             return Err(
-                Failure::usage(format!("token file \"{name}\" is open to all users"))
-                    .hint("Take their permissions away: chmod o= FILE."),
+                Failure::usage(format!("token file \"{name}\" has world access"))
+                    .hint("Run chmod o= FILE."),
             );
         }
         let mut text = String::new();
@@ -54,7 +54,7 @@ impl Secret {
         let plain = |b: u8| b.is_ascii_alphanumeric() || b"-._~+/=".contains(&b);
         if !LENGTH.contains(&token.len()) || !token.bytes().all(plain) {
             return Err(
-                Failure::usage(format!("token file \"{name}\" holds no token")).hint(
+                Failure::usage(format!("token file \"{name}\" does not contain a valid token")).hint(
                     "A token has 16 to 1024 characters of A-Z, a-z, 0-9, - . _ ~ + / and =, such as openssl rand -hex 32 prints.",
                 ),
             );

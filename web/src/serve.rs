@@ -1,13 +1,17 @@
-//! Connections: a limited number at once. Each has a time limit for sending a
-//! request.
+//! Connections: a limited number at once. Each has a time limit for its TLS handshake and for
+//! sending a request.
 
+use crate::access::Peer;
 use crate::guard;
 use crate::options::{Listen, Options};
-use crate::places::{Awaited, Held, Place, Places};
+use crate::places::{Awaited, Held, Place, Places, Seat};
+use crate::problem::Problem;
 use crate::secret::Secret;
 use crate::slow::Impatient;
+use crate::tls::{Greeted, Tls};
 use axum::Router;
-use axum::http::{Request, Uri};
+use axum::http::header::CONNECTION;
+use axum::http::{Request, StatusCode, Uri};
 use axum::response::{IntoResponse, Redirect, Response};
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
@@ -23,10 +27,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 use tacho_source::Failure;
+use tacho_tape::query::QueryError;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::{TcpListener, TcpSocket, UnixListener, UnixStream};
+use tokio::net::{TcpListener, TcpSocket, TcpStream, UnixListener, UnixStream};
 use tokio::signal::unix::{SignalKind, signal};
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
 
 /// Longest head of a request, in bytes.
 const HEAD_BYTES: usize = 64 << 10;
@@ -35,7 +40,11 @@ const AT_THE_DOOR: u32 = 4096;
 /// Pause after a failed `accept()`: if descriptors ran out, some become free meanwhile.
 const PATIENCE: Duration = Duration::from_millis(100);
 
-/// Limits of connections, and their base path.
+/// SQLSTATE for a client that does not speak TLS.
+const PROTOCOL_VIOLATION: &str = "08P01";
+
+/// Limits of connections, their base path, and their TLS.
+#[derive(Clone)]
 pub struct Limits {
     /// Most connections at once.
     pub connections: usize,
@@ -45,26 +54,29 @@ pub struct Limits {
     pub read: Duration,
     /// Prefix of all paths, such as `/tacho`; may be empty.
     pub base: Arc<str>,
+    /// TLS of a port.
+    pub tls: Option<Arc<Tls>>,
 }
 
 impl Limits {
     /// The limits from the command line.
-    pub fn new(options: &Options, base: String) -> Limits {
+    pub fn new(options: &Options, base: String, tls: Option<Arc<Tls>>) -> Limits {
         Limits {
             connections: options.connections.into(),
             head: options.head_timeout(),
             read: options.read_timeout(),
             base: base.into(),
+            tls,
         }
     }
 }
 
 /// The address to open, with the token if it is to be shown.
-pub fn address(listen: &Listen, base: &str, token: Option<&Secret>) -> String {
+pub fn address(scheme: &str, listen: &Listen, base: &str, token: Option<&Secret>) -> String {
     let query = token.map(|token| format!("?token={}", token.reveal()));
     let query = query.unwrap_or_default();
     match listen {
-        Listen::Tcp(address) => format!("http://{address}{base}/{query}"),
+        Listen::Tcp(address) => format!("{scheme}://{address}{base}/{query}"),
         Listen::Unix(path) => format!("{} {base}/{query}", path.display()),
     }
 }
@@ -143,11 +155,20 @@ impl Listener {
         loop {
             match self {
                 Listener::Tcp(listener) => match listener.accept().await {
-                    Ok((stream, _)) => spawn(stream, router, limits, places.take().await),
+                    Ok((stream, address)) => {
+                        let peer = Peer(Some(address.ip()));
+                        let place = places.take().await;
+                        match &limits.tls {
+                            Some(tls) => spawn_tls(tls, stream, peer, router, limits, place),
+                            None => spawn(stream, peer, router, limits, place),
+                        }
+                    }
                     Err(_) => sleep(PATIENCE).await,
                 },
                 Listener::Unix(listener, _) => match listener.accept().await {
-                    Ok((stream, _)) => spawn(stream, router, limits, places.take().await),
+                    Ok((stream, _)) => {
+                        spawn(stream, Peer(None), router, limits, places.take().await);
+                    }
                     Err(_) => sleep(PATIENCE).await,
                 },
             }
@@ -171,29 +192,78 @@ fn bind(address: SocketAddr) -> io::Result<TcpListener> {
 /// its running request is dropped.
 pub fn spawn(
     stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    peer: Peer,
     router: &Router,
     limits: &Limits,
     place: Place,
 ) {
-    let service = TowerToHyperService::new(router.clone());
-    let (base, head) = (limits.base.clone(), limits.head);
+    let connection = answers(stream, peer, router.clone(), limits, place.seat());
+    tokio::spawn(place.serve(connection));
+}
+
+/// As `spawn`, after a TLS handshake. Until the client sends a request, the connection counts as
+/// idle.
+fn spawn_tls(
+    tls: &Arc<Tls>,
+    stream: TcpStream,
+    peer: Peer,
+    router: &Router,
+    limits: &Limits,
+    place: Place,
+) {
+    let (tls, router, limits) = (Arc::clone(tls), router.clone(), limits.clone());
     let seat = Arc::clone(place.seat());
+    let connection = async move {
+        match timeout(limits.head, tls.greet(stream)).await {
+            Ok(Ok(Greeted::Tls(stream))) => answers(stream, peer, router, &limits, &seat).await,
+            Ok(Ok(Greeted::Plain(stream))) => {
+                answers(stream, peer, plain_router(), &limits, &seat).await;
+            }
+            // The client left, was too slow, or has received a TLS alert.
+            Ok(Err(_)) | Err(_) => (),
+        }
+    };
+    tokio::spawn(place.serve(connection));
+}
+
+/// The only answer to clients that do not speak TLS.
+fn plain_router() -> Router {
+    Router::new().fallback(async || {
+        let error = QueryError::new(PROTOCOL_VIOLATION, "this port speaks TLS only")
+            .hint("Begin the address with https://.");
+        let answer = Problem::new(StatusCode::BAD_REQUEST, error);
+        guard::dressed(answer.header(CONNECTION, "close").into_response())
+    })
+}
+
+/// Answers the requests of a connection.
+fn answers<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
+    stream: S,
+    peer: Peer,
+    router: Router,
+    limits: &Limits,
+    seat: &Arc<Seat>,
+) -> impl Future<Output = ()> + Send + use<S> {
+    let service = TowerToHyperService::new(router);
+    let (base, head) = (limits.base.clone(), limits.head);
+    let seat = Arc::clone(seat);
     let stream = Impatient::new(stream, limits.read, Arc::clone(&seat));
-    let service = service_fn(move |request: Request<Incoming>| {
+    let service = service_fn(move |mut request: Request<Incoming>| {
+        request.extensions_mut().insert(peer);
         let turn = seat.asked();
         let request = request.map(|body| Awaited::new(body, head, Arc::clone(&seat)));
         let answer = under(Arc::clone(&base), request, service.clone());
         async { Ok::<_, Infallible>(Held::answer(answer.await?, turn)) }
     });
-    tokio::spawn(async move {
-        let connection = http1::Builder::new()
-            .timer(TokioTimer::new())
-            .header_read_timeout(head)
-            .max_buf_size(HEAD_BYTES)
-            .serve_connection(TokioIo::new(stream), service);
+    let connection = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(head)
+        .max_buf_size(HEAD_BYTES)
+        .serve_connection(TokioIo::new(stream), service);
+    async {
         // The error is ignored: a client that breaks off knows why.
-        place.serve(connection).await;
-    });
+        let _ = connection.await;
+    }
 }
 
 /// Answers requests below the base path, and requests from which a proxy has

@@ -44,7 +44,7 @@ impl HttpBody for Events {
     }
 }
 
-/// `GET /api/v1/live`
+/// Answers `GET /api/v1/live`: an endless stream of events about a server.
 pub async fn live(
     State(api): State<Arc<Api>>,
     RawQuery(query): RawQuery,
@@ -52,14 +52,15 @@ pub async fn live(
 ) -> Result<Response, Problem> {
     let (server, since) = asked(&query.unwrap_or_default(), &headers).map_err(Problem::of)?;
     let Ok(place) = Arc::clone(api.listeners()).try_acquire_owned() else {
-        let error = QueryError::new("53300", "too many listen").hint("Ask again in a moment.");
+        let error =
+            QueryError::new("53300", "too many clients of live events").hint("Retry in a moment.");
         let busy = Problem::new(StatusCode::TOO_MANY_REQUESTS, error);
         return Err(busy.header(header::RETRY_AFTER, "1"));
     };
     let live = Arc::clone(api.live());
     let listening = move || live.listen(server.as_deref(), since);
     let listened = tokio::task::spawn_blocking(listening).await;
-    let failed = |_| Err(QueryError::new("XX000", "listening ended"));
+    let failed = |_| Err(QueryError::new("XX000", "live events were interrupted"));
     let Listener { before, events } = listened.unwrap_or_else(failed).map_err(Problem::of)?;
     let body = Body::new(Events {
         before: Some(before),

@@ -78,7 +78,7 @@ fn bytes(text: &str) -> QueryResult<usize> {
         QueryError::invalid(format!(
             "{ARGUMENT} must be {FULL} or between {least} and {most}"
         ))
-        .hint("A number is the bytes of each text that are told.")
+        .hint("A number limits each text to that many bytes.")
     })
 }
 
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_end_between_characters_and_say_how_long_they_were() {
+    fn texts_end_between_characters_with_their_full_length() {
         assert_eq!(shortened("select", 6), ("select".into(), None));
         assert_eq!(
             shortened("selected", 6),
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn all_of_each_is_told_unless_bytes_are_asked_for() {
+    fn texts_are_complete_unless_a_length_is_given() {
         assert_eq!(Texts::taken(&mut Arguments::new()).unwrap().most, None);
         assert_eq!(texts("full").unwrap().most, None);
         assert_eq!(texts("1000000").unwrap().most, Some(1_000_000));

@@ -52,7 +52,7 @@ fn days(scratch: &Scratch, days: u64) {
 const LONG: &str = "/api/v1/top?dimension=pid&by=query_id&since=2000d&until=2026-09-22&n=all&bucket=1d&application=app0,app1,app2";
 
 #[test]
-fn rows_are_those_of_the_command_line() {
+fn rows_equal_the_command_line() {
     let scratch = Scratch::shop("rows");
     let server = Server::known(&scratch.tape(), &[]);
     for (function, more) in [
@@ -92,7 +92,7 @@ fn servers_and_functions_are_listed() {
     let expected = json!({"servers": [
         {"name": "gone", "state": "missing", "marks": true},
         {"name": "shop", "state": "recorded", "marks": true},
-    ]});
+    ], "longest_with_causes_s": 7 * 86_400});
     assert_eq!(server.get("/api/v1/servers").json(), expected);
     let json = server.get("/api/v1/functions").json();
     let functions = json["functions"].as_array().unwrap();
@@ -100,9 +100,9 @@ fn servers_and_functions_are_listed() {
     let status = functions.iter().find(|f| f["name"] == "status").unwrap();
     let expected = json!({
         "name": "status",
-        "about": "What the history holds",
+        "about": "Contents of the history",
         "arguments": [
-            {"name": "node", "type": "id", "about": "Recorder: an id, or all: their mean by time observed", "default": "the newest"},
+            {"name": "node", "type": "id", "about": "Node id, or all: the mean of all nodes, weighted by time observed", "default": "the newest"},
             {"name": "tz", "type": "zone", "about": "Time zone of times", "default": "UTC"},
         ],
         "columns": [{"name": "metric", "type": "text"}, {"name": "value", "type": "text"}],
@@ -114,7 +114,7 @@ fn servers_and_functions_are_listed() {
 }
 
 #[test]
-fn errors_say_what_postgresql_would() {
+fn errors_equal_errors_of_postgresql() {
     let scratch = Scratch::shop("errors");
     let server = Server::known(&scratch.tape(), &[]);
     let answer = server.get("/api/v1/top?since=soon");
@@ -123,7 +123,7 @@ fn errors_say_what_postgresql_would() {
         "title": "Bad Request",
         "status": 400,
         "message": "invalid time \"soon\"",
-        "hint": "Write it as now, 1h, 03:12, \"yesterday 14:00\", \"2026-11-21 03:12\" or 2026-11-21T03:12:00Z.",
+        "hint": "Use the form now, 1h, 03:12, \"yesterday 14:00\", \"2026-11-21 03:12\" or 2026-11-21T03:12:00Z.",
         "sqlstate": "22007",
     });
     answer.problem();
@@ -144,7 +144,7 @@ fn errors_say_what_postgresql_would() {
         said("/api/v1/aas?x=1"),
         "400 22023 function \"aas\" has no argument \"x\""
     );
-    assert_eq!(said("/x"), "404 42704 there is nothing at this address");
+    assert_eq!(said("/x"), "404 42704 path not found");
 }
 
 #[test]
@@ -176,7 +176,7 @@ fn an_answer_of_a_window_that_is_over_is_sent_once() {
 }
 
 #[test]
-fn a_question_that_its_client_gave_up_ends_and_so_many_run_at_once() {
+fn an_abandoned_question_ends_and_questions_are_limited() {
     let scratch = Scratch::new("cancel");
     days(&scratch, 400);
     let server = Server::known(&scratch.tape(), &["--questions", "1"]);

@@ -7,7 +7,7 @@ use common::{Scratch, Server, WINDOW};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// By session: its time in `sessions`, ms, and its number of spans.
+/// The time of each session in `sessions`, in ms, and its number of spans.
 fn told(server: &Server) -> BTreeMap<String, (f64, usize)> {
     let answer = server.get(&format!("/api/v1/sessions?{WINDOW}&scope=foreground&n=all"));
     let mut told: BTreeMap<String, (f64, usize)> = BTreeMap::new();
@@ -63,7 +63,7 @@ fn a_picture_without_a_window_or_with_a_strange_width_is_refused() {
     for (query, said) in [
         (
             "since=2026-09-21".to_string(),
-            "until of lanes is not given",
+            "argument \"until\" of lanes is missing",
         ),
         (
             format!("{WINDOW}&width=0"),

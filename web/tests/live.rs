@@ -100,7 +100,7 @@ fn told(tick: &Value) -> BTreeMap<String, String> {
 }
 
 #[test]
-fn each_tick_is_told_once_to_all_who_listen_and_to_whoever_comes_back() {
+fn each_tick_is_sent_once_to_each_listener_also_after_a_pause() {
     let scratch = Scratch::new("live");
     let mut sampler = sampler();
     sampler.write_tape(&scratch.tape(), 60, &[]).unwrap();
@@ -160,7 +160,7 @@ fn each_tick_is_told_once_to_all_who_listen_and_to_whoever_comes_back() {
 }
 
 #[test]
-fn a_second_is_told_when_it_is_whole() {
+fn a_second_is_sent_once_complete() {
     let scratch = Scratch::new("live-whole");
     let load = tacho_tape::testing::Load {
         interval_ms: 100,
@@ -180,7 +180,7 @@ fn a_second_is_told_when_it_is_whole() {
 }
 
 #[test]
-fn whoever_reads_too_slowly_is_sent_away_and_others_are_not() {
+fn only_a_listener_that_reads_too_slowly_is_dropped() {
     let scratch = Scratch::new("live-slow");
     let mut sampler = sampler();
     sampler.write_tape(&scratch.tape(), 60, &[]).unwrap();
@@ -203,7 +203,7 @@ fn whoever_reads_too_slowly_is_sent_away_and_others_are_not() {
 }
 
 #[test]
-fn what_makes_no_sense_is_a_problem_and_no_stream() {
+fn an_invalid_request_for_events_is_a_problem() {
     let scratch = Scratch::shop("live-odd");
     let server = Server::known(&scratch.tape(), &[]);
     for (query, status) in [
@@ -220,7 +220,7 @@ fn what_makes_no_sense_is_a_problem_and_no_stream() {
 }
 
 #[test]
-fn health_says_why_nothing_comes() {
+fn health_has_the_reason_for_missing_ticks() {
     let scratch = Scratch::new("live-health");
     let tape = scratch.tape();
     std::fs::create_dir_all(&tape).unwrap();

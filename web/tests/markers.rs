@@ -38,13 +38,13 @@ fn recorder(scratch: &Scratch) -> File {
 }
 
 #[test]
-fn a_marker_is_left_for_whoever_records() {
+fn a_marker_is_left_for_the_writer() {
     let scratch = Scratch::shop("mark");
     let server = Server::known(&scratch.tape(), &[]);
     let (status, message, sqlstate) = post(&server, "/api/v1/markers", FORM, TEXT).problem();
     assert_eq!((status, &*sqlstate), (409, "55000"));
     assert!(
-        message.starts_with("nothing is being recorded into directory"),
+        message.starts_with("no recorder runs for directory"),
         "{message}"
     );
     let lock = recorder(&scratch);
@@ -90,7 +90,7 @@ fn a_marker_is_left_for_whoever_records() {
 }
 
 #[test]
-fn no_other_page_and_nobody_without_the_cookie_writes_a_marker() {
+fn only_the_page_with_its_cookie_writes_a_marker() {
     let scratch = Scratch::shop("mark-attack");
     let _lock = recorder(&scratch);
     let mut server = Server::known(&scratch.tape(), &[]);

@@ -69,7 +69,7 @@ fn agrees(server: &Server, since_ms: i64) {
 }
 
 #[test]
-fn counters_are_the_load_of_the_day_whoever_scrapes_and_since_when() {
+fn counters_are_the_load_of_the_day_for_every_scraper() {
     let scratch = Scratch::new("counters");
     let mut sampler = sampler();
     sampler.write_tape(&scratch.tape(), 60, &[]).unwrap();
@@ -197,7 +197,7 @@ fn metrics_are_printed_once() {
     let said = String::from_utf8(missing.stderr).unwrap();
     let shown = scratch.0.join("none");
     let wanted = format!(
-        "error: could not read directory \"{}\": No such file or directory (os error 2)\nhint: Give the directory of",
+        "error: could not read directory \"{}\": No such file or directory (os error 2)\nhint: Specify the directory of",
         shown.display()
     );
     assert!(said.starts_with(&wanted), "{said}");
@@ -206,6 +206,6 @@ fn metrics_are_printed_once() {
         missing.contains("tacho_readable{server=\"none\"} 0"),
         "{missing}"
     );
-    // Its counters are unknown.
+    // The counters of a server that never answered are unknown.
     assert!(!missing.contains("_total{"), "{missing}");
 }

@@ -118,7 +118,7 @@ fn each_route_function_and_argument_is_described() {
     let server = Server::known(&scratch.tape(), &[]);
     let all = described(&server);
     let paths = all["paths"].as_object().unwrap();
-    let routes = include_str!("../src/api.rs").lines();
+    let routes = include_str!("../src/routes.rs").lines();
     let routes = routes.filter_map(|line| line.trim().strip_prefix(".route(\""));
     let routes: Vec<&str> = routes.map(|rest| rest.split('"').next().unwrap()).collect();
     assert!(routes.len() > 6, "{routes:?}");

@@ -68,7 +68,7 @@ fn a_path_that_is_none_is_refused() {
 }
 
 #[test]
-fn a_system_without_threads_is_told_of_in_words() {
+fn a_system_without_threads_gives_a_plain_error() {
     let scratch = Scratch::shop("threads");
     let mut command = command(&scratch.tape(), &["--listen", "127.0.0.1:0"]);
     // No system has memory for such a stack.
@@ -127,7 +127,7 @@ fn clients_that_do_not_read_are_sent_away() {
     // More bytes than the system buffers.
     let whole = TIMES * read(ask(&samples, 1));
     let slow: Vec<_> = (0..4).map(|_| ask(&samples, TIMES)).collect();
-    // They take all places, until one exceeds its time.
+    // The slow clients take all places, until one exceeds its time.
     let mut answer = String::new();
     ask("/api/v1/servers", 1)
         .read_to_string(&mut answer)
@@ -147,7 +147,7 @@ fn a_directory_that_is_not_there_is_an_error_or_told() {
         let done = refused(tape, args);
         (done.status.code(), String::from_utf8(done.stderr).unwrap())
     };
-    let hint = "hint: Give the directory of the history files: the setting tacho.directory, by default tacho in the data directory.\n";
+    let hint = "hint: Specify the directory of the history files: the setting tacho.directory, by default tacho in the data directory.\n";
     for (tape, why) in [
         (&none, "No such file or directory (os error 2)"),
         (&file, "Not a directory (os error 20)"),

@@ -17,7 +17,7 @@ const ROUTES: [&str; 7] = [
     "/metrics",
     "/nothing",
 ];
-const STRANGER: (u16, &str, &str) = (401, "who asks is not known", "28000");
+const STRANGER: (u16, &str, &str) = (401, "authentication required", "28000");
 
 fn plain(problem: &(u16, String, String)) -> (u16, &str, &str) {
     (problem.0, &problem.1, &problem.2)
@@ -57,7 +57,7 @@ fn a_page_whose_name_is_made_to_point_here_gets_nothing() {
     for target in ROUTES {
         for hosts in foreign {
             let problem = ask(target, hosts).problem();
-            let expected = (421, "this server is not known by that name", "28000");
+            let expected = (421, "host name is not allowed", "28000");
             assert_eq!(plain(&problem), expected, "{target} {hosts:?}");
         }
     }
@@ -66,7 +66,7 @@ fn a_page_whose_name_is_made_to_point_here_gets_nothing() {
 }
 
 #[test]
-fn nobody_asks_without_the_cookie() {
+fn every_request_needs_the_cookie() {
     let scratch = Scratch::shop("stranger");
     let mut server = Server::start(&scratch.tape(), &[]);
     let other = Server::known(&scratch.tape(), &[]);
@@ -90,7 +90,7 @@ fn nobody_asks_without_the_cookie() {
     }
     for token in ["", "x", &server.token[..63], &other.token] {
         let answer = server.get(&format!("/?token={token}"));
-        let expected = (401, "the token is not known", "28000");
+        let expected = (401, "invalid token", "28000");
         assert_eq!(plain(&answer.problem()), expected, "{token}");
         assert_eq!(answer.header("set-cookie"), None);
     }
@@ -107,7 +107,7 @@ fn nobody_asks_without_the_cookie() {
     assert_eq!((name, value.len()), (&*format!("tacho_{port}"), 64));
     assert_ne!(value, server.token);
     let again = server.get(&login).problem();
-    assert_eq!(plain(&again), (401, "the token was used already", "28000"));
+    assert_eq!(plain(&again), (401, "token has already been used", "28000"));
     server.cookie = format!("Cookie: other=1; {pair}; more=2\r\n");
     assert_eq!(server.get("/api/v1/servers").status, 200);
 }
@@ -131,10 +131,14 @@ fn a_token_of_a_file_works_as_long_as_it_stands_there() {
         assert_eq!(plain(&problem), STRANGER, "{wrong}");
     }
     for (token, mode, message) in [
-        (token, 0o644, "is open to all users"),
-        ("short", 0o600, "holds no token"),
-        ("", 0o600, "holds no token"),
-        ("two lines of\nwords", 0o600, "holds no token"),
+        (token, 0o644, "has world access"),
+        ("short", 0o600, "does not contain a valid token"),
+        ("", 0o600, "does not contain a valid token"),
+        (
+            "two lines of\nwords",
+            0o600,
+            "does not contain a valid token",
+        ),
     ] {
         let file = scratch.token_file(token, mode);
         let output = refused(&scratch.tape(), &["--token-file", &file]);
@@ -146,14 +150,14 @@ fn a_token_of_a_file_works_as_long_as_it_stands_there() {
 }
 
 #[test]
-fn a_wrong_token_file_is_told_before_a_port_that_is_taken() {
+fn a_wrong_token_file_is_reported_before_a_taken_port() {
     let scratch = Scratch::shop("token-before-port");
     let server = Server::start(&scratch.tape(), &[]);
     let file = scratch.token_file("short", 0o600);
     let args = ["--listen", &server.address, "--token-file", &file];
     let output = refused(&scratch.tape(), &args);
     let text = String::from_utf8(output.stderr).unwrap();
-    let expected = format!("error: token file \"{file}\" holds no token\n");
+    let expected = format!("error: token file \"{file}\" does not contain a valid token\n");
     assert!(text.starts_with(&expected), "{text}");
     assert_eq!(output.status.code(), Some(2));
 }
@@ -324,7 +328,7 @@ fn texts_are_escaped_cannot_be_obeyed_and_can_be_hidden() {
 }
 
 #[test]
-fn no_path_leads_out_of_what_was_named() {
+fn no_path_leads_outside_the_named_directories() {
     let scratch = Scratch::shop("traversal");
     let server = Server::known(&scratch.tape(), &[]);
     for name in ["..", "%2e%2e%2fshop", "/etc", "shop%00", "shop/", ""] {
@@ -358,7 +362,11 @@ fn long_odd_and_broken_requests_leave_it_alive() {
     let many: String = (0..2_000).map(|i| format!("a{i}=1&")).collect();
     assert_eq!(server.get(&format!("/api/v1/aas?{many}")).problem().0, 400);
     let twice = server.get("/api/v1/aas?since=1h&since=2h").problem();
-    let expected = (400, "argument \"since\" is given twice", "22023");
+    let expected = (
+        400,
+        "argument \"since\" is specified more than once",
+        "22023",
+    );
     assert_eq!(plain(&twice), expected);
     let head = server.head("/api/v1/servers", "");
     for cut in 0..head.len() {
@@ -374,7 +382,7 @@ fn long_odd_and_broken_requests_leave_it_alive() {
 }
 
 #[test]
-fn clients_that_say_nothing_are_sent_away() {
+fn silent_clients_are_disconnected() {
     let scratch = Scratch::shop("slow");
     let args = ["--connections", "4", "--head-timeout", "1"];
     let server = Server::known(&scratch.tape(), &args);
@@ -382,7 +390,7 @@ fn clients_that_say_nothing_are_sent_away() {
     for stream in &mut idle[..20] {
         let _ = stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: loc");
     }
-    // They take all places, until each exceeds its time.
+    // These connections take all places, until each exceeds its time.
     assert_eq!(server.get("/api/v1/servers").status, 200);
     for mut stream in idle {
         let mut said = Vec::new();

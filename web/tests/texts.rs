@@ -32,7 +32,7 @@ fn row(answer: &Value) -> (usize, &Value) {
 }
 
 #[test]
-fn a_long_text_is_told_to_its_end_unless_bytes_are_asked_for() {
+fn a_long_text_is_complete_unless_a_length_is_given() {
     let scratch = recorded("texts-long");
     let server = Server::known(&scratch.tape(), &[]);
     for more in ["", "&texts=full", "&texts=1000000"] {

@@ -29,8 +29,8 @@ pub struct Args {
     #[arg(long, value_name = "ID")]
     node: Option<String>,
 
-    /// Start: 1h, 03:12, "yesterday 14:00", RFC 3339; without a zone in that of TZ,
-    /// else of the system [default: the oldest]
+    /// Start: 1h, 03:12, "yesterday 14:00", RFC 3339; without a zone in TZ, else
+    /// in the zone of the system [default: the oldest]
     #[arg(long, short, value_name = "TIME")]
     since: Option<String>,
 
@@ -48,9 +48,7 @@ pub fn run(args: &Args) -> ExitCode {
     match args.export(&tape) {
         Ok(damage) => {
             for error in &damage {
-                say(format_args!(
-                    "warning: left out what cannot be read: {error}"
-                ));
+                say(format_args!("warning: skipped unreadable history: {error}"));
             }
             ExitCode::from(u8::from(!damage.is_empty()))
         }
@@ -71,7 +69,7 @@ impl Args {
         let schema = catalog::schema().clone().with_runs();
         let kinds = exchange::kinds(&schema).join(", ");
         let unknown = || {
-            let message = format!("kind \"{}\" is not known", self.kind);
+            let message = format!("unknown kind \"{}\"", self.kind);
             (message, Some(format!("Available are {kinds}.")))
         };
         let window = self.window().map_err(|e| (e.message, e.hint))?;

@@ -41,7 +41,7 @@ pub fn run(args: &Args) -> ExitCode {
             Err(error) => {
                 let program = program.display();
                 say(format_args!(
-                    "error: could not ask \"{program}\" for its options: {error}"
+                    "error: could not read the options of program \"{program}\": {error}"
                 ));
                 return ExitCode::FAILURE;
             }
@@ -95,13 +95,13 @@ fn beside(program: &Path) -> io::Result<Command> {
     let other = |what: &str| io::Error::other(what.to_string());
     let file = program.file_name().and_then(|name| name.to_str());
     let name = file.and_then(|name| name.strip_prefix("tacho-"));
-    let name = name.ok_or_else(|| other("its name is not tacho-NAME"))?;
+    let name = name.ok_or_else(|| other("its name must have the form tacho-NAME"))?;
     let done = process::Command::new(program).arg("--help").output()?;
     if !done.status.success() {
         return Err(other(&format!("--help: {}", done.status)));
     }
     described(name, &String::from_utf8_lossy(&done.stdout))
-        .ok_or_else(|| other("--help names no options"))
+        .ok_or_else(|| other("the output of --help lists no options"))
 }
 
 /// The command that a help text of clap describes; `None` if it names no

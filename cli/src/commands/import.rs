@@ -17,7 +17,7 @@ pub struct Args {
     #[arg(value_name = "KIND")]
     kind: String,
 
-    /// The file; - is standard input. A line with an empty pid is a tick with nobody active
+    /// The file; - is standard input. A line with an empty pid is a tick without active sessions
     file: PathBuf,
 
     /// Rows of another kind, such as locks, that belong to the same ticks
@@ -32,15 +32,15 @@ pub struct Args {
     #[arg(long, default_value = "1s")]
     interval: String,
 
-    /// Add later times to history that is there; what it has already is refused, known texts are passed over
+    /// Add later times to an existing history; times that it has already are refused, known texts are skipped
     #[arg(long)]
     append: bool,
 
-    /// Recorder the history belongs to, in hexadecimal [default: a new one]
+    /// Recorder of this history, in hexadecimal [default: a new one]
     #[arg(long, value_name = "ID")]
     node: Option<String>,
 
-    /// System identifier of the server it is of: what that server records answers together with it
+    /// System identifier of the recorded server: answers combine this history with what that server records
     #[arg(long, value_name = "NUMBER")]
     system: Option<u64>,
 }
@@ -84,7 +84,7 @@ impl Args {
         for with in &self.with {
             let (kind, file) = with.split_once('=').ok_or_else(|| {
                 ImportError::new(format!("invalid value \"{with}\" for --with"))
-                    .hint("Write it as KIND=FILE, such as locks=locks.csv.")
+                    .hint("Use the form KIND=FILE, such as locks=locks.csv.")
             })?;
             inputs.push(Input {
                 file: file.to_string(),
@@ -113,6 +113,6 @@ fn node(text: &str) -> ImportResult<u64> {
     let id = u64::from_str_radix(text, 16).ok().filter(|id| *id != 0);
     id.ok_or_else(|| {
         ImportError::new(format!("invalid node \"{text}\""))
-            .hint("Give up to 16 hexadecimal digits.")
+            .hint("Use up to 16 hexadecimal digits.")
     })
 }

@@ -13,7 +13,7 @@ use std::process::ExitCode;
 use tacho_source::catalog;
 use tacho_tape::files::directory::Kind;
 use tacho_tape::files::storage::OsStorage;
-use tacho_tape::format::log::LogDamage;
+use tacho_tape::format::part::LogDamage;
 use tacho_tape::query::inspect::{FileReport, check_node, history_files, inspect};
 use tacho_tape::query::plain_lines;
 use tacho_tape::write::repair::{Outcome, Repaired, repair};
@@ -26,11 +26,11 @@ pub struct Args {
     #[arg(value_name = "FILE|DIR", value_hint = ValueHint::AnyPath)]
     path: Option<PathBuf>,
 
-    /// Write the files to this new directory: whole ones as they are, of damaged ones what can be read
+    /// Write the files to this new directory: undamaged files as they are, and the readable parts of damaged files
     #[arg(long, value_name = "DIR")]
     repair: Option<PathBuf>,
 
-    /// Print what the bytes are for, by table and column; their sum is the size of the files
+    /// Print the bytes of each table and column; their sum is the size of the files
     #[arg(long, conflicts_with = "repair")]
     sizes: bool,
 
@@ -136,7 +136,7 @@ fn repair_to(path: &Path, to: &Path, out: &mut Lines) -> bool {
         say(format_args!(
             "error: could not create directory \"{to}\": {error}"
         ));
-        say("hint: Give a directory that does not exist yet.");
+        say("hint: Specify a directory that does not exist yet.");
         return false;
     }
     let (from, target) = (OsStorage::new(directory), OsStorage::new(to));
@@ -205,7 +205,10 @@ fn print(report: &FileReport, out: &mut Lines) {
         print_part(number + 1, part, out);
     }
     for removal in &report.removals {
-        let detail = removal.detail.as_deref().unwrap_or("no more is known");
+        let detail = removal
+            .detail
+            .as_deref()
+            .unwrap_or("no details are recorded");
         out.line(format_args!(
             "  history removed at {}: {detail}, {} to {}",
             time(Some(removal.time_ms)),
@@ -215,7 +218,7 @@ fn print(report: &FileReport, out: &mut Lines) {
     }
     if report.torn_bytes > 0 {
         out.line(format_args!(
-            "  {} bytes of a frame that was cut off",
+            "  {} bytes of an incomplete frame",
             report.torn_bytes
         ));
     }

@@ -5,6 +5,7 @@ mod blocking;
 mod changes;
 mod chart;
 mod compare;
+mod explain;
 mod export;
 mod generate;
 mod import;
@@ -13,8 +14,10 @@ mod latency_history;
 mod mark;
 mod markers;
 mod periods;
+mod plan;
 mod plan_changes;
 mod plans;
+mod queries;
 pub mod query;
 mod report;
 mod samples;
@@ -23,6 +26,7 @@ mod sessions;
 mod statements_history;
 mod status;
 mod summary;
+mod tables_history;
 mod tape_writer;
 mod timeline;
 mod top;
@@ -36,7 +40,7 @@ use tacho_tape::query::plain_lines;
 /// The commands.
 #[derive(Subcommand)]
 pub enum Command {
-    /// What the history holds
+    /// Contents of the history
     Status(status::Args),
     /// Load of the last minute, hour, day, week and month
     Periods(periods::Args),
@@ -46,41 +50,49 @@ pub enum Command {
     Timeline(timeline::Args),
     /// Largest keys of a dimension
     Top(top::Args),
-    /// Two windows: what grew, shrank, is new or gone
+    /// Compare two windows: what grew, shrank, is new or gone
     Compare(compare::Args),
     /// What changed: causes beside the effects that they can explain
     Changes(changes::Args),
-    /// The samples themselves, newest first
+    /// Single samples, newest first
     Samples(samples::Args),
-    /// What sessions did from when to when
+    /// Activity of sessions over time
     Sessions(sessions::Args),
-    /// Who blocked others: heads of lock queues, or the tree of a moment
+    /// Blocking sessions: heads of lock queues, or the tree of one moment
     Blocking(blocking::Args),
-    /// What statements have cost over time
+    /// Queries with their load and their cost
+    Queries(queries::Args),
+    /// Cost of statements over time
     StatementsHistory(statements_history::Args),
-    /// How long executions of statements took, over time
+    /// Activity of tables and indexes: scans, rows, blocks, vacuums
+    TablesHistory(tables_history::Args),
+    /// Execution times of statements over time
     LatencyHistory(latency_history::Args),
     /// Calls, time, rows and blocks of each plan of a statement
     Plans(plans::Args),
     /// Statements that turned to another plan, and the time that this cost
     PlanChanges(plan_changes::Args),
+    /// The nodes of a plan, as EXPLAIN prints them
+    Plan(plan::Args),
     /// Stacked load as text
     Chart(chart::Args),
-    /// A window in a few lines
+    /// Summary of a window
     Summary(summary::Args),
-    /// What the database was doing: one page, Markdown or JSON
+    /// Report of a window as HTML, Markdown or JSON
     Report(report::Args),
     /// Write a marker of this moment, such as "deploy 1.4"
     Mark(mark::Args),
-    /// Events that explain the history
+    /// Events: starts, gaps, changed settings and marks
     Markers(markers::Args),
     /// Measurements of the server: load, pressure, databases, log, replicas
     ServerHistory(server_history::Args),
+    /// Meaning of a wait event: when it is normal, what to look at next
+    Explain(explain::Args),
     /// Write history as text: every stored column of one kind of rows
     Export(export::Args),
     /// Import history from text files
     Import(import::Args),
-    /// What history files hold and what of it is damaged
+    /// Contents of history files, and damage in them
     Inspect(inspect::Args),
     /// Write completions for bash, zsh and fish, and manual pages
     Generate(generate::Args),
@@ -105,16 +117,20 @@ pub fn run(command: Command) -> ExitCode {
         Command::Samples(args) => samples::run(&args),
         Command::Sessions(args) => sessions::run(&args),
         Command::Blocking(args) => blocking::run(&args),
+        Command::Queries(args) => queries::run(&args),
         Command::StatementsHistory(args) => statements_history::run(&args),
+        Command::TablesHistory(args) => tables_history::run(&args),
         Command::LatencyHistory(args) => latency_history::run(&args),
         Command::Plans(args) => plans::run(&args),
         Command::PlanChanges(args) => plan_changes::run(&args),
+        Command::Plan(args) => plan::run(&args),
         Command::Chart(args) => chart::run(&args),
         Command::Summary(args) => summary::run(&args),
         Command::Report(args) => report::run(&args),
         Command::Mark(args) => mark::run(&args),
         Command::Markers(args) => markers::run(&args),
         Command::ServerHistory(args) => server_history::run(&args),
+        Command::Explain(args) => explain::run(&args),
         Command::Export(args) => export::run(&args),
         Command::Import(args) => import::run(&args),
         Command::Inspect(args) => inspect::run(&args),

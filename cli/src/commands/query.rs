@@ -17,9 +17,9 @@ pub struct Args {
     rest: Vec<String>,
 }
 
-/// Reads the words after the program's name if they are a `query` of the server.
-/// Each such question starts a program, and describing all commands to clap would
-/// take as long as a short answer.
+/// Reads the words after the program's name if they are a `query`, as the server calls it.
+/// Each question in SQL starts this program. Clap would first describe all commands to itself,
+/// which takes as long as a short answer.
 pub fn of_server(words: impl Iterator<Item = OsString>) -> Option<Args> {
     let mut words = words.map(OsString::into_string);
     let is_question = words.next()?.ok()? == "query";
@@ -49,7 +49,7 @@ mod tests {
     }
 
     #[test]
-    fn a_question_of_the_server_is_told_from_commands_of_people() {
+    fn questions_of_the_server_are_not_commands_of_people() {
         let rest = ["--n=10", "--tape", "x"].map(String::from).to_vec();
         assert_eq!(of("query top --n=10 --tape x"), Some(("top".into(), rest)));
         let others = [

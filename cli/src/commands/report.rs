@@ -90,7 +90,7 @@ fn answer(matches: &ArgMatches) -> QueryResult<()> {
         Some(file) => std::fs::write(file, text).map_err(|e| {
             let error = Error::io("write file", Path::new(file), e);
             QueryError::from(error)
-                .hint("Name a file in a directory that exists and that you may write to.")
+                .hint("Specify a file in an existing directory that you can write to.")
         }),
     }
 }

@@ -17,8 +17,10 @@ use std::time::Duration;
 use tacho_tape::error::Kind;
 use tacho_tape::format::frame::DATA;
 use tacho_tape::format::pipe::FrameBuffer;
-use tacho_tape::write::recording::{Recording, now};
-use tacho_tape::write::writer::{Code, Message};
+use tacho_tape::write::clock::now;
+use tacho_tape::write::message::Message;
+use tacho_tape::write::recording::Recording;
+use tacho_tape::write::writer::Code;
 
 /// Exit code if another writer holds the directory.
 const LOCKED: u8 = 5;
@@ -89,10 +91,10 @@ struct Session {
     buffer: FrameBuffer,
     /// Set if the first frame of the buffer could not be written: time of the last attempt (ms of
     /// the monotonic clock), and reason.
-    held: Option<(i64, Code)>,
-    /// Acknowledgements still have a reader.
-    heard: bool,
-    /// The directory is gone or replaced.
+    unwritten: Option<(i64, Code)>,
+    /// True if acknowledgements still have a reader.
+    reader_alive: bool,
+    /// True if the directory is gone or replaced.
     lost: bool,
 }
 
@@ -101,8 +103,8 @@ impl Session {
         Session {
             recording,
             buffer: FrameBuffer::default(),
-            held: None,
-            heard: true,
+            unwritten: None,
+            reader_alive: true,
             lost: false,
         }
     }
@@ -117,7 +119,7 @@ impl Session {
         self.recording.finish().iter().for_each(print);
         match end {
             Err(error) => fail(&format!("could not read frames: {error}")),
-            Ok(()) if self.held.is_some() => fail("frames were left unwritten"),
+            Ok(()) if self.unwritten.is_some() => fail("some frames could not be written"),
             Ok(()) => ExitCode::SUCCESS,
         }
     }
@@ -131,10 +133,10 @@ impl Session {
             }
             self.housekeeping();
             let (readable, closed) = self.wait(stdin)?;
-            if self.held.is_some() {
+            if self.unwritten.is_some() {
                 self.take_frames();
                 self.recording.flush(false);
-                if closed && self.held.is_some() {
+                if closed && self.unwritten.is_some() {
                     return Ok(());
                 }
                 continue;
@@ -157,8 +159,8 @@ impl Session {
     /// Waits for input, the next flush, or the next attempt to write the
     /// waiting frame. While a frame waits, nothing is read.
     fn wait(&self, stdin: BorrowedFd<'_>) -> io::Result<(bool, bool)> {
-        let retry = |held: (i64, Code)| held.0 + RETRY_MS - now().mono_ms;
-        let retry = self.held.map(retry);
+        let retry = |unwritten: (i64, Code)| unwritten.0 + RETRY_MS - now().mono_ms;
+        let retry = self.unwritten.map(retry);
         let timeout = [self.recording.flush_in_ms(), retry, Some(RETRY_MS)];
         let timeout = timeout
             .into_iter()
@@ -170,7 +172,7 @@ impl Session {
             tv_sec: timeout / 1_000,
             tv_nsec: timeout % 1_000 * 1_000_000,
         };
-        let wanted = match self.held {
+        let wanted = match self.unwritten {
             Some(_) => PollFlags::empty(),
             None => PollFlags::IN,
         };
@@ -202,7 +204,7 @@ impl Session {
             if code != Code::Written {
                 break;
             }
-            // A hello has no content that could be lost.
+            // A hello frame does not count, because it has no content that could be lost.
             took |= frame.header.kind == DATA;
             self.buffer.advance();
         }
@@ -211,10 +213,10 @@ impl Session {
             let message = format!("skipped {skipped} bytes between frames");
             print(&Message::Warning(message));
         }
-        let was_held = self.held.map(|(_, code)| code);
-        self.held = (code != Code::Written).then(|| (now().mono_ms, code));
-        if took || was_held != self.held.map(|(_, code)| code) {
-            // Messages first: a reader of both learns the cause before the
+        let was_held = self.unwritten.map(|(_, code)| code);
+        self.unwritten = (code != Code::Written).then(|| (now().mono_ms, code));
+        if took || was_held != self.unwritten.map(|(_, code)| code) {
+            // Messages are printed first, so that a reader of both learns the cause before the
             // code.
             self.housekeeping();
             self.acknowledge(code);
@@ -222,7 +224,7 @@ impl Session {
     }
 
     fn acknowledge(&mut self, code: Code) {
-        if !self.heard || !self.recording.writer().is_connected() {
+        if !self.reader_alive || !self.recording.writer().is_connected() {
             return;
         }
         let code: u32 = match code {
@@ -237,7 +239,7 @@ impl Session {
         for field in [incarnation, sequence, writer.bytes()] {
             ack.extend_from_slice(&field.to_le_bytes());
         }
-        self.heard = write_all(io::stdout().as_fd(), &ack);
+        self.reader_alive = write_all(io::stdout().as_fd(), &ack);
     }
 
     /// Seals and merges what is due, prints messages.

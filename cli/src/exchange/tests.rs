@@ -301,11 +301,14 @@ fn every_other_kind_is_exported_as_it_was_imported() {
     assert_eq!(
         others,
         [
+            "plan_tree",
+            "relation",
             "server_database",
             "server_replica",
             "server_slot",
             "server_io",
-            "plan_stats"
+            "plan_stats",
+            "table_stats"
         ]
     );
     others.into_iter().for_each(check);

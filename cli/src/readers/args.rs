@@ -3,7 +3,7 @@
 //! SQL names with hyphens. clap does not parse values, so SQL and the command line
 //! report the same errors.
 
-use super::server::error_line;
+use super::output::error_line;
 use super::{EXPLAIN, FUNCTION};
 use clap::{Arg, ArgAction, ArgMatches, Command, ValueHint};
 use jiff::tz::TimeZone;
@@ -14,7 +14,8 @@ use tacho_source::{Arguments, Question, time, whole};
 use tacho_tape::locate;
 use tacho_tape::query::{self, Argument, Context, Function, Kind, QueryError, QueryResult};
 
-/// The caller decides the defaults, and the place of `dimension`.
+/// The caller of a function. It decides the defaults, and whether `dimension` stands
+/// first without a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Caller {
     /// A person: `top wait_event`, ten rows.
@@ -31,7 +32,7 @@ const SESSION_ZONE: &str = "session-tz";
 const MEMORY_LIMIT_MB: u64 = 1024;
 
 /// Help of `--tape` for all commands that read a history.
-pub const TAPE_HELP: &str = "Directory of the history files [default: $TACHO_TAPE, else that of the data directory \
+pub const TAPE_HELP: &str = "Directory of the history files [default: $TACHO_TAPE, else the history of the data directory \
                              $PGDATA, else of the only server that runs here]";
 
 /// Adds the arguments of a function to a command.
@@ -51,9 +52,9 @@ pub fn augment(command: Command, function: &Function, caller: Caller) -> Command
         .args(described)
         .arg(match caller {
             Caller::Person => {
-                option(MEMORY_LIMIT, "MB").help("Most memory the answer may take [default: 1024]")
+                option(MEMORY_LIMIT, "MB").help("Memory limit of the answer in MB [default: 1024]")
             }
-            Caller::Server => option(SESSION_ZONE, "ZONE").help("Time zone where tz is not given"),
+            Caller::Server => option(SESSION_ZONE, "ZONE").help("Time zone, unless tz is given"),
         })
 }
 
@@ -74,6 +75,9 @@ fn described_option(argument: &Argument, caller: Caller) -> Arg {
         Kind::Dimension if name == "dimension" && caller == Caller::Person => {
             Arg::new(name).value_name(argument.kind.name())
         }
+        Kind::Plan if name == "plan_id" && caller == Caller::Person => Arg::new(name)
+            .value_name(argument.kind.name())
+            .required(true),
         Kind::Filter => option(name, argument.kind.name())
             .help_heading("Filters: a value, a list a,b, (null), or !value, or !a,!b"),
         kind => option(name, kind.name()),
@@ -103,7 +107,7 @@ pub struct Parsed {
     pub zone: TimeZone,
     /// The caller.
     pub caller: Caller,
-    /// The plan is wanted, not the answer.
+    /// True if the plan is wanted, not the answer.
     pub is_explained: bool,
     matches: ArgMatches,
     question: Question,
@@ -174,7 +178,7 @@ impl Parsed {
         let number = text.parse().ok().filter(|mb| *mb > 0);
         number.map(Some).ok_or_else(|| {
             QueryError::invalid(format!("invalid value \"{text}\" for {MEMORY_LIMIT}"))
-                .hint("Give a whole number of megabytes, at least 1.")
+                .hint("Use a whole number of megabytes, at least 1.")
         })
     }
 
@@ -204,9 +208,9 @@ fn session_zone(name: Option<&str>) -> TimeZone {
         return TimeZone::UTC;
     };
     time::zone(name).unwrap_or_else(|_| {
-        let warning = format!("the time zone \"{name}\" of the session is not known here");
+        let warning = format!("time zone \"{name}\" of the session is unknown to this program");
         let warning = QueryError::new("01000", warning)
-            .detail("Buckets begin as in UTC.")
+            .detail("Buckets are aligned to UTC.")
             .hint("Set TimeZone, or tz, to an IANA name such as Europe/Berlin.");
         let _ = std::io::stderr().write_all(error_line("WARNING", &warning).as_bytes());
         TimeZone::UTC

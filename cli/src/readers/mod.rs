@@ -80,16 +80,17 @@ impl<R: Reader> Args for ReaderArgs<R> {
         let wide = Arg::new("wide")
             .long("wide")
             .action(ArgAction::SetTrue)
-            .help("Cut no text [default: as wide as the terminal, else 80 columns]");
+            .help(
+                "Do not truncate texts [default: to the width of the terminal, else to 80 columns]",
+            );
         let explain = Arg::new(EXPLAIN)
             .long(EXPLAIN)
             .action(ArgAction::SetTrue)
-            .help("Print how the answer would be read, and why, instead of the answer");
-        let explain = query::EXPLAINED.contains(&R::FUNCTION).then_some(explain);
+            .help("Print how the answer would be computed, and why, instead of the answer");
         match query::find(R::FUNCTION) {
-            Ok(function) => args::augment(command, function, Caller::Person)
-                .args([json, wide])
-                .args(explain),
+            Ok(function) => {
+                args::augment(command, function, Caller::Person).args([json, wide, explain])
+            }
             Err(_) => command,
         }
     }
@@ -137,7 +138,8 @@ fn finish<W: Write>(json: Json<W>) -> QueryResult<()> {
     Ok(())
 }
 
-/// Colours are for terminals, unless the environment says otherwise.
+/// True if output has colours: on terminals, unless the environment says
+/// otherwise.
 fn wants_color() -> bool {
     let set = |name: &str| std::env::var_os(name).is_some_and(|v| !v.is_empty());
     if set("NO_COLOR") {
@@ -153,7 +155,7 @@ pub fn execute(parsed: &Parsed, sink: &mut dyn Sink) -> QueryResult<()> {
     let progress = Arc::new(Progress::new());
     let cancel = match parsed.caller {
         Caller::Person => interrupt::on_signal(&progress),
-        // The server kills the process instead.
+        // For the server no signal is handled: it kills the process instead.
         Caller::Server => Arc::default(),
     };
     let show = |done, all| progress.show(done, all);
@@ -201,14 +203,14 @@ fn exit_code(error: &QueryError) -> ExitCode {
 /// The error of a question that exceeds its memory limit.
 fn out_of_memory(megabytes: u64) -> QueryError {
     QueryError::new("53200", "tacho program ran out of memory")
-        .detail(format!("It may use {megabytes} MB."))
+        .detail(format!("The limit is {megabytes} MB."))
 }
 
 /// Limits the memory of a person's question.
 fn limit_memory(parsed: &Parsed) -> QueryResult<()> {
     if let (Caller::Person, Some(megabytes)) = (parsed.caller, parsed.memory_limit_mb()?) {
         let error = out_of_memory(megabytes).hint(
-            "Use a shorter window, a wider bucket, a filter or fewer rows, or allow more with --memory-limit-mb.",
+            "Use a shorter window, a wider bucket, a filter or fewer rows, or raise --memory-limit-mb.",
         );
         memory::limit(megabytes.saturating_mul(1 << 20), lines(&error));
     }
@@ -231,15 +233,15 @@ pub fn report(error: &QueryError) -> ExitCode {
 
 /// Prints a warning about a part that the answer leaves out.
 pub fn warn(warning: &QueryError) {
-    let _ = std::io::stderr().write_all(told("warning", warning).as_bytes());
+    let _ = std::io::stderr().write_all(format_lines("warning", warning).as_bytes());
 }
 
 /// An error in the form for people.
 fn lines(error: &QueryError) -> String {
-    told("error", error)
+    format_lines("error", error)
 }
 
-fn told(severity: &str, error: &QueryError) -> String {
+fn format_lines(severity: &str, error: &QueryError) -> String {
     let lines = [
         (severity, Some(&error.message)),
         ("detail", error.detail.as_ref()),

@@ -1,11 +1,12 @@
-//! Answers in the server's COPY format.
+//! Answers in the server's COPY format, and errors as lines of fields.
 
-use super::server::error_line;
 use std::fmt::Write as _;
 use std::io::{self, Write};
 use tacho_source::json::write_error;
 use tacho_source::time::copy_time;
-use tacho_tape::query::{Field, QueryError, QueryResult, Sink, Value, json};
+use tacho_tape::query::{
+    Field, INSUFFICIENT_PRIVILEGE, QueryError, QueryResult, Sink, Value, json,
+};
 
 /// COPY text format: a line of column names, rows, `\.`.
 pub struct Copy<W> {
@@ -80,6 +81,28 @@ pub fn escape(text: &str, out: &mut String) {
     }
 }
 
+/// Writes an error as one line for the extension:
+/// `ERROR<TAB>SQLSTATE<TAB>primary<TAB>detail<TAB>hint`.
+pub fn error_line(severity: &str, error: &QueryError) -> String {
+    let hint = match error.sqlstate {
+        INSUFFICIENT_PRIVILEGE if error.hint.is_none() => {
+            Some("The history files belong to the operating system user of the server.")
+        }
+        _ => error.hint.as_deref(),
+    };
+    let mut line = format!("{severity}\t{}", error.sqlstate);
+    for field in [
+        error.message.as_str(),
+        error.detail.as_deref().unwrap_or(""),
+        hint.unwrap_or(""),
+    ] {
+        line.push('\t');
+        escape(field, &mut line);
+    }
+    line.push('\n');
+    line
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -113,6 +136,15 @@ mod tests {
                 Value::Null,
             ],
         ]
+    }
+
+    #[test]
+    fn an_error_is_one_line_of_fields() {
+        let error = QueryError::invalid("n must be\tat least 1").hint("Use more.\nOr less.");
+        assert_eq!(
+            error_line("ERROR", &error),
+            "ERROR\t22023\tn must be\\tat least 1\t\tUse more.\\nOr less.\n"
+        );
     }
 
     #[test]

@@ -6,9 +6,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 /// Shorter queries show nothing.
-const QUIET: Duration = Duration::from_secs(1);
+const SILENT_FOR: Duration = Duration::from_secs(1);
 /// Time between two updates.
-const STEP: Duration = Duration::from_millis(100);
+const PRINT_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Rows are on the terminal.
 static ROWS: AtomicBool = AtomicBool::new(false);
@@ -33,7 +33,7 @@ impl Progress {
         let begin = Instant::now();
         let seen = stderr().is_terminal();
         Progress {
-            next: seen.then(|| Mutex::new(begin + QUIET)),
+            next: seen.then(|| Mutex::new(begin + SILENT_FOR)),
             begin,
         }
     }
@@ -48,20 +48,20 @@ impl Progress {
             return;
         };
         if now >= *next {
-            *next = now + STEP;
+            *next = now + PRINT_INTERVAL;
             let _ = write!(stderr(), "\r{}\x1b[K", line(done, all, now - self.begin));
         }
     }
 
     /// Removes the line.
     pub fn clear(&self) {
-        if self.next.is_some() && self.begin.elapsed() >= QUIET {
+        if self.next.is_some() && self.begin.elapsed() >= SILENT_FOR {
             let _ = write!(stderr(), "\r\x1b[K");
         }
     }
 }
 
-/// `read 45 % in 3 s`
+/// Writes the progress of a question: `read 45 % in 3 s`.
 fn line(done: usize, all: usize, passed: Duration) -> String {
     let percent = 100 * done / all.max(1);
     format!("read {percent} % in {} s", passed.as_secs())
@@ -72,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_line_says_how_much_is_read() {
+    fn the_line_shows_the_share_that_is_read() {
         let passed = Duration::from_millis(3_900);
         assert_eq!(line(164, 365, passed), "read 44 % in 3 s");
         assert_eq!(line(0, 0, passed), "read 0 % in 3 s");

@@ -2,7 +2,7 @@
 //! answers in COPY format, and reports errors as lines of fields.
 
 use super::args::{self, Caller, Parsed};
-use super::output::{Copy, escape};
+use super::output::{Copy, error_line};
 use super::{EXPLAIN, FUNCTION, execute, exit_code, finish, is_broken_pipe, out_of_memory};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Arg, Command};
@@ -12,7 +12,7 @@ use std::process::ExitCode;
 use tacho_source::arguments::check;
 use tacho_source::json::{self, Json};
 use tacho_source::memory;
-use tacho_tape::query::{self, Function, INSUFFICIENT_PRIVILEGE, QueryError, QueryResult};
+use tacho_tape::query::{self, Function, QueryError, QueryResult};
 
 /// Runs `tacho query FUNCTION …`.
 pub fn run(function: &str, rest: &[String]) -> ExitCode {
@@ -73,18 +73,17 @@ fn asked(name: &str, rest: &[String]) -> QueryResult<(&'static Function, bool)> 
     let named = rest.iter().filter_map(|word| word.strip_prefix("--"));
     let mut pairs = named.filter_map(|word| word.split_once('='));
     match pairs.find(|(name, _)| *name == FUNCTION) {
-        Some((_, function)) => Ok((query::find_explained(function)?, true)),
-        None => Err(
-            QueryError::invalid("argument \"function\" must not be null").hint(format!(
-                "Functions with a plan are {}.",
-                query::EXPLAINED.join(", ")
-            )),
-        ),
+        Some((_, function)) => Ok((query::find(function)?, true)),
+        None => {
+            let names: Vec<&str> = query::list().iter().map(|f| f.name).collect();
+            let error = QueryError::invalid("argument \"function\" must not be null");
+            Err(error.hint(format!("Available are {}.", names.join(", "))))
+        }
     }
 }
 
 /// The error of an unknown argument. `explain` accepts the arguments of all
-/// functions with a plan; the explained function may lack some.
+/// functions; the explained function may lack some.
 fn no_argument(function: &Function, error: &clap::Error) -> QueryError {
     let given = match error.get(ContextKind::InvalidArg) {
         Some(ContextValue::String(given)) => given.trim_start_matches('-').replace('-', "_"),
@@ -102,7 +101,7 @@ fn usage(error: &clap::Error) -> QueryError {
     let query = QueryError::invalid(line.to_string());
     match error.kind() {
         ErrorKind::UnknownArgument => query
-            .hint("The library and the program may be of different versions; install both again."),
+            .hint("The library and the program may have different versions. Install both again."),
         _ => query,
     }
 }
@@ -115,7 +114,7 @@ fn limit_memory(megabytes: Option<&str>) -> QueryResult<()> {
     };
     let megabytes = number(text)?;
     let bytes = megabytes.saturating_mul(1 << 20);
-    let error = out_of_memory(megabytes).hint("Ask for a shorter window or fewer rows.");
+    let error = out_of_memory(megabytes).hint("Use a shorter window or fewer rows.");
     // An eighth is for memory outside the allocator: the program itself, stacks,
     // decompression. These cannot report that memory was refused.
     memory::limit(bytes - bytes / 8, error_line("ERROR", &error));
@@ -135,39 +134,4 @@ fn limit_memory(megabytes: Option<&str>) -> QueryResult<()> {
 fn number(text: &str) -> QueryResult<u64> {
     let parsed = text.parse();
     parsed.map_err(|_| QueryError::invalid(format!("invalid number \"{text}\"")))
-}
-
-/// `ERROR<TAB>SQLSTATE<TAB>primary<TAB>detail<TAB>hint`
-pub fn error_line(severity: &str, error: &QueryError) -> String {
-    let hint = match error.sqlstate {
-        INSUFFICIENT_PRIVILEGE if error.hint.is_none() => {
-            Some("The history files belong to the operating system user of the server.")
-        }
-        _ => error.hint.as_deref(),
-    };
-    let mut line = format!("{severity}\t{}", error.sqlstate);
-    for field in [
-        error.message.as_str(),
-        error.detail.as_deref().unwrap_or(""),
-        hint.unwrap_or(""),
-    ] {
-        line.push('\t');
-        escape(field, &mut line);
-    }
-    line.push('\n');
-    line
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_error_is_one_line_of_fields() {
-        let error = QueryError::invalid("n must be\tat least 1").hint("Use more.\nOr less.");
-        assert_eq!(
-            error_line("ERROR", &error),
-            "ERROR\t22023\tn must be\\tat least 1\t\tUse more.\\nOr less.\n"
-        );
-    }
 }

@@ -19,16 +19,24 @@ use tacho_tape::query::{Field, QueryError, QueryResult, Sink, Type, Value, json,
 const SCREEN: usize = 80;
 /// Least characters of a cut text.
 const LEAST: usize = 8;
+/// A sentence goes on below its column if that has at least this width, otherwise below the row.
+const SENTENCE: usize = 40;
+/// Indent of a sentence below its row.
+const INDENT: usize = 6;
+/// Columns that have sentences, which are never cut. They are the last of their layout.
+const SENTENCES: [&str; 2] = ["explanation", "detail"];
 /// Number of rows that decide the widths of columns.
 const FIRST_ROWS: usize = 1_000;
 
 /// Layout of an answer.
 #[derive(Clone, Copy)]
 pub enum Layout {
-    /// Columns and their headings; texts are cut to the screen.
+    /// Columns and their headings; texts are cut to the screen, sentences go on in further lines.
     Columns(&'static [(&'static str, &'static str)]),
     /// One line per value: column and value.
     Lines,
+    /// The lines of EXPLAIN. If two plans are compared, nodes that differ have a mark.
+    Plan,
     /// A legend, then time, load and bar.
     Chart,
 }
@@ -42,10 +50,10 @@ pub struct Table<W> {
     zone_name: String,
     /// Width of the screen; `None` cuts nothing.
     screen: Option<usize>,
-    fields: Vec<Field>,
+    fields: Vec<(String, Type)>,
     /// Rows that are not printed yet.
     rows: Vec<Vec<Value>>,
-    /// Rows were printed.
+    /// True if rows were printed.
     begun: bool,
     columns: Vec<Column>,
     notice: Option<String>,
@@ -58,6 +66,7 @@ struct Column {
     title: &'static str,
     width: usize,
     is_text: bool,
+    is_sentence: bool,
     /// Longer texts are cut.
     most: usize,
 }
@@ -107,19 +116,21 @@ impl<W: Write> Table<W> {
             rows_begin();
         }
         if let (false, Layout::Columns(columns)) = (self.begun, self.layout) {
-            self.settle(columns, all)?;
+            self.print_heading(columns, all)?;
         }
         let rows = std::mem::take(&mut self.rows);
         for row in &rows {
             let line = match self.layout {
                 Layout::Columns(_) => self.cells(row),
                 Layout::Lines => self.lines(row),
+                Layout::Plan => self.node(row),
                 Layout::Chart => self.chart(row),
             };
             self.out.write_all(line.as_bytes())?;
             self.begun = true;
         }
-        if let (true, Layout::Columns(_)) = (all && !self.begun, self.layout) {
+        let says_nothing = matches!(self.layout, Layout::Columns(_) | Layout::Plan);
+        if all && !self.begun && says_nothing {
             match &self.notice {
                 Some(notice) => writeln!(self.out, "{notice}")?,
                 None => writeln!(self.out, "(no rows)")?,
@@ -144,6 +155,7 @@ impl<W: Write> Table<W> {
         self.fields.iter().position(|f| f.0 == name)
     }
 
+    /// The heading of an answer:
     /// `2026-11-21 02:12:00 to 03:12:00 UTC, coverage 100.0000 %, 4.0000 vCPUs`
     fn heading(&self) -> Option<String> {
         let (first, last) = (self.rows.first()?, self.rows.last()?);
@@ -165,7 +177,7 @@ impl<W: Write> Table<W> {
     }
 
     /// Prints the heading and the titles of the columns.
-    fn settle(&mut self, columns: &[(&str, &'static str)], all: bool) -> io::Result<()> {
+    fn print_heading(&mut self, columns: &[(&str, &'static str)], all: bool) -> io::Result<()> {
         let own = columns.iter().any(|(name, _)| is_own_period(name));
         let listed = columns.iter().any(|(name, _)| *name == "period_start");
         // Further rows may have other periods.
@@ -201,6 +213,7 @@ impl<W: Write> Table<W> {
                 title,
                 width: self.widest(place, title, least(place)),
                 is_text: self.fields[place].1 == Type::Text,
+                is_sentence: SENTENCES.contains(&self.fields[place].0.as_str()),
                 most: usize::MAX,
             })
             .collect();
@@ -228,6 +241,9 @@ impl<W: Write> Table<W> {
         for (cell, column) in cells.zip(&self.columns) {
             if !line.is_empty() {
                 line.push_str("  ");
+            }
+            if column.is_sentence && cell.chars().count() > column.most {
+                return wrapped(line, &cell, column.most, self.screen.unwrap_or(SCREEN));
             }
             let (cell, width) = (cut(&cell, column.most), column.width);
             line.push_str(&match column.is_text {
@@ -268,6 +284,55 @@ impl<W: Write> Table<W> {
         lines
     }
 
+    fn lines_of(&self, row: &[Value], column: &str) -> String {
+        match self.position(column).map(|place| &row[place]) {
+            Some(Value::Text(text)) => text
+                .split('\n')
+                .map(|line| format!("{}\n", plain_text(line)))
+                .collect(),
+            _ => String::new(),
+        }
+    }
+
+    /// The lines of a plan's node.
+    fn node(&self, row: &[Value]) -> String {
+        let of = |name| {
+            self.position(name)
+                .map(|i| self.text(&row[i]))
+                .filter(|text| !text.is_empty())
+        };
+        let lines = self.lines_of(row, "explain");
+        let Some(differs) = of("differs") else {
+            return lines;
+        };
+        let mut marked = String::new();
+        if let (Some(plan), Some(time), Some(_)) =
+            (of("plan_id"), of("recorded_at"), of("plan_json"))
+        {
+            let gap = if self.begun { "\n" } else { "" };
+            let _ = writeln!(
+                marked,
+                "{gap}Plan {plan}, recorded {time} {}:\n",
+                self.zone_name
+            );
+        }
+        let mark = if differs == "same" { ' ' } else { '!' };
+        for line in lines.lines() {
+            let _ = writeln!(marked, "{mark} {line}");
+        }
+        let other = match differs.as_str() {
+            "same" => return marked,
+            "missing" => "nothing like it".to_string(),
+            _ => self.lines_of(row, "other"),
+        };
+        let last = lines.lines().last().unwrap_or_default();
+        let indent = last.len() - last.trim_start().len();
+        for line in other.lines() {
+            let _ = writeln!(marked, "! {:indent$}other plan: {line}", "");
+        }
+        marked
+    }
+
     fn chart(&self, row: &[Value]) -> String {
         let [time, load, detail] = [0, 1, 2].map(|i| self.text(&row[i]));
         // The chart is the only text with escape sequences; keys in it are
@@ -282,7 +347,7 @@ impl<W: Write> Table<W> {
 
 impl<W: Write> Sink for Table<W> {
     fn begin(&mut self, fields: &[Field]) -> QueryResult<()> {
-        self.fields = fields.to_vec();
+        self.fields = fields.iter().map(|f| (f.0.to_string(), f.1)).collect();
         Ok(())
     }
 
@@ -357,6 +422,36 @@ fn shrink(widths: &mut [usize], columns: &[usize], screen: usize) {
     }
 }
 
+/// Ends a line with a sentence that is longer than its column. For example, with
+/// a column of 40 characters that begins at character 30, each further line has 30 blanks and at most
+/// 40 characters of the sentence.
+fn wrapped(mut line: String, sentence: &str, column: usize, screen: usize) -> String {
+    let (indent, width) = match column >= SENTENCE {
+        true => (line.chars().count(), column),
+        false => (INDENT, screen.saturating_sub(INDENT).max(SENTENCE)),
+    };
+    if column < SENTENCE {
+        line.truncate(line.trim_end().len());
+        line = format!("{line}\n{:indent$}", "");
+    }
+    let mut used = 0;
+    for word in sentence.split(' ') {
+        let length = word.chars().count();
+        if used > 0 && used + 1 + length > width {
+            line = format!("{line}\n{:indent$}", "");
+            used = 0;
+        }
+        if used > 0 {
+            line.push(' ');
+            used += 1;
+        }
+        line.push_str(word);
+        used += length;
+    }
+    line.push('\n');
+    line
+}
+
 fn cut(text: &str, width: usize) -> String {
     if text.chars().count() <= width {
         return text.to_string();
@@ -428,6 +523,51 @@ mod tests {
         assert_eq!(lines[1].chars().count(), SCREEN);
     }
 
+    /// A row with a rank, a rule and a sentence, on a screen of this width.
+    fn with_sentence(screen: usize) -> Vec<String> {
+        let layout = Layout::Columns(&[
+            ("rank", "rank"),
+            ("rule", "rule"),
+            ("explanation", "explanation"),
+        ]);
+        let mut table = kept(layout, Some(screen));
+        let fields = [
+            ("rank", Type::Int),
+            ("rule", Type::Text),
+            ("explanation", Type::Text),
+        ];
+        table.0.begin(&fields).unwrap();
+        let sentence =
+            "session 4711 (stock import) held a lock for 36 s; 24 sessions waited for it";
+        let texts = ["idle in transaction", sentence].map(|text| Value::Text(text.into()));
+        let row = [&[Value::Int(1)], &texts[..]].concat();
+        table.0.row(row).unwrap();
+        printed(table)
+    }
+
+    #[test]
+    fn a_sentence_goes_on_below_its_column() {
+        assert_eq!(
+            with_sentence(SCREEN)[1..],
+            [
+                "   1  idle in transaction  session 4711 (stock import) held a lock for 36 s; 24",
+                "                           sessions waited for it",
+            ]
+        );
+    }
+
+    #[test]
+    fn a_sentence_goes_on_below_the_row_if_its_column_is_narrow() {
+        assert_eq!(
+            with_sentence(60)[1..],
+            [
+                "   1  idle in transaction",
+                "      session 4711 (stock import) held a lock for 36 s; 24",
+                "      sessions waited for it",
+            ]
+        );
+    }
+
     #[test]
     fn a_wide_screen_shows_more_and_no_limit_shows_all() {
         let name = "n".repeat(300);
@@ -449,7 +589,7 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_table_says_how_much_was_observed() {
+    fn an_empty_table_shows_the_observed_share() {
         let mut table = kept(Layout::Columns(&[("key", "key")]), None);
         table.0.begin(&[("key", Type::Text)]).unwrap();
         table

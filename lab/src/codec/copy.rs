@@ -15,7 +15,7 @@ const FLOAT8: i32 = 701;
 
 /// Storage of a bucket's column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Cell {
+pub enum Storage {
     /// bigint[] or double precision[].
     Array,
     /// pco in bytea.
@@ -23,12 +23,12 @@ pub enum Cell {
 }
 
 /// SQL that creates the table for such columns.
-pub fn create(cell: Cell, columns: &[Values]) -> Vec<String> {
+pub fn create(cell: Storage, columns: &[Values]) -> Vec<String> {
     let definitions = COLUMNS.iter().zip(columns).map(|(name, values)| {
         let ty = match (cell, values) {
-            (Cell::Pco, _) => "bytea",
-            (Cell::Array, Values::Ints(_)) => "bigint[]",
-            (Cell::Array, Values::Floats(_)) => "double precision[]",
+            (Storage::Pco, _) => "bytea",
+            (Storage::Array, Values::Ints(_)) => "bigint[]",
+            (Storage::Array, Values::Floats(_)) => "double precision[]",
         };
         format!("\"{name}\" {ty} not null")
     });
@@ -41,7 +41,7 @@ pub fn create(cell: Cell, columns: &[Values]) -> Vec<String> {
             definitions.join(", ")
         ),
     ];
-    if cell == Cell::Pco {
+    if cell == Storage::Pco {
         let external =
             |name: &&str| format!("alter table codec alter \"{name}\" set storage external");
         sql.extend(COLUMNS.iter().map(external));
@@ -55,13 +55,13 @@ pub fn create(cell: Cell, columns: &[Values]) -> Vec<String> {
 pub struct Writer {
     psql: Running,
     input: ChildStdin,
-    cell: Cell,
+    cell: Storage,
     buffer: Vec<u8>,
 }
 
 impl Writer {
     /// Begins the COPY.
-    pub fn start(access: &Access, cell: Cell) -> Result<Self> {
+    pub fn start(access: &Access, cell: Storage) -> Result<Self> {
         let mut psql = access.psql_loaded();
         psql.args(["-c", "copy codec from stdin (format binary)"]);
         let mut psql = Running::start(psql.stdin(Stdio::piped()))?;
@@ -92,7 +92,7 @@ impl Writer {
     }
 }
 
-fn put_bucket(out: &mut Vec<u8>, cell: Cell, bucket: &Bucket) -> Result<()> {
+fn put_bucket(out: &mut Vec<u8>, cell: Storage, bucket: &Bucket) -> Result<()> {
     out.extend(i16::try_from(3 + bucket.columns.len())?.to_be_bytes());
     for number in [bucket.database, bucket.bounds.0, bucket.bounds.1] {
         out.extend(8_i32.to_be_bytes());
@@ -102,8 +102,8 @@ fn put_bucket(out: &mut Vec<u8>, cell: Cell, bucket: &Bucket) -> Result<()> {
         let at = out.len();
         out.extend([0; 4]);
         match cell {
-            Cell::Array => put_array(out, values)?,
-            Cell::Pco => out.extend(compressed(values)?),
+            Storage::Array => put_array(out, values)?,
+            Storage::Pco => out.extend(compressed(values)?),
         }
         let length = i32::try_from(out.len() - at - 4)?;
         out[at..at + 4].copy_from_slice(&length.to_be_bytes());
@@ -142,7 +142,7 @@ fn compressed(values: &Values) -> Result<Vec<u8>> {
 /// `like` has their types.
 pub fn read(
     access: &Access,
-    cell: Cell,
+    cell: Storage,
     like: &[Values],
     stop: &Stop,
     mut each: impl FnMut(&[Values]),
@@ -163,7 +163,7 @@ pub fn read(
 
 fn read_all(
     input: &mut impl Read,
-    cell: Cell,
+    cell: Storage,
     like: &[Values],
     stop: &Stop,
     each: &mut impl FnMut(&[Values]),
@@ -202,14 +202,14 @@ fn read_field(input: &mut impl Read, field: &mut Vec<u8>) -> Result<()> {
     Ok(input.read_exact(field)?)
 }
 
-fn values(field: &[u8], cell: Cell, kind: &Values) -> Result<Values> {
+fn values(field: &[u8], cell: Storage, kind: &Values) -> Result<Values> {
     Ok(match (cell, kind) {
-        (Cell::Pco, Values::Ints(_)) => Values::Ints(pco::standalone::simple_decompress(field)?),
-        (Cell::Pco, Values::Floats(_)) => {
+        (Storage::Pco, Values::Ints(_)) => Values::Ints(pco::standalone::simple_decompress(field)?),
+        (Storage::Pco, Values::Floats(_)) => {
             Values::Floats(pco::standalone::simple_decompress(field)?)
         }
-        (Cell::Array, Values::Ints(_)) => Values::Ints(elements(field, i64::from_be_bytes)?),
-        (Cell::Array, Values::Floats(_)) => Values::Floats(elements(field, f64::from_be_bytes)?),
+        (Storage::Array, Values::Ints(_)) => Values::Ints(elements(field, i64::from_be_bytes)?),
+        (Storage::Array, Values::Floats(_)) => Values::Floats(elements(field, f64::from_be_bytes)?),
     })
 }
 
@@ -235,7 +235,7 @@ mod tests {
             bounds: (2, 3),
             columns: columns.clone(),
         };
-        for cell in [Cell::Array, Cell::Pco] {
+        for cell in [Storage::Array, Storage::Pco] {
             let mut bytes = SIGNATURE.to_vec();
             put_bucket(&mut bytes, cell, &bucket).expect("put");
             put_bucket(&mut bytes, cell, &bucket).expect("put");

@@ -13,7 +13,7 @@ use super::scenario::{Codec, Form, Layout};
 use super::store::Metrics;
 use super::waits::{Profile, Waits};
 use anyhow::{Context, Result, ensure};
-use copy::Cell;
+use copy::Storage;
 use data::{Values, days};
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -62,7 +62,7 @@ pub fn measure(
         Form::Arrays => table(
             access,
             codec,
-            Cell::Array,
+            Storage::Array,
             layout,
             [&mut given, &mut read],
             stop,
@@ -70,7 +70,7 @@ pub fn measure(
         Form::Pco => table(
             access,
             codec,
-            Cell::Pco,
+            Storage::Pco,
             layout,
             [&mut given, &mut read],
             stop,
@@ -103,12 +103,12 @@ pub fn measure(
                 stop,
             )
         }
-        _ => anyhow::bail!("there is no such form of a codec"),
+        _ => anyhow::bail!("unknown form of codec"),
     }?;
     let profile = waits.end()?;
     ensure!(
         given == read,
-        "what was read is not what was written: {} rows of {}",
+        "data read differs from data written: {} rows of {}",
         read.rows,
         given.rows
     );
@@ -130,7 +130,7 @@ fn loaded(access: &Access, sql: &str, stop: &Stop) -> Result<String> {
 fn table(
     access: &Access,
     codec: &Codec,
-    cell: Cell,
+    cell: Storage,
     layout: &Layout,
     [given, seen]: [&mut Digest; 2],
     stop: &Stop,
@@ -161,7 +161,7 @@ fn table(
     let read_s = begin.elapsed().as_secs_f64();
     loaded(access, "drop table codec", stop)?;
     Ok(Measured {
-        bytes: bytes.trim().parse().context("a size that is no number")?,
+        bytes: bytes.trim().parse().context("size is not a number")?,
         write_s: spent.as_secs_f64(),
         read_s,
     })

@@ -37,7 +37,22 @@ impl Scratch {
         self.0.join("shop")
     }
 
+    /// A history called `shop`: after twelve of twenty minutes an index is dropped, and query 81
+    /// runs by plan 502 instead of 501, a thousand times as long.
+    pub fn dropped(name: &str) -> Scratch {
+        let scratch = Scratch::new(name);
+        let [sessions, statements] = dropped();
+        let marker = "time,kind,since,until,command,object_class,object_oid,object_name,detail,database,username,application\n\
+            2026-01-01T00:12:00Z,schema changed,2026-01-01T00:12:00Z,2026-01-01T00:12:00Z,DROP INDEX,index,16500,app.orders_customer,on app.orders,shop,deploy,migrate\n";
+        scratch.import_of(sessions, marker.to_string(), statements);
+        scratch
+    }
+
     pub fn import(&self) {
+        self.import_of(sessions(0..600), markers(), statements());
+    }
+
+    fn import_of(&self, sessions: String, markers: String, statements: String) {
         let write = |name: &str, text: String| {
             let path = self.0.join(name);
             std::fs::write(&path, text).unwrap();
@@ -50,12 +65,12 @@ impl Scratch {
         let output = tacho(&[
             "import",
             "sessions",
-            &write("sessions.csv", sessions(0..600)),
+            &write("sessions.csv", sessions),
             "--tape",
             &self.tape().display().to_string(),
             "--node=00000000000000aa",
-            &with("markers", markers()),
-            &with("statements", statements()),
+            &with("markers", markers),
+            &with("statements", statements),
         ]);
         assert!(output.status.success(), "{output:?}");
     }
@@ -225,4 +240,49 @@ fn statements() -> String {
         }
     }
     out
+}
+
+/// Sessions and statements of [`Scratch::dropped`].
+fn dropped() -> [String; 2] {
+    let mut sessions =
+        "time,pid,backend_start,backend_type,database,username,application,state,cpu,query_id,query_text,plan_id,vcpus\n"
+            .to_string();
+    let mut line = |second: u32, pid: u32, query: u32, text: &str, plan: &str| {
+        let time = time(second);
+        writeln!(
+            sessions,
+            "{time},{pid},2025-12-31T00:00:00Z,client backend,shop,app,web,active,running,{query},{text},{plan},4"
+        )
+        .unwrap();
+    };
+    for second in 0..1200 {
+        let (busy, plan) = match second {
+            720.. => (4, "502"),
+            second if second % 5 == 0 => (1, "501"),
+            _ => (0, ""),
+        };
+        for pid in 200..200 + busy {
+            line(
+                second,
+                pid,
+                81,
+                "select * from app.orders where customer = $1",
+                plan,
+            );
+        }
+        line(second, 300, 82, "select * from app.item", "");
+    }
+    let mut statements =
+        "time,elapsed_ms,user_oid,username,database_oid,database,query_id,toplevel,calls,total_exec_time_ms,rows\n"
+            .to_string();
+    for second in (60..=1200).step_by(60) {
+        let (time, total) = (time(second), if second > 720 { 126_000 } else { 120 });
+        writeln!(statements, "{time},60000,,,,,,,,,").unwrap();
+        writeln!(
+            statements,
+            "{time},60000,10,app,5,shop,81,1,600,{total},1800"
+        )
+        .unwrap();
+    }
+    [sessions, statements]
 }

@@ -3,7 +3,7 @@
 
 use super::Recorder;
 use crate::activity::Activity;
-use crate::aside::Told;
+use crate::aside::Outcome;
 use crate::measures::{self, Source};
 use crate::output::{put_changed_setting, put_marker};
 use crate::sample::{self, Sample};
@@ -24,12 +24,12 @@ impl Recorder<'_> {
         {
             return Ok(());
         }
-        let answers = match self.measures.works() {
+        let answers = match self.measures.working_sources() {
             None => self.probe_measures(connection)?,
             Some(works) => {
                 let works = works.to_vec();
                 let sql: Vec<&str> = works.iter().map(|source| source.sql).collect();
-                let answers = self.ask(connection, self.settings.patience(), &sql.join("; "));
+                let answers = self.ask(connection, self.settings.answer_timeout(), &sql.join("; "));
                 // One of the sources is refused now; the next reading probes which.
                 let answers = answers.inspect_err(|_| self.measures.probe())?;
                 works.into_iter().zip(answers).collect()
@@ -37,7 +37,7 @@ impl Recorder<'_> {
         };
         let reading = self.measures.take(&answers, self.mono_us() / 1_000);
         let mut batch = self.batch(server_ms);
-        reading.put(
+        reading.write_rows(
             &mut batch,
             &mut self.output.dictionary,
             server_ms,
@@ -55,11 +55,11 @@ impl Recorder<'_> {
         let version = self.identity.as_ref().map_or(0, |i| i.version);
         let mut answers = Vec::new();
         for source in measures::sources(version) {
-            match self.ask(connection, self.settings.patience(), source.sql) {
+            match self.ask(connection, self.settings.answer_timeout(), source.sql) {
                 Ok(answer) => answers.extend(answer.into_iter().map(|answer| (source, answer))),
                 Err(error) if connection.is_open() => {
                     let line = format!(
-                        "measurements of {} are refused: {}",
+                        "could not read measurements of {}: {}",
                         source.what,
                         error.line()
                     );
@@ -69,7 +69,7 @@ impl Recorder<'_> {
             }
         }
         let works = answers.iter().map(|(source, _)| *source).collect();
-        self.measures.set_works(works);
+        self.measures.set_working_sources(works);
         Ok(answers)
     }
 
@@ -83,14 +83,14 @@ impl Recorder<'_> {
             return Ok(());
         };
         let question = self.changed_settings.question();
-        let answers = self.ask(connection, self.settings.patience(), &question)?;
+        let answers = self.ask(connection, self.settings.answer_timeout(), &question)?;
         let answer = answers.first();
         let Some(changes) = answer.and_then(|a| self.changed_settings.take(a, server_ms)) else {
             return Ok(());
         };
         let mut batch = self.batch(server_ms);
         let dictionary = &mut self.output.dictionary;
-        for change in &changes.told {
+        for change in &changes.listed {
             put_changed_setting(&mut batch, dictionary, change);
         }
         if changes.left_out > 0 {
@@ -102,7 +102,7 @@ impl Recorder<'_> {
         let system = self.identity.as_ref().map_or(0, |i| i.system_identifier);
         if let Err(error) = self.changed_settings.keep(system) {
             self.log
-                .once(&format!("what settings are could not be kept: {error}"));
+                .warn_once(&format!("could not save the settings: {error}"));
         }
         Ok(())
     }
@@ -122,20 +122,20 @@ impl Recorder<'_> {
         }
         let answers = self.ask(
             connection,
-            self.settings.patience(),
+            self.settings.answer_timeout(),
             &statements::question(&schema),
         )?;
         let Some(pass) = self.statements.take(&answers, server_ms) else {
             return Ok(());
         };
         let now_ms = self.mono_us() / 1_000;
-        pass.want(&mut self.names, now_ms);
+        pass.request(&mut self.names, now_ms);
         if let Some(question) = self.names.question() {
-            let answers = self.ask(connection, self.settings.patience(), &question)?;
+            let answers = self.ask(connection, self.settings.answer_timeout(), &question)?;
             self.names.take(&answers, now_ms);
         }
         pass.query_ids()
-            .for_each(|id| self.texts.want(id, server_ms));
+            .for_each(|id| self.texts.request(id, server_ms));
         if let Some(reset_ms) = pass.reset_ms {
             let mut batch = self.batch(server_ms);
             let detail = "statistics of all statements were reset";
@@ -184,8 +184,8 @@ impl Recorder<'_> {
             self.texts.forget();
             self.activity = Activity::default();
         }
-        if let Some(told) = self.aside.take() {
-            self.take_texts(connection, told)?;
+        if let Some(outcome) = self.aside.take() {
+            self.take_texts(connection, outcome)?;
         }
         let statements = self.identity.as_ref().and_then(|i| i.statements.clone());
         let Some((schema, _)) = statements.filter(|_| !self.settings.no_texts) else {
@@ -195,24 +195,28 @@ impl Recorder<'_> {
             return Ok(());
         }
         if let Some(question) = self.texts.question(&schema, self.mono_us() / 1_000) {
-            let limit = self.settings.patience() * 2;
-            let sql = [&sample::limits(limit), question.as_str()].concat();
-            let given = limit + self.settings.patience();
+            let limit = self.settings.answer_timeout() * 2;
+            let sql = [&sample::set_limits(limit), question.as_str()].concat();
+            let given = limit + self.settings.answer_timeout();
             self.aside.ask(&self.target, sql, given, &self.stop);
         }
         Ok(())
     }
 
     /// Takes the answer to the question for texts.
-    fn take_texts(&mut self, connection: &mut Connection, told: Told) -> tacho_dsn::Result<()> {
+    fn take_texts(
+        &mut self,
+        connection: &mut Connection,
+        outcome: Outcome,
+    ) -> tacho_dsn::Result<()> {
         let now_ms = self.mono_us() / 1_000;
-        let took_ms = i64::try_from(told.took.as_millis()).unwrap_or(i64::MAX / 1_000);
-        let is_slow = self.texts.took(took_ms, now_ms);
-        let answers = match told.answers {
+        let took_ms = i64::try_from(outcome.took.as_millis()).unwrap_or(i64::MAX / 1_000);
+        let is_slow = self.texts.note_duration(took_ms, now_ms);
+        let answers = match outcome.answers {
             Ok(answers) => answers,
             Err(error) => {
                 if error.code == "57014" {
-                    self.texts.rest(now_ms);
+                    self.texts.back_off(now_ms);
                 }
                 self.texts.refuse();
                 self.miss_texts(&error);
@@ -221,9 +225,8 @@ impl Recorder<'_> {
         };
         self.lacks_texts = false;
         if is_slow {
-            let text = "the server takes more than a second to show texts of queries: \
-                 it is asked less often";
-            self.log.once(text);
+            let text = "reading query texts takes more than a second: it is done less often";
+            self.log.warn_once(text);
         }
         let encoding = self.identity.as_ref().map_or(0, |i| i.encoding);
         let texts = self.texts.take(&answers, &mut self.names, encoding, now_ms);
@@ -244,7 +247,7 @@ impl Recorder<'_> {
     /// and once in the history until it shows them again.
     fn miss_texts(&mut self, error: &Error) {
         let line = format!(
-            "texts of queries come from the sessions that run them only: {}",
+            "query texts are taken only from running sessions: {}",
             error.line()
         );
         if !std::mem::replace(&mut self.lacks_texts, true) {
@@ -259,7 +262,7 @@ impl Recorder<'_> {
     }
 
     pub(super) fn refuse_line(&mut self, line: String) {
-        self.log.once(&line);
+        self.log.warn_once(&line);
         self.health.update(|c| c.refuse(line));
     }
 }

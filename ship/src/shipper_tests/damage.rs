@@ -68,7 +68,9 @@ fn what_a_file_without_ticks_of_the_hour_had_comes_back_by_a_repair() {
     let mut shipper = Shipper::new(&place, settings("shop"));
     let mut look = || {
         let tape = Snapshot::open(tape.path()).unwrap();
-        let done = shipper.look(&tape, minute(125), &|| true).unwrap();
+        let done = shipper
+            .ship_due_hours(&tape, minute(125), &|| true)
+            .unwrap();
         (done.hours, done.damage.len(), counted(root.path()))
     };
     assert_eq!(look(), (1, 1, (52, 4)));
@@ -138,7 +140,9 @@ fn a_damaged_column_leaves_out_its_table_and_not_the_hour() {
         let mut shipper = Shipper::new(&place, settings("shop"));
         let mut look = || {
             let tape = Snapshot::open(tape.path()).unwrap();
-            let done = shipper.look(&tape, minute(250), &|| true).unwrap();
+            let done = shipper
+                .ship_due_hours(&tape, minute(250), &|| true)
+                .unwrap();
             let of = |table: &&str| counted_rows(root.path(), table);
             (done.hours, shown.each_ref().map(of), done.damage)
         };
@@ -187,7 +191,9 @@ fn a_damaged_hour_is_read_once_while_nothing_changes() {
     let mut look = || {
         let before = storage.reads();
         let tape = tape.refresh().unwrap();
-        let done = shipper.look(&tape, minute(125), &|| true).unwrap();
+        let done = shipper
+            .ship_due_hours(&tape, minute(125), &|| true)
+            .unwrap();
         (done, storage.reads() - before)
     };
     let (first, reads) = look();
@@ -200,7 +206,7 @@ fn a_damaged_hour_is_read_once_while_nothing_changes() {
 }
 
 #[test]
-fn a_file_that_cannot_be_read_at_all_is_told() {
+fn an_unreadable_file_is_reported() {
     let (root, storage) = (tempfile::tempdir().unwrap(), MemoryStorage::new());
     write(&storage, &FILES);
     let whole = storage.bytes_of(&name(2)).unwrap();
@@ -208,7 +214,9 @@ fn a_file_that_cannot_be_read_at_all_is_told() {
     let tape = Snapshot::open_storage(&storage).unwrap();
     let place = directory(root.path());
     let mut shipper = Shipper::new(&place, settings("shop"));
-    let done = shipper.look(&tape, minute(200), &|| true).unwrap();
+    let done = shipper
+        .ship_due_hours(&tape, minute(200), &|| true)
+        .unwrap();
     assert_eq!((done.hours, done.damage.len()), (1, 1));
     assert!(done.damage[0].contains(&name(2)), "{done:?}");
 }
@@ -232,7 +240,9 @@ fn what_a_damaged_index_says_of_other_hours_takes_nothing_from_them() {
         let root = tempfile::tempdir().unwrap();
         let place = directory(root.path());
         let mut shipper = Shipper::new(&place, settings("shop"));
-        shipper.look(&tape, minute(500), &|| true).unwrap();
+        shipper
+            .ship_due_hours(&tape, minute(500), &|| true)
+            .unwrap();
         let found = rows(root.path(), SERVERS);
         let of_file = |hour: i64| hour >= hour_of(minute(240));
         let damaged = found.iter().filter(|row| row["damage"] != Cell::Null);
@@ -256,11 +266,13 @@ fn a_read_that_fails_for_the_moment_is_no_damage() {
         let snapshot = tape.refresh().unwrap();
         let before = storage.reads();
         storage.fail_read_at(before + read);
-        let first = shipper.look(&snapshot, minute(125), &|| true).unwrap();
+        let first = shipper
+            .ship_due_hours(&snapshot, minute(125), &|| true)
+            .unwrap();
         let is_over = storage.reads() < before + read;
         assert_eq!(first.damage, [""; 0], "{read}");
         failed += usize::from(!first.again.is_empty());
-        let again = shipper.look(&tape.refresh().unwrap(), minute(125), &|| true);
+        let again = shipper.ship_due_hours(&tape.refresh().unwrap(), minute(125), &|| true);
         let again = again.unwrap();
         assert_eq!((again.damage.len(), again.again.len()), (0, 0));
         assert_eq!(first.hours + again.hours, 1, "{read}");

@@ -60,7 +60,9 @@ fn a_late_pass_over_the_statistics_is_shipped_once_with_its_hour() {
             .iter()
             .map(|(minutes, passes)| part(minutes.clone(), passes));
         let tape = Snapshot::from_parts(parts);
-        let done = shipper.look(&tape, minute(now), &|| true).unwrap();
+        let done = shipper
+            .ship_due_hours(&tape, minute(now), &|| true)
+            .unwrap();
         let counted = rows(root.path(), "statements");
         let counted = counted.iter().filter(|row| row["toplevel"] != Cell::Null);
         let counted: Vec<(i64, i64)> = counted
@@ -96,12 +98,17 @@ fn without_statistics_an_hour_waits_as_long_as_the_longest_pass_may_take() {
     let place = directory(root.path());
     let mut shipper = Shipper::new(&place, settings("shop"));
     let tape = Snapshot::from_parts([part(0..90, &[])]);
-    let mut look = |now| shipper.look(&tape, minute(now), &|| true).unwrap().hours;
+    let mut look = |now| {
+        shipper
+            .ship_due_hours(&tape, minute(now), &|| true)
+            .unwrap()
+            .hours
+    };
     assert_eq!([60, 119, 120, 121].map(&mut look), [0, 0, 1, 0]);
 }
 
 #[test]
-fn a_pass_of_which_the_end_is_missing_settles_nothing() {
+fn a_pass_without_its_end_settles_nothing() {
     let mut b = PartBuilder::new(Arc::new(stats_schema())).unwrap();
     for at in 0..65 {
         let tick = [("tick", at), ("slot_time", minute(at))];
@@ -115,12 +122,17 @@ fn a_pass_of_which_the_end_is_missing_settles_nothing() {
     let root = tempfile::tempdir().unwrap();
     let place = directory(root.path());
     let mut shipper = Shipper::new(&place, settings("shop"));
-    let mut look = |now| shipper.look(&tape, minute(now), &|| true).unwrap().hours;
+    let mut look = |now| {
+        shipper
+            .ship_due_hours(&tape, minute(now), &|| true)
+            .unwrap()
+            .hours
+    };
     assert_eq!([66, 119, 120].map(&mut look), [0, 0, 1]);
 }
 
 #[test]
-fn what_was_removed_before_it_was_shipped_is_told_once_with_its_hour() {
+fn history_removed_before_shipping_is_reported_once_with_its_hour() {
     let root = tempfile::tempdir().unwrap();
     let place = directory(root.path());
     let mut shipper = Shipper::new(&place, settings("shop"));
@@ -134,9 +146,13 @@ fn what_was_removed_before_it_was_shipped_is_told_once_with_its_hour() {
         b.row("marker", &[&marker[..], &times].concat()).unwrap();
     }
     let tape = Snapshot::from_parts([b.finish(identity())]);
-    let done = shipper.look(&tape, minute(240), &|| true).unwrap();
+    let done = shipper
+        .ship_due_hours(&tape, minute(240), &|| true)
+        .unwrap();
     let told = "history of 2026-10-15 18:00:00Z to 2026-10-15 18:30:00Z was removed: 2 files of 7 bytes: the history exceeded a.retention_unshipped, not shipped yet";
     assert_eq!(done.lost, [told]);
-    let again = shipper.look(&tape, minute(240), &|| true).unwrap();
+    let again = shipper
+        .ship_due_hours(&tape, minute(240), &|| true)
+        .unwrap();
     assert_eq!(again.lost, Vec::<String>::new());
 }

@@ -29,17 +29,17 @@ fn every_node_is_shipped_but_those_of_other_servers() {
     }
     let mut recorded = Recorded {
         node: 9,
-        apart: vec![10],
+        other_servers: vec![10],
         ..Recorded::default()
     };
     storage.put("node", recorded.text().as_bytes());
     let place = directory(root.path());
     let look = || {
         let tape = Snapshot::open_storage(&storage).unwrap();
-        Shipper::new(&place, settings("shop")).look(&tape, minute(300), &|| true)
+        Shipper::new(&place, settings("shop")).ship_due_hours(&tape, minute(300), &|| true)
     };
     let done = look().unwrap();
-    let wanted = "node 000000000000000a is left out: its history was copied from another server";
+    let wanted = "node 000000000000000a was skipped: its history was copied from another server";
     assert_eq!(
         (done.hours, &done.left_out[..]),
         (3, &[wanted.to_string()][..])
@@ -48,12 +48,12 @@ fn every_node_is_shipped_but_those_of_other_servers() {
     let of: BTreeSet<String> = shipped.iter().filter_map(|row| text(row, "node")).collect();
     let wanted = [7, 8, 9].map(|node| format!("{node:016x}"));
     assert_eq!(of, BTreeSet::from(wanted));
-    recorded.apart.clear();
+    recorded.other_servers.clear();
     let damaged = recorded.text().replace("crc", "CRC");
     storage.put("node", damaged.as_bytes());
     let error = look().unwrap_err();
     assert!(
-        error.contains("which nodes are of other servers"),
+        error.contains("nodes whose histories were copied from other servers"),
         "{error}"
     );
 }
@@ -79,7 +79,13 @@ fn an_hour_has_the_texts_of_its_own_queries() {
     let root = tempfile::tempdir().unwrap();
     let place = directory(root.path());
     let mut shipper = Shipper::new(&place, settings("shop"));
-    assert_eq!(shipper.look(&tape, minute(300), &|| true).unwrap().hours, 2);
+    assert_eq!(
+        shipper
+            .ship_due_hours(&tape, minute(300), &|| true)
+            .unwrap()
+            .hours,
+        2
+    );
     let texts = rows(root.path(), "texts");
     let texts = texts
         .iter()
@@ -91,7 +97,8 @@ fn an_hour_has_the_texts_of_its_own_queries() {
 fn starts_follow_from_the_ages_to_the_millisecond() {
     let mut b = PartBuilder::new(Arc::new(stats_schema())).unwrap();
     let session = b.intern("session", &[("pid", 1), ("category", 1)]).unwrap();
-    // After the slot, before it, long ago, in another order, and unknown.
+    // Each row has the three starts of a sample. A start may be later than its slot, earlier, long
+    // ago, earlier than a start that usually precedes it, or unknown (0).
     let ms = |at: i64, ago: i64| minute(at) - ago;
     let starts = [
         [ms(0, -7), ms(0, 13), ms(0, -7)],
@@ -118,7 +125,13 @@ fn starts_follow_from_the_ages_to_the_millisecond() {
     let place = directory(root.path());
     let tape = Snapshot::from_parts([b.finish(identity())]);
     let mut shipper = Shipper::new(&place, settings("shop"));
-    assert_eq!(shipper.look(&tape, minute(300), &|| true).unwrap().hours, 1);
+    assert_eq!(
+        shipper
+            .ship_due_hours(&tape, minute(300), &|| true)
+            .unwrap()
+            .hours,
+        1
+    );
     let found = rows(root.path(), "sample_runs");
     let found: Vec<[i64; 3]> = found
         .iter()
@@ -151,7 +164,13 @@ fn locks_find_their_ticks_in_whatever_order_these_are_stored() {
     let root = tempfile::tempdir().unwrap();
     let place = directory(root.path());
     let mut shipper = Shipper::new(&place, settings("shop"));
-    assert_eq!(shipper.look(&tape, minute(300), &|| true).unwrap().hours, 1);
+    assert_eq!(
+        shipper
+            .ship_due_hours(&tape, minute(300), &|| true)
+            .unwrap()
+            .hours,
+        1
+    );
     let locks = rows(root.path(), "locks");
     let mut found: Vec<(i64, i64)> = locks
         .iter()

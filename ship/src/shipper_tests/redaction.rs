@@ -15,18 +15,20 @@ fn redacted(server: &str, rules: &[Rule], salt: Option<&[u8]>) -> Settings {
 }
 
 #[test]
-fn what_was_shipped_with_other_redaction_is_not_gone_on_with() {
+fn objects_with_other_redaction_are_not_continued() {
     let (root, tape) = (tempfile::tempdir().unwrap(), tape());
     let place = directory(root.path());
     let ship = |settings: Settings, go_on: bool| {
         let mut shipper = Shipper::new(&place, settings);
-        shipper.look(&tape, FIRST_MS, &|| go_on).map(|d| d.hours)
+        shipper
+            .ship_due_hours(&tape, FIRST_MS, &|| go_on)
+            .map(|d| d.hours)
     };
     // The program ended after it had put only its redaction.
     assert_eq!(ship(settings("shop"), false), Ok(0));
     let rules = [Rule::Texts, Rule::Addresses];
     let error = ship(redacted("shop", &rules, None), true).unwrap_err();
-    let wanted = "server \"shop\" was shipped with other redaction\nDETAIL:  It was \"none\", and now is \"addresses_texts\".\nHINT:  ";
+    let wanted = "server \"shop\" was shipped with a different redaction\nDETAIL:  It was shipped with \"none\", and is now to be shipped with \"addresses_texts\".\nHINT:  ";
     assert!(error.starts_with(wanted), "{error}");
     assert_eq!(objects(root.path()).len(), 1);
     assert_eq!(ship(settings("shop"), true), Ok(1));
@@ -53,7 +55,7 @@ fn of_two_at_once_with_other_redaction_not_both_go_on() {
                 threads.spawn(|| {
                     let place = directory(root.path());
                     let mut shipper = Shipper::new(&place, settings);
-                    shipper.look(&tape, FIRST_MS, &|| false).is_ok()
+                    shipper.ship_due_hours(&tape, FIRST_MS, &|| false).is_ok()
                 })
             });
             two.map(|shipper| shipper.join().unwrap())

@@ -3,10 +3,9 @@
 //! colour and pattern.
 
 use super::{Report, named, tick_label, two};
-use crate::escape;
 use crate::time::{Calendar, offset_text};
 use jiff::tz::TimeZone;
-use std::fmt::Write as _;
+use maud::{Markup, html};
 use tacho_tape::query::Numeric;
 use tacho_tape::query::bucket::Buckets;
 use tacho_tape::query::report::{Bucket, Text, Time};
@@ -33,7 +32,7 @@ const CLASSES: [&str; 9] = [
 ];
 
 /// Name of the colour and pattern of a wait class, such as `lwlock`.
-pub fn look(key: &str) -> String {
+fn look(key: &str) -> String {
     let class = if key == "BufferPin" { "Buffer" } else { key };
     let known = CLASSES.contains(&class);
     if known {
@@ -44,7 +43,7 @@ pub fn look(key: &str) -> String {
 }
 
 /// The patterns, once per page. Each has a colour and lines.
-pub fn patterns() -> String {
+fn patterns() -> Markup {
     let lines = [
         ("cpu", ""),
         ("io", "M0 8L8 0M-2 2L2 -2M6 10L10 6"),
@@ -57,27 +56,38 @@ pub fn patterns() -> String {
         ("extension", "M4 1v1M1 5v1"),
         ("other", "M0 7H8"),
     ];
-    let mut text = String::from("<defs>");
-    for (name, path) in lines {
-        let _ = write!(
-            text,
-            "<pattern id=\"p-{name}\" width=\"8\" height=\"8\" patternUnits=\"userSpaceOnUse\">\
-             <rect width=\"8\" height=\"8\" class=\"c-{name}\"/><path d=\"{path}\" class=\"ink\"/></pattern>"
-        );
+    html! {
+        defs {
+            @for (name, path) in lines {
+                pattern id={ "p-" (name) } width="8" height="8" patternUnits="userSpaceOnUse" {
+                    rect width="8" height="8" class={ "c-" (name) } {}
+                    path d=(path) class="ink" {}
+                }
+            }
+            pattern id="p-gap" width="6" height="6" patternUnits="userSpaceOnUse" {
+                path d="M0 6L6 0M-1 1L1 -1M5 7L7 5" class="gap" {}
+            }
+        }
     }
-    text.push_str(
-        "<pattern id=\"p-gap\" width=\"6\" height=\"6\" patternUnits=\"userSpaceOnUse\">\
-         <path d=\"M0 6L6 0M-1 1L1 -1M5 7L7 5\" class=\"gap\"/></pattern></defs>",
-    );
-    text
+}
+
+/// The fill of a class: a reference to its pattern.
+pub fn fill(key: &str) -> String {
+    format!("url(#p-{})", look(key))
 }
 
 /// A swatch with the colour and pattern of a wait class, for a legend.
-pub fn swatch(key: &str) -> String {
-    format!(
-        "<svg class=\"swatch\" width=\"14\" height=\"14\" aria-hidden=\"true\"><rect width=\"14\" height=\"14\" fill=\"url(#p-{})\"/></svg>",
-        look(key)
-    )
+pub fn swatch(key: &str) -> Markup {
+    html! {
+        svg class="swatch" width="14" height="14" aria-hidden="true" {
+            rect width="14" height="14" fill=(fill(key)) {}
+        }
+    }
+}
+
+/// A distance with one decimal.
+fn units(distance: f64) -> String {
+    format!("{distance:.1}")
 }
 
 struct Scale {
@@ -98,7 +108,7 @@ impl Scale {
 }
 
 /// The picture, as SVG.
-pub fn chart(report: &Report) -> String {
+pub fn chart(report: &Report) -> Markup {
     let document = &report.document;
     let (period, timeline) = (&document.period, &document.timeline);
     let us = |time: Option<Time>| time.map_or(0, |time| time.0);
@@ -114,46 +124,47 @@ pub fn chart(report: &Report) -> String {
         end: us(period.period_end),
         most: loads.chain(vcpus).fold(1.0, f64::max) * 1.08,
     };
-    let mut svg = format!(
-        "<svg viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" aria-labelledby=\"chart-title chart-desc\">\
-         <title id=\"chart-title\">Average active sessions over time</title>\
-         <desc id=\"chart-desc\">{}</desc>{}",
-        escape(&describe(report)),
-        patterns()
-    );
-    grid(&scale, &mut svg);
-    for bucket in &timeline.buckets {
-        let Some(Time(start)) = bucket.bucket_start else {
-            continue;
-        };
-        let begin = start.max(scale.begin);
-        let end = start.saturating_add(width).min(scale.end);
-        let across = (scale.x(begin), scale.x(end));
-        bar(bucket, &timeline.keys, &scale, across, &mut svg);
+    html! {
+        svg viewBox=(format!("0 0 {WIDTH} {HEIGHT}")) role="img" aria-labelledby="chart-title chart-desc" {
+            title id="chart-title" { "Average active sessions over time" }
+            desc id="chart-desc" { (describe(report)) }
+            (patterns())
+            (grid(&scale))
+            @for bucket in &timeline.buckets {
+                @if let Some(Time(start)) = bucket.bucket_start {
+                    @let begin = start.max(scale.begin);
+                    @let end = start.saturating_add(width).min(scale.end);
+                    (bar(bucket, &timeline.keys, &scale, (scale.x(begin), scale.x(end))))
+                }
+            }
+            (times(report, &scale))
+            @if let Some(vcpus) = vcpus {
+                (limit(vcpus, scale.y(vcpus)))
+            }
+            @if let Some(at) = period.at {
+                (moment(&report.clock(period.at, period.at), scale.x(at.0)))
+            }
+        }
     }
-    times(report, &scale, &mut svg);
-    if let Some(vcpus) = vcpus {
-        let y = scale.y(vcpus);
-        let _ = write!(
-            svg,
-            "<path d=\"M{LEFT} {y:.1}H{:.1}\" class=\"vcpus\"/><text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"end\" class=\"strong\">{vcpus} vCPUs</text>",
-            WIDTH - RIGHT,
-            WIDTH - RIGHT - 2.0,
-            y - 4.0
-        );
+}
+
+/// The line of the vCPUs.
+fn limit(vcpus: f64, y: f64) -> Markup {
+    let right = WIDTH - RIGHT;
+    html! {
+        path d=(format!("M{LEFT} {y:.1}H{right:.1}")) class="vcpus" {}
+        text x=(units(right - 2.0)) y=(units(y - 4.0)) text-anchor="end" class="strong" {
+            (vcpus.to_string()) " vCPUs"
+        }
     }
-    if let Some(at) = period.at {
-        let x = scale.x(at.0);
-        let _ = write!(
-            svg,
-            "<path d=\"M{x:.1} {TOP}V{GROUND}\" class=\"at\"/><text x=\"{:.1}\" y=\"{:.1}\" class=\"strong\">{}</text>",
-            x + 4.0,
-            TOP + 10.0,
-            escape(&report.clock(period.at, period.at))
-        );
+}
+
+/// The line of the moment that the report is about.
+fn moment(clock: &str, x: f64) -> Markup {
+    html! {
+        path d=(format!("M{x:.1} {TOP}V{GROUND}")) class="at" {}
+        text x=(units(x + 4.0)) y=(units(TOP + 10.0)) class="strong" { (clock) }
     }
-    svg.push_str("</svg>");
-    svg
 }
 
 fn describe(report: &Report) -> String {
@@ -170,46 +181,38 @@ fn describe(report: &Report) -> String {
     text + ". The same figures are in the tables below."
 }
 
-fn bar(
-    bucket: &Bucket,
-    keys: &[Option<Text>],
-    scale: &Scale,
-    (x, end): (f64, f64),
-    svg: &mut String,
-) {
+fn bar(bucket: &Bucket, keys: &[Option<Text>], scale: &Scale, (x, end): (f64, f64)) -> Markup {
+    if bucket.avg_aas.is_none() {
+        let (width, height) = (units(end - x), units(GROUND - TOP));
+        return html! {
+            rect x=(units(x)) y=(TOP.to_string()) width=(width) height=(height) fill="url(#p-gap)" {}
+        };
+    }
     // A bar keeps a narrow gap to the next one.
     let width = (end - x - if end - x > 4.0 { 1.0 } else { 0.0 }).max(0.5);
-    if bucket.avg_aas.is_none() {
-        let _ = write!(
-            svg,
-            "<rect x=\"{x:.1}\" y=\"{TOP}\" width=\"{:.1}\" height=\"{:.1}\" fill=\"url(#p-gap)\"/>",
-            end - x,
-            GROUND - TOP
-        );
-        return;
-    }
-    let mut sum = 0.0;
-    for (key, load) in keys.iter().zip(&bucket.by) {
-        let load = load.map_or(0.0, Numeric::to_f64);
-        let (low, high) = (scale.y(sum), scale.y(sum + load));
-        sum += load;
-        if low - high >= 0.05 {
-            let _ = write!(
-                svg,
-                "<rect x=\"{x:.1}\" y=\"{high:.1}\" width=\"{width:.1}\" height=\"{:.1}\" fill=\"url(#p-{})\"/>",
-                low - high,
-                look(named(key))
-            );
+    html! {
+        @for (key, (low, high)) in keys.iter().zip(layers(bucket, scale)) {
+            @if low - high >= 0.05 {
+                rect x=(units(x)) y=(units(high)) width=(units(width)) height=(units(low - high)) fill=(fill(named(key))) {}
+            }
         }
+        path d=(format!("M{x:.1} {GROUND}H{end:.1}")) class="ground" {}
     }
-    let _ = write!(
-        svg,
-        "<path d=\"M{x:.1} {GROUND}H{end:.1}\" class=\"ground\"/>"
-    );
+}
+
+/// Lower and upper edge of the keys of a bar, which stand on each other.
+fn layers(bucket: &Bucket, scale: &Scale) -> Vec<(f64, f64)> {
+    let mut sum = 0.0;
+    let layer = |load: &Option<Numeric>| {
+        let low = scale.y(sum);
+        sum += load.map_or(0.0, Numeric::to_f64);
+        (low, scale.y(sum))
+    };
+    bucket.by.iter().map(layer).collect()
 }
 
 /// Grid lines at round loads.
-fn grid(scale: &Scale, svg: &mut String) {
+fn grid(scale: &Scale) -> Markup {
     let rough = scale.most / 5.0;
     let power = 10_f64.powf(rough.log10().floor());
     let steps = [1.0, 2.0, 5.0, 10.0].map(|step| step * power);
@@ -217,22 +220,20 @@ fn grid(scale: &Scale, svg: &mut String) {
         .into_iter()
         .find(|step| *step >= rough)
         .unwrap_or(rough);
-    let mut load = 0.0;
-    while load <= scale.most {
-        let y = scale.y(load);
-        let _ = write!(
-            svg,
-            "<path d=\"M{LEFT} {y:.1}H{:.1}\" class=\"grid\"/><text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"end\">{}</text>",
-            WIDTH - RIGHT,
-            LEFT - 6.0,
-            y + 4.0,
-            (load * 100.0).round() / 100.0
-        );
-        load += step;
+    let loads = std::iter::successors(Some(0.0), |load| Some(load + step));
+    let right = WIDTH - RIGHT;
+    html! {
+        @for load in loads.take_while(|load| *load <= scale.most) {
+            @let y = scale.y(load);
+            path d=(format!("M{LEFT} {y:.1}H{right:.1}")) class="grid" {}
+            text x=(units(LEFT - 6.0)) y=(units(y + 4.0)) text-anchor="end" {
+                (((load * 100.0).round() / 100.0).to_string())
+            }
+        }
     }
 }
 
-/// Times that are round on the clock of a zone.
+/// Times in µs that are multiples of `step` on the clock of a zone.
 fn round_times(scale: &Scale, step: i64, zone: &TimeZone) -> Vec<i64> {
     let calendar = Calendar(zone.clone());
     let buckets = Buckets::new(scale.begin, scale.end + 1, step, Some(&calendar), 10_000);
@@ -243,7 +244,7 @@ fn round_times(scale: &Scale, step: i64, zone: &TimeZone) -> Vec<i64> {
 }
 
 /// Time labels at round distances.
-fn times(report: &Report, scale: &Scale, svg: &mut String) {
+fn times(report: &Report, scale: &Scale) -> Markup {
     let steps = [
         1, 5, 10, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 21600, 43200, 86400,
     ];
@@ -255,13 +256,13 @@ fn times(report: &Report, scale: &Scale, svg: &mut String) {
         * 1_000_000;
     let zone = &report.zone;
     let offsets = offset_text(scale.begin, zone) != offset_text(scale.end, zone);
-    for at in round_times(scale, step, zone) {
-        let x = scale.x(at);
-        let label = tick_label(at, zone, length > 86400, offsets);
-        let _ = write!(
-            svg,
-            "<path d=\"M{x:.1} {GROUND}v4\" class=\"grid\"/><text x=\"{x:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{label}</text>",
-            GROUND + 18.0
-        );
+    html! {
+        @for at in round_times(scale, step, zone) {
+            @let x = units(scale.x(at));
+            path d={ "M" (x) " " (GROUND.to_string()) "v4" } class="grid" {}
+            text x=(x) y=(units(GROUND + 18.0)) text-anchor="middle" {
+                (tick_label(at, zone, length > 86400, offsets))
+            }
+        }
     }
 }

@@ -1,66 +1,83 @@
 //! The report as one page: no script, no external resources, light or dark as
-//! the reader prefers, fit for print and for a phone.
+//! the reader prefers, fit for print and for a phone. Macros of `maud` check the tags when the
+//! program is compiled and escape every text.
 
-use super::chart::{chart, look, swatch};
+use super::chart::{chart, fill, swatch};
 use super::story::{sentences, who};
-use super::{Report, named, or_nothing, query_name, two, whose};
-use crate::escape;
-use std::fmt::Write as _;
-use tacho_tape::query::Numeric;
+use super::{Report, explained, named, or_nothing, query_name, two, whose};
+use crate::waits;
+use maud::{Markup, PreEscaped, html};
 use tacho_tape::query::report::{
-    Blocker, Change, Changes, Document, Gap, Key, Marker, Query, Text, Wait, Waiter,
+    Blocker, Change, Changes, Document, Explanation, Gap, Key, Marker, Query, Text, Wait, Waiter,
 };
+use tacho_tape::query::{Numeric, plain_lines};
 
 const STYLE: &str = include_str!("page.css");
 
 /// The page, as HTML.
 pub fn page(report: &Report) -> String {
     let document = &report.document;
-    let title = report.title();
-    let mut html = format!(
-        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
-         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
-         <meta name=\"color-scheme\" content=\"light dark\">\n\
-         <title>tacho: {0}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n<main>\n\
-         <header><p class=\"brand\">tacho report</p><h1>What was the database doing?</h1>\
-         <p class=\"period\">{0}</p></header>\n",
-        escape(&title)
-    );
-    story(report, &mut html);
-    tiles(document, &mut html);
-    picture(report, &mut html);
-    waits(&document.waits, &mut html);
-    queries(&document.queries, &mut html);
-    blockers(&document.blockers, &mut html);
-    tree(document, &mut html);
-    changes(document, &mut html);
-    people(document, &mut html);
-    events(report, &mut html);
-    gaps(report, &mut html);
-    html.push_str(
-        "<footer><p>Load is counted in average active sessions: client sessions that were \
-         active and not waiting for data of their client (Client:ClientRead). Hatched time was not observed; an idle time \
-         is zero.</p></footer>\n</main>\n</body>\n</html>\n",
-    );
-    html
+    let title = plain_lines(&report.title());
+    let page = html! {
+        (PreEscaped("<!doctype html>\n"))
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                meta name="viewport" content="width=device-width, initial-scale=1";
+                meta name="color-scheme" content="light dark";
+                title { "tacho: " (title) }
+                style { (PreEscaped(STYLE)) }
+            }
+            body {
+                main {
+                    header {
+                        p.brand { "tacho report" }
+                        h1 { "What was the database doing?" }
+                        p.period { (title) }
+                    }
+                    (story(report))
+                    (tiles(document))
+                    (findings(report))
+                    (picture(report))
+                    (waited(&document.waits))
+                    (queries(&document.queries))
+                    (blockers(&document.blockers))
+                    (tree(document))
+                    (changes(document))
+                    (people(document))
+                    (events(report))
+                    (gaps(report))
+                    footer {
+                        p {
+                            "Load is the average number of active sessions: client sessions that were active and not "
+                            "waiting for their client (Client:ClientRead). Hatched: not observed. Idle time counts as zero."
+                        }
+                    }
+                }
+            }
+        }
+    };
+    page.into_string() + "\n"
 }
 
-fn story(report: &Report, html: &mut String) {
-    html.push_str("<section class=\"story\" aria-label=\"Summary\">");
-    for sentence in sentences(report) {
-        let _ = write!(html, "<p>{}</p>", escape(&sentence));
+fn story(report: &Report) -> Markup {
+    html! {
+        section.story aria-label="Summary" {
+            @for sentence in sentences(report) {
+                p { (plain_lines(&sentence)) }
+            }
+        }
     }
-    html.push_str("</section>\n");
 }
 
-fn tiles(document: &Document, html: &mut String) {
+fn tiles(document: &Document) -> Markup {
     let load = &document.load;
     let unknown = || "unknown".to_string();
     let tiles = [
         ("average load", two(load.avg_aas)),
         ("busiest minute", two(load.peak_aas)),
         (
-            "most at once",
+            "peak sessions",
             load.peak_sessions.map_or_else(unknown, |n| n.to_string()),
         ),
         (
@@ -72,18 +89,43 @@ fn tiles(document: &Document, html: &mut String) {
             format!("{} %", two(document.coverage.coverage_pct)),
         ),
     ];
-    html.push_str("<dl class=\"tiles\">");
-    for (name, value) in tiles {
-        let _ = write!(
-            html,
-            "<div><dt>{name}</dt><dd>{}</dd></div>",
-            escape(&value)
-        );
+    html! {
+        dl.tiles {
+            @for (name, value) in tiles {
+                div { dt { (name) } dd { (value) } }
+            }
+        }
     }
-    html.push_str("</dl>\n");
 }
 
-fn picture(report: &Report, html: &mut String) {
+/// Causes first, then the queries that changed.
+fn findings(report: &Report) -> Markup {
+    let document = &report.document;
+    let start = document.period.period_start;
+    let row = |found: &Explanation| {
+        let share = found.pct.map(|pct| format!("{} %", two(Some(pct))));
+        vec![
+            text(&report.clock(found.started, start)),
+            shown(&found.kind),
+            shown(&found.rule),
+            shown(&share),
+            shown(&found.explanation),
+        ]
+    };
+    let rows: Vec<_> = explained(document).iter().map(row).collect();
+    let heads = ["at", "kind", "rule", "share", "finding"];
+    html! {
+        (table("What changed", &heads, &rows))
+        @if let Some(first) = explained(document).first() {
+            p.note {
+                "Share of the difference to the load from "
+                (report.clock(first.before_start, start)) " to " (report.clock(first.before_end, start)) "."
+            }
+        }
+    }
+}
+
+fn picture(report: &Report) -> Markup {
     let timeline = &report.document.timeline;
     let mut sums: Vec<f64> = Vec::new();
     let mut observed: f64 = 0.0;
@@ -94,59 +136,75 @@ fn picture(report: &Report, html: &mut String) {
             *sum += load.map_or(0.0, Numeric::to_f64);
         }
     }
-    html.push_str("<section><h2>Load</h2><figure><div class=\"wide\">");
-    html.push_str(&chart(report));
-    html.push_str("</div><figcaption><ul class=\"legend\">");
-    for (key, sum) in timeline.keys.iter().zip(sums) {
-        let key = named(key);
-        let _ = write!(
-            html,
-            "<li>{}{} <b>{:.2}</b></li>",
-            swatch(key),
-            escape(key),
-            sum / observed.max(1.0)
-        );
+    let average = |sum: f64| format!("{:.2}", sum / observed.max(1.0));
+    html! {
+        section {
+            h2 { "Load" }
+            figure {
+                div.wide { (chart(report)) }
+                figcaption {
+                    ul.legend {
+                        @for (key, sum) in timeline.keys.iter().zip(sums) {
+                            li { (swatch(named(key))) (text(named(key))) " " b { (average(sum)) } }
+                        }
+                    }
+                }
+            }
+        }
     }
-    html.push_str("</ul></figcaption></figure></section>\n");
 }
 
 /// A table with a heading; nothing without rows.
-fn table(html: &mut String, title: &str, heads: &[&str], rows: &[Vec<String>]) {
+fn table(title: &str, heads: &[&str], rows: &[Vec<Markup>]) -> Markup {
     if rows.is_empty() {
-        return;
+        return Markup::default();
     }
-    let _ = write!(
-        html,
-        "<section><h2>{title}</h2><div class=\"wide\"><table><thead><tr>"
-    );
-    for head in heads {
-        let _ = write!(html, "<th scope=\"col\">{head}</th>");
-    }
-    html.push_str("</tr></thead><tbody>");
-    for row in rows {
-        html.push_str("<tr>");
-        for (head, cell) in heads.iter().zip(row) {
-            let number = cell.starts_with(|c: char| c.is_ascii_digit() || c == '-' || c == '+');
-            let class = match *head {
-                "query" => " class=\"sql\"",
-                _ if number => " class=\"n\"",
-                _ => "",
-            };
-            let _ = write!(html, "<td{class}>{cell}</td>");
+    html! {
+        section {
+            h2 { (title) }
+            div.wide {
+                table {
+                    thead {
+                        tr { @for head in heads { th scope="col" { (head) } } }
+                    }
+                    tbody {
+                        @for row in rows {
+                            tr {
+                                @for (head, cell) in heads.iter().zip(row) {
+                                    td class=[class_of(head, cell)] { (cell) }
+                                }
+                            }
+                        }
+                    }
+                }
+            }
         }
-        html.push_str("</tr>");
     }
-    html.push_str("</tbody></table></div></section>\n");
+}
+
+/// The class of a cell: a query, or a number.
+fn class_of(head: &str, cell: &Markup) -> Option<&'static str> {
+    let is_number = cell
+        .0
+        .starts_with(|c: char| c.is_ascii_digit() || c == '-' || c == '+');
+    match head {
+        "query" => Some("sql"),
+        _ => is_number.then_some("n"),
+    }
 }
 
 /// A bar for a share in percent, in the look of a wait class.
-fn share(percent: Option<Numeric>, class: &str) -> String {
+fn share(percent: Option<Numeric>, class: &str) -> Markup {
     let percent = percent.map_or(0.0, Numeric::to_f64);
-    let width = percent.clamp(0.0, 100.0);
-    format!(
-        "<span class=\"share\"><svg width=\"100\" height=\"12\" aria-hidden=\"true\"><rect width=\"{width:.1}\" height=\"12\" fill=\"url(#p-{})\"/></svg> {percent:.1} %</span>",
-        look(class)
-    )
+    let width = format!("{:.1}", percent.clamp(0.0, 100.0));
+    html! {
+        span.share {
+            svg width="100" height="12" aria-hidden="true" {
+                rect width=(width) height="12" fill=(fill(class)) {}
+            }
+            " " (format!("{percent:.1} %"))
+        }
+    }
 }
 
 /// The class of a wait event.
@@ -154,65 +212,98 @@ fn class(event: &str) -> &str {
     event.split([':', '*']).next().unwrap_or(event)
 }
 
-/// Escapes a text; a missing text becomes empty.
-fn shown(text: &Option<impl ToString>) -> String {
-    escape(&or_nothing(text))
+/// A text that others wrote, without characters that control output.
+fn text(text: &str) -> Markup {
+    html! { (plain_lines(text)) }
+}
+
+/// The same; a missing text becomes empty.
+fn shown(value: &Option<impl ToString>) -> Markup {
+    text(&or_nothing(value))
 }
 
 /// Markup of a statement.
-fn statement(text: &Option<Text>) -> String {
-    format!("<code>{}</code>", shown(text))
+fn statement(text: &Option<Text>) -> Markup {
+    html! { code { (shown(text)) } }
 }
 
-fn waits(waits: &[Key], html: &mut String) {
+fn waited(waits: &[Key]) -> Markup {
     let row = |wait: &Key| {
         let key = named(&wait.key);
         vec![
-            escape(key),
-            two(wait.avg_aas),
-            two(wait.peak_aas),
-            or_nothing(&wait.peak_sessions),
+            text(key),
+            text(&two(wait.avg_aas)),
+            text(&two(wait.peak_aas)),
+            shown(&wait.peak_sessions),
             share(wait.pct, class(key)),
+            meaning(key),
         ]
     };
     let rows: Vec<_> = waits.iter().map(row).collect();
-    let heads = ["wait", "load", "busiest minute", "most at once", "share"];
-    table(html, "What sessions waited for", &heads, &rows);
+    let heads = [
+        "wait",
+        "load",
+        "busiest minute",
+        "peak sessions",
+        "share",
+        "meaning",
+    ];
+    table("Wait events", &heads, &rows)
 }
 
-fn queries(queries: &[Query], html: &mut String) {
-    let wait = |wait: &Wait| {
-        let key = named(&wait.key);
-        let load = two(wait.avg_aas);
-        format!("{}{} {load}", swatch(class(key)), escape(key))
-    };
+/// The meaning of a wait event, and below it the next thing to look at.
+fn meaning(key: &str) -> Markup {
+    html! {
+        @if let Some(explained) = waits::of_key(key) {
+            (explained.wait.is)
+            small { "Next: " (explained.wait.next_step()) }
+        }
+    }
+}
+
+fn queries(queries: &[Query]) -> Markup {
     let row = |query: &Query| {
-        let id = escape(named(&query.key));
-        let text = match &query.query_text {
-            Some(text) => format!("<code>{}</code><small>{id}</small>", escape(text)),
-            None => id,
+        let id = text(named(&query.key));
+        let query_text = html! {
+            @match &query.query_text {
+                Some(query_text) => { code { (text(query_text)) } small { (id) } }
+                None => (id),
+            }
         };
-        let waits: Vec<String> = query.waits.iter().take(3).map(wait).collect();
         vec![
-            text,
-            two(query.avg_aas),
-            two(query.peak_aas),
-            format!("{} %", two(query.pct)),
-            waits.join("<br>"),
+            query_text,
+            text(&two(query.avg_aas)),
+            text(&two(query.peak_aas)),
+            text(&format!("{} %", two(query.pct))),
+            waits_of(query),
         ]
     };
     let rows: Vec<_> = queries.iter().map(row).collect();
     let heads = ["query", "load", "busiest minute", "share", "waited for"];
-    table(html, "Queries", &heads, &rows);
+    table("Queries", &heads, &rows)
 }
 
-fn blockers(blockers: &[Blocker], html: &mut String) {
+/// The three largest waits of a query, one a line.
+fn waits_of(query: &Query) -> Markup {
+    let wait = |wait: &Wait| {
+        let key = named(&wait.key);
+        html! { (swatch(class(key))) (text(key)) " " (two(wait.avg_aas)) }
+    };
+    html! {
+        @for (i, one) in query.waits.iter().take(3).enumerate() {
+            @if i > 0 { br; }
+            (wait(one))
+        }
+    }
+}
+
+fn blockers(blockers: &[Blocker]) -> Markup {
     let row = |blocker: &Blocker| {
         vec![
-            escape(&who(blocker)),
+            text(&who(blocker)),
             shown(&blocker.state),
-            two(blocker.blocked_seconds),
-            or_nothing(&blocker.waiters),
+            text(&two(blocker.blocked_seconds)),
+            shown(&blocker.waiters),
             shown(&blocker.object),
             shown(&blocker.xact_age),
             statement(&blocker.query_text),
@@ -228,18 +319,14 @@ fn blockers(blockers: &[Blocker], html: &mut String) {
         "transaction",
         "query",
     ];
-    table(html, "Who made others wait", &heads, &rows);
+    table("Root blockers", &heads, &rows)
 }
 
-fn tree(document: &Document, html: &mut String) {
+fn tree(document: &Document) -> Markup {
     let row = |one: &Waiter| {
-        let level = one.level.unwrap_or(0);
-        let who = or_nothing(&one.tree);
+        let indent = format!("padding-left:{}em", one.level.unwrap_or(0));
         vec![
-            format!(
-                "<span style=\"padding-left:{level}em\">{}</span>",
-                escape(who.trim())
-            ),
+            html! { span style=(indent) { (text(or_nothing(&one.tree).trim())) } },
             shown(&one.state),
             shown(&one.waited),
             shown(&one.object),
@@ -248,22 +335,22 @@ fn tree(document: &Document, html: &mut String) {
     };
     let mut rows: Vec<_> = document.tree.iter().flatten().map(row).collect();
     if document.tree_left_out > 0 {
-        rows.push(vec![format!("and {} more", document.tree_left_out)]);
+        rows.push(vec![html! { "and " (document.tree_left_out) " more" }]);
     }
     let heads = ["who waits for whom", "state", "waited", "object", "query"];
-    table(html, "At that moment", &heads, &rows);
+    table("At that moment", &heads, &rows)
 }
 
-fn changes(document: &Document, html: &mut String) {
+fn changes(document: &Document) -> Markup {
     let row = |change: &Change| {
         let name = query_name(&change.query_text, &change.key);
         let delta = change.avg_delta?.to_f64();
         Some(vec![
-            format!("<code>{}</code>", escape(name)),
+            html! { code { (text(name)) } },
             shown(&change.change),
-            format!("{delta:+.2}"),
-            two(change.avg_aas_1),
-            two(change.avg_aas_2),
+            text(&format!("{delta:+.2}")),
+            text(&two(change.avg_aas_1)),
+            text(&two(change.avg_aas_2)),
         ])
     };
     let Changes {
@@ -272,63 +359,52 @@ fn changes(document: &Document, html: &mut String) {
         note,
     } = &document.changes;
     let rows: Vec<_> = waits.iter().chain(queries).filter_map(row).collect();
-    let how = named(&document.period.before);
-    let title = format!("What changed against {}", escape(how));
-    table(
-        html,
-        &title,
-        &["query", "change", "by", "before", "now"],
-        &rows,
-    );
-    if let Some(note) = note {
-        let _ = writeln!(
-            html,
-            "<p class=\"note\">Before (window 1) and now (window 2): {}.</p>",
-            escape(note)
-        );
+    let before = plain_lines(named(&document.period.before));
+    let heads = ["query", "change", "by", "before", "now"];
+    html! {
+        (table(&format!("Changes against {before}"), &heads, &rows))
+        @if let Some(note) = note {
+            p.note { "Before (window 1) and now (window 2): " (text(note)) "." }
+        }
     }
 }
 
-fn people(document: &Document, html: &mut String) {
+fn people(document: &Document) -> Markup {
     let row = |(kind, one): (&str, &Key)| {
         vec![
-            kind.to_string(),
-            escape(named(&one.key)),
-            two(one.avg_aas),
+            text(kind),
+            text(named(&one.key)),
+            text(&two(one.avg_aas)),
             share(one.pct, "cpu"),
         ]
     };
     let rows: Vec<_> = whose(document).map(row).collect();
-    table(
-        html,
-        "Whose load it was",
-        &["kind", "name", "load", "share"],
-        &rows,
-    );
+    let heads = ["kind", "name", "load", "share"];
+    table("Load by database, user and application", &heads, &rows)
 }
 
-fn events(report: &Report, html: &mut String) {
+fn events(report: &Report) -> Markup {
     let start = report.document.period.period_start;
     let row = |marker: &Marker| {
         vec![
-            escape(&report.clock(marker.marker_time, start)),
+            text(&report.clock(marker.marker_time, start)),
             shown(&marker.kind),
             shown(&marker.detail),
         ]
     };
     let rows: Vec<_> = report.document.markers.iter().map(row).collect();
-    table(html, "Events", &["at", "what", "detail"], &rows);
+    table("Events", &["at", "what", "detail"], &rows)
 }
 
-fn gaps(report: &Report, html: &mut String) {
+fn gaps(report: &Report) -> Markup {
     let start = report.document.period.period_start;
     let row = |gap: &Gap| {
         vec![
-            escape(&report.clock(gap.since, start)),
-            escape(&report.clock(gap.until, start)),
+            text(&report.clock(gap.since, start)),
+            text(&report.clock(gap.until, start)),
             shown(&gap.cause),
         ]
     };
     let rows: Vec<_> = report.document.coverage.gaps.iter().map(row).collect();
-    table(html, "Not observed", &["from", "to", "why"], &rows);
+    table("Not observed", &["from", "to", "why"], &rows)
 }

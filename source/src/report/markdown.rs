@@ -1,9 +1,10 @@
 //! The report as Markdown, for a ticket.
 
 use super::story::{cut, sentences, who};
-use super::{Report, named, or_nothing, two, whose};
+use super::{Report, explained, named, or_nothing, two, whose};
+use crate::waits;
 use std::fmt::Write as _;
-use tacho_tape::query::report::{Blocker, Change, Document, Key, Marker, Query, Text};
+use tacho_tape::query::report::{Blocker, Change, Document, Explanation, Key, Marker, Query, Text};
 use tacho_tape::query::{Numeric, plain_text};
 
 /// The report, as Markdown.
@@ -13,7 +14,8 @@ pub fn text(report: &Report) -> String {
     for sentence in sentences(report) {
         let _ = writeln!(out, "- {}", escape(&sentence));
     }
-    waits(&document.waits, &mut out);
+    findings(report, &mut out);
+    waited(&document.waits, &mut out);
     queries(&document.queries, &mut out);
     blockers(&document.blockers, &mut out);
     changes(document, &mut out);
@@ -23,14 +25,37 @@ pub fn text(report: &Report) -> String {
     out
 }
 
-fn waits(waits: &[Key], out: &mut String) {
-    let heads = ["wait", "load", "busiest minute", "share"];
+/// Causes first, then the queries that changed.
+fn findings(report: &Report, out: &mut String) {
+    let heads = ["at", "kind", "rule", "share", "finding"];
+    let start = report.document.period.period_start;
+    table(
+        out,
+        "What changed",
+        heads,
+        explained(&report.document),
+        |row: &Explanation| {
+            [
+                report.clock(row.started, start),
+                shown(&row.kind),
+                shown(&row.rule),
+                row.pct.map_or_else(String::new, |pct| percent(Some(pct))),
+                shown(&row.explanation),
+            ]
+        },
+    );
+}
+
+fn waited(waits: &[Key], out: &mut String) {
+    let heads = ["wait", "load", "busiest minute", "share", "meaning"];
     table(out, "Waits", heads, waits, |wait| {
+        let explained = waits::of_key(named(&wait.key));
         [
             escape(named(&wait.key)),
             two(wait.avg_aas),
             two(wait.peak_aas),
             percent(wait.pct),
+            escape(explained.map_or("", |explained| explained.wait.is)),
         ]
     });
 }
@@ -98,14 +123,20 @@ fn events(report: &Report, out: &mut String) {
 fn people(document: &Document, out: &mut String) {
     let rows: Vec<_> = whose(document).collect();
     let heads = ["kind", "name", "load", "share"];
-    table(out, "Whose load it was", heads, &rows, |(kind, one)| {
-        [
-            kind.to_string(),
-            escape(named(&one.key)),
-            two(one.avg_aas),
-            percent(one.pct),
-        ]
-    });
+    table(
+        out,
+        "Load by database, user and application",
+        heads,
+        &rows,
+        |(kind, one)| {
+            [
+                kind.to_string(),
+                escape(named(&one.key)),
+                two(one.avg_aas),
+                percent(one.pct),
+            ]
+        },
+    );
 }
 
 fn gaps(report: &Report, out: &mut String) {

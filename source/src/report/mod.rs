@@ -10,7 +10,7 @@ mod story;
 
 use crate::time::{offset_text, table_time, timestamp, zone_name};
 use jiff::tz::TimeZone;
-use tacho_tape::query::report::{Document, Key, Text, Time};
+use tacho_tape::query::report::{Document, Explanation, Key, Text, Time};
 use tacho_tape::query::{Numeric, QueryResult};
 
 pub use findings::{Facts, Finding, findings};
@@ -37,7 +37,7 @@ impl Report {
         zone_name(&self.zone)
     }
 
-    /// `2026-11-21 03:12:00`
+    /// A time in the report's zone: `2026-11-21 03:12:00`. Empty for `None`.
     fn time(&self, at: Option<Time>) -> String {
         at.map_or_else(String::new, |at| table_time(at.0, &self.zone))
     }
@@ -71,6 +71,17 @@ fn whose(document: &Document) -> impl Iterator<Item = (&'static str, &Key)> {
     ];
     let kinds = kinds.into_iter();
     kinds.flat_map(|(kind, keys)| keys.iter().map(move |key| (kind, key)))
+}
+
+/// The rows of `changes`; none if the earlier window was not recorded, because all load
+/// is new then.
+fn explained(document: &Document) -> &[Explanation] {
+    let all = document.findings.as_slice();
+    let recorded = all.first().and_then(|row| row.before_coverage_pct);
+    match recorded {
+        Some(Numeric(1..)) => all,
+        _ => &[],
+    }
 }
 
 /// A text, or "(none)" if it is missing.

@@ -2,7 +2,7 @@
 
 use super::findings::{Facts, findings};
 use super::{Report, named, or_nothing, query_name, two};
-use tacho_tape::query::report::{Blocker, Change, Damage, Document};
+use tacho_tape::query::report::{Blocker, Change, Damage, Document, Explanation, Time};
 use tacho_tape::query::{Numeric, plain_text};
 
 /// Most characters of a name in a sentence; a prepared transaction's may have 200.
@@ -39,7 +39,7 @@ fn load_sentence(document: &Document) -> String {
     let load = &document.load;
     let most = load.peak_sessions.map(|most| most.to_string());
     let mut text = format!(
-        "On average {} sessions were active, {} in the busiest minute and {} at the most",
+        "On average {} sessions were active; busiest minute {}, peak {}",
         two(load.avg_aas),
         two(load.peak_aas),
         named(&most),
@@ -65,7 +65,7 @@ fn before_sentence(document: &Document) -> Option<String> {
 
 fn largest(document: &Document) -> Option<String> {
     let wait = document.waits.first()?;
-    let mut text = format!("Most of it: {} ({} %)", named(&wait.key), two(wait.pct));
+    let mut text = format!("Main wait: {} ({} %)", named(&wait.key), two(wait.pct));
     if let Some(query) = document.queries.first() {
         let name = query_name(&query.query_text, &query.key);
         text.push_str(&format!(
@@ -77,17 +77,31 @@ fn largest(document: &Document) -> Option<String> {
     Some(text + ".")
 }
 
-/// The crashes of the window, and its longest queue.
+/// The crashes of the window, its longest queue, and its first cause.
 fn found(report: &Report) -> impl Iterator<Item = String> {
     let document = &report.document;
+    // The other rows have the texts of queries.
+    let rows = document.findings.iter().enumerate();
+    let is_told = |(at, row): &(usize, &Explanation)| {
+        *at == 0 || row.query_text.is_some() && row.kind.as_deref() == Some("effect")
+    };
+    let changes: Vec<Explanation> = rows.filter(is_told).map(|(_, row)| row.clone()).collect();
     let known = findings(&Facts {
         blockers: document.blockers.get(..1).unwrap_or_default(),
         markers: &document.markers,
+        changes: &changes,
         backend_seconds: document.load.backend_seconds,
-        end: document.period.period_end.map_or(0, |end| end.0),
+        window: (
+            time(document.period.period_start),
+            time(document.period.period_end),
+        ),
         zone: &report.zone,
     });
     known.into_iter().map(|finding| finding.text + ".")
+}
+
+fn time(at: Option<Time>) -> i64 {
+    at.map_or(0, |at| at.0)
 }
 
 /// The query that grew most, if it is new or has doubled.
@@ -95,9 +109,12 @@ fn change_sentence(queries: &[Change]) -> Option<String> {
     let grown = queries.iter().find(|change| grew(change))?;
     let name = query_name(&grown.query_text, &grown.key);
     let how = match grown.change.as_deref() {
-        Some("new") => format!("New against before, {} sessions", two(grown.avg_aas_2)),
+        Some("new") => format!(
+            "New against the earlier window: {} sessions",
+            two(grown.avg_aas_2)
+        ),
         _ => format!(
-            "Grew most against before, from {} to {} sessions",
+            "Largest increase against the earlier window: from {} to {} sessions",
             two(grown.avg_aas_1),
             two(grown.avg_aas_2)
         ),
@@ -132,12 +149,12 @@ pub fn who(blocker: &Blocker) -> String {
     }
 }
 
-/// Its sessions wait for each other, so none of them is a head.
+/// True for a cycle: its sessions wait for each other, so none of them is a head.
 pub fn is_cycle(blocker: &Blocker) -> bool {
     blocker.kind.as_deref() == Some("cycle")
 }
 
-/// `Process 4711 (app)`
+/// Names a blocker at the begin of a sentence: `Process 4711 (app)`.
 pub fn process(blocker: &Blocker) -> String {
     let pid = or_nothing(&blocker.pid);
     match &blocker.application {
@@ -179,18 +196,18 @@ mod tests {
             change("2", "up", 300, 75_700),
             change("3", "new", 0, 700),
         ];
-        let named = "Grew most against before, from 0.03 to 7.57 sessions: 2.";
+        let named = "Largest increase against the earlier window: from 0.03 to 7.57 sessions: 2.";
         assert_eq!(change_sentence(&queries).as_deref(), Some(named));
         let queries = [
             change("1", "up", 50_000, 60_000),
             change("3", "new", 0, 700),
         ];
-        let named = "New against before, 0.07 sessions: 3.";
+        let named = "New against the earlier window: 0.07 sessions: 3.";
         assert_eq!(change_sentence(&queries).as_deref(), Some(named));
     }
 
     #[test]
-    fn what_grew_a_little_or_is_not_one_query_is_not_named() {
+    fn small_growth_and_groups_of_queries_are_not_named() {
         let queries = [
             change("1", "up", 50_000, 60_000),
             change("(other)", "up", 1_000, 40_000),

@@ -6,7 +6,7 @@ use serde_json::Value;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdout, Command, Output, Stdio};
+use std::process::{Child, ChildStderr, ChildStdout, Command, Output, Stdio};
 use tacho_tape::testing::{Load, Sampler};
 
 /// The sampler begins at 2026-09-21 14:13:20 UTC and takes 300 ticks.
@@ -82,7 +82,7 @@ pub struct Server {
     _stdout: BufReader<ChildStdout>,
     /// The line it prints.
     pub line: String,
-    /// `127.0.0.1:PORT`
+    /// Address of the server, as `127.0.0.1:PORT`.
     pub address: String,
     pub token: String,
     /// `Cookie: …`, after the exchange of the token.
@@ -92,25 +92,43 @@ pub struct Server {
 impl Server {
     /// Starts a server, without a cookie.
     pub fn start(tape: &Path, args: &[&str]) -> Server {
+        Server::start_with(tape, args, Stdio::inherit()).0
+    }
+
+    /// Starts a server whose messages go to `stderr`, without a cookie.
+    pub fn start_with(tape: &Path, args: &[&str], stderr: Stdio) -> (Server, Option<ChildStderr>) {
         let mut command = command(tape, args);
         if !args.contains(&"--listen") {
             command.args(["--listen", "127.0.0.1:0"]);
         }
-        let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
+        let mut child = command
+            .stdout(Stdio::piped())
+            .stderr(stderr)
+            .spawn()
+            .unwrap();
         let mut stdout = BufReader::new(child.stdout.take().unwrap());
         let mut line = String::new();
         stdout.read_line(&mut line).unwrap();
         let line = line.trim_end().to_string();
-        let address = line.strip_prefix("http://").unwrap_or(&line);
-        let (address, query) = address.split_once('/').unwrap();
-        Server {
+        let address = line
+            .strip_prefix("http://")
+            .or(line.strip_prefix("https://"));
+        let (address, query) = address.unwrap_or(&line).split_once('/').unwrap();
+        let stderr = child.stderr.take();
+        let server = Server {
             address: address.to_string(),
             token: query.trim_start_matches("?token=").to_string(),
             cookie: String::new(),
             line,
             _stdout: stdout,
             child,
-        }
+        };
+        (server, stderr)
+    }
+
+    /// The id of its process.
+    pub fn process(&self) -> u32 {
+        self.child.id()
     }
 
     /// Starts a server, and exchanges the token.

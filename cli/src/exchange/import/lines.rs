@@ -58,9 +58,9 @@ pub struct Lines {
     /// Unread bytes: `at..end` of the buffer.
     at: usize,
     end: usize,
-    /// The first line was read.
+    /// True if the first line was read.
     begun: bool,
-    /// The input has ended.
+    /// True if the input has ended.
     ended: bool,
     /// Number of the current line.
     line: u64,
@@ -176,7 +176,7 @@ impl Lines {
             true => Ok(()),
             false => Err(ImportError::new("line is too long")
                 .at(line)
-                .hint(format!("At most {MOST_LINE_BYTES} bytes are possible."))),
+                .hint(format!("At most {MOST_LINE_BYTES} bytes are allowed."))),
         }
     }
 

@@ -7,11 +7,11 @@ use tacho_tape::fast::Fold;
 
 /// Most bytes of all kept texts; then the cache starts empty again.
 const MOST_BYTES: usize = 1 << 22;
-/// Bits of a place that hold an index.
+/// Bits of an element of `places` that hold the index of an entry + 1.
 const INDEX: u64 = u32::MAX as u64;
 
 /// Values by text: references to rows, or indexes.
-pub struct Met<T> {
+pub struct TextCache<T> {
     /// Hash table with open addressing. A place has the upper half of the hash,
     /// and below it the index of an entry + 1; 0 = free. Most other entries are
     /// skipped by their upper halves, without a look at their texts.
@@ -28,12 +28,12 @@ struct Entry<T> {
     value: T,
 }
 
-impl<T: Copy> Met<T> {
+impl<T: Copy> TextCache<T> {
     /// Keeps at most `most` texts, a power of two, and then starts empty again.
     /// A table that does not fit into the processor's cache costs more than it
     /// saves.
     pub fn new(most: usize) -> Self {
-        Met {
+        TextCache {
             places: vec![0; 4 * most],
             entries: Vec::new(),
             texts: Vec::new(),
@@ -103,8 +103,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_kept_is_found_and_nothing_else() {
-        let mut met = Met::new(1 << 14);
+    fn the_cache_finds_only_values_that_it_keeps() {
+        let mut met = TextCache::new(1 << 14);
         let mut forgotten = 0;
         for number in 0..40_000_u32 {
             let text = number.to_le_bytes();
@@ -123,8 +123,8 @@ mod tests {
     }
 
     #[test]
-    fn texts_that_begin_alike_and_long_ones_are_told_apart() {
-        let mut met = Met::new(1 << 14);
+    fn texts_with_one_beginning_and_long_texts_differ() {
+        let mut met = TextCache::new(1 << 14);
         let long = vec![b'x'; MOST_BYTES + 1];
         for (value, length) in [0, 1, 7, 8, 9, 4_096, long.len()].into_iter().enumerate() {
             met.keep(&long[..length], value);

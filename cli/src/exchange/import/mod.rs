@@ -14,7 +14,7 @@ mod value;
 pub use sessions::Imported;
 
 use lines::{Lines, Record};
-use others::Others;
+use others::OtherRows;
 use sessions::Importer;
 use std::fmt;
 use std::io::Read;
@@ -54,9 +54,9 @@ pub fn import_as(
     let mut sessions: Option<Input> = None;
     for input in inputs {
         if input.kind != exchange::SESSIONS {
-            others.push(Others::open(input, &schema, &target)?);
+            others.push(OtherRows::open(input, &schema, &target)?);
         } else if sessions.replace(input).is_some() {
-            return Err(ImportError::new("sessions are given twice"));
+            return Err(ImportError::new("sessions were specified more than once"));
         }
     }
     let sessions = sessions.unwrap_or_else(|| Input {

@@ -23,18 +23,18 @@ pub struct Tick {
 }
 
 /// The rows of a kind, in their order.
-pub struct Others {
+pub struct OtherRows {
     /// Name of the kind, such as `locks`.
     pub kind: String,
     /// Rows added.
     pub rows: u64,
     /// Rows left out, because the history has them already.
     pub known: u64,
-    there: There,
+    there: ExistingRows,
     file: String,
     lines: Lines,
     record: Record,
-    /// `record` holds a row that is not added yet.
+    /// True if `record` holds a row that is not added yet.
     waiting: bool,
     table: String,
     of_ticks: bool,
@@ -46,10 +46,12 @@ pub struct Others {
 }
 
 /// Rows of the kind that the history has already.
-enum There {
-    /// None, or rows of ticks: the history has these if it has their ticks.
+enum ExistingRows {
+    /// No rows, or rows that belong to ticks: the history has these rows if it
+    /// has their ticks.
     Nothing,
-    /// Rows with times of their own, up to this one in ms.
+    /// Rows with times of their own: the history has those up to this time, in ms
+    /// since 1970.
     Until(i64),
     /// Texts, by hash.
     Texts(Vec<(usize, String)>, HashSet<u64>),
@@ -62,10 +64,10 @@ struct Reference {
     fields: Vec<(usize, Field)>,
 }
 
-impl Others {
+impl OtherRows {
     /// Reads the first two lines, and finds the rows of the kind that the
     /// target has.
-    pub fn open(input: Input, schema: &Schema, target: &Target) -> ImportResult<Others> {
+    pub fn open(input: Input, schema: &Schema, target: &Target) -> ImportResult<OtherRows> {
         let Input { kind, file, read } = input;
         let table = exchange::table_of(schema, &kind);
         let table = table.ok_or_else(|| unknown_kind(&kind, schema))?;
@@ -75,8 +77,8 @@ impl Others {
         super::read_header(&mut lines, &mut record).map_err(named)?;
         let known = exchange::fields(schema, table);
         let header = Header::parse(&record, &known, "").map_err(|e| e.at(1).file(&file))?;
-        let there = There::of(&kind, table.name.as_str(), &header, schema, target)?;
-        let mut others = Others {
+        let there = ExistingRows::of(&kind, table.name.as_str(), &header, schema, target)?;
+        let mut others = OtherRows {
             kind,
             rows: 0,
             known: 0,
@@ -170,15 +172,15 @@ impl Others {
     /// newest one in the history is an error.
     fn is_there(&self) -> ImportResult<bool> {
         match &self.there {
-            There::Nothing => Ok(false),
-            There::Until(newest) => {
+            ExistingRows::Nothing => Ok(false),
+            ExistingRows::Until(newest) => {
                 let us = time_us(text(&self.record, self.time), "time")?;
                 match us.div_euclid(1000) > *newest {
                     true => Ok(false),
                     false => Err(not_later(&self.kind, *newest)),
                 }
             }
-            There::Texts(names, known) => {
+            ExistingRows::Texts(names, known) => {
                 let fields = names.iter();
                 let fields =
                     fields.map(|(at, name)| (name.as_str(), text(&self.record, Some(*at))));
@@ -234,17 +236,17 @@ fn session(part: &mut Part, fields: &Fields, record: &Record) -> ImportResult<i6
     part.session_of(value("pid"), value("backend_start"))
 }
 
-impl There {
+impl ExistingRows {
     fn of(
         kind: &str,
         table: &str,
         header: &Header,
         schema: &Schema,
         target: &Target,
-    ) -> ImportResult<There> {
+    ) -> ImportResult<ExistingRows> {
         if kind == exchange::TEXTS {
             let names = header.fields.iter().map(|(at, f)| (*at, f.name.clone()));
-            return Ok(There::Texts(names.collect(), target.texts()?));
+            return Ok(ExistingRows::Texts(names.collect(), target.texts()?));
         }
         let of_ticks = schema.table(table).is_some_and(exchange::has_ticks);
         let newest = if of_ticks {
@@ -252,7 +254,7 @@ impl There {
         } else {
             target.newest(table)?
         };
-        Ok(newest.map_or(There::Nothing, There::Until))
+        Ok(newest.map_or(ExistingRows::Nothing, ExistingRows::Until))
     }
 }
 
@@ -262,17 +264,16 @@ fn not_later(kind: &str, newest_ms: i64) -> ImportError {
     ImportError::new(format!(
         "time is not later than the newest of {kind} in the history, {newest}"
     ))
-    .hint("What is there is not added again: leave out the lines up to that time.")
+    .hint("Remove the lines up to that time.")
 }
 
 fn no_tick() -> ImportError {
-    ImportError::new("time is of no tick of the sessions")
-        .hint("Give the ticks with import sessions, in the same order.")
+    ImportError::new("time matches no tick of the imported sessions")
+        .hint("Import the sessions of the same ticks, in the same order.")
 }
 
 /// The error of an unknown kind.
 pub fn unknown_kind(kind: &str, schema: &Schema) -> ImportError {
     let kinds = exchange::kinds(schema).join(", ");
-    ImportError::new(format!("kind \"{kind}\" is not known"))
-        .hint(format!("Available are {kinds}."))
+    ImportError::new(format!("unknown kind \"{kind}\"")).hint(format!("Available are {kinds}."))
 }

@@ -65,14 +65,15 @@ fn has(fields: &Fields, name: &str) -> Option<usize> {
 pub type SampleField = (usize, Field, usize);
 
 /// Indexes of values in a session and in a sample.
-pub struct Places {
-    /// Among the values of a session: this one, `start` and `category`.
+pub struct ValueIndexes {
+    /// Indexes of `pid`, `start` and `category` among the values of a session.
     pub pid: Option<usize>,
     pub start: Option<usize>,
     pub category: Option<usize>,
     /// Number of a sample's values.
     pub count: usize,
-    /// References among the values of a sample: this one, `statement` and `blocked_by`.
+    /// Indexes of the references to wait, statement and blocker among the values of a
+    /// sample.
     pub wait: Option<usize>,
     pub statement: Option<usize>,
     pub blocked_by: Option<usize>,
@@ -84,12 +85,12 @@ pub struct Places {
 
 /// Stored values of labels.
 pub struct Labels {
-    /// States of sessions: this one and `fastpath`.
+    /// Values of the labels `active` and `fastpath` of a session's state.
     pub active: i64,
     pub fastpath: i64,
     /// Kind of activity if nothing more is known.
     pub cpu: i64,
-    /// States of ticks: this one and `failed`.
+    /// Values of the labels `ok` and `failed` of a tick's status.
     pub ok: i64,
     pub failed: Option<i64>,
     foreground: i64,
@@ -159,7 +160,7 @@ pub struct Plan {
     /// User of the text.
     pub username: Option<usize>,
     /// Indexes of the values.
-    pub places: Places,
+    pub places: ValueIndexes,
     /// Values of labels.
     pub labels: Labels,
 }
@@ -212,7 +213,7 @@ impl Plan {
             query_text,
             database,
             username,
-            places: Places {
+            places: ValueIndexes {
                 pid: session.position("pid"),
                 start: session.position("backend_start"),
                 category: session.position("category"),

@@ -2,8 +2,8 @@
 //! a group per hour.
 
 use super::lines::Record;
-use super::met::Met;
-use super::others::{Others, Tick};
+use super::met::TextCache;
+use super::others::{OtherRows, Tick};
 use super::part::{Part, UTF8};
 use super::plan::{Plan, RowFields};
 use super::target::Target;
@@ -30,7 +30,7 @@ pub const QUERY_TEXT: &str = "query_text";
 /// Numbers of imported rows.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Imported {
-    /// A file of sessions was imported.
+    /// True if a file of sessions was imported.
     pub has_sessions: bool,
     /// Number of samples.
     pub samples: u64,
@@ -45,7 +45,7 @@ impl fmt::Display for Imported {
         let sessions = format!("{} samples in {} ticks", self.samples, self.ticks);
         let others = self.others.iter().map(|(kind, rows, known)| match known {
             0 => format!("{rows} rows of {kind}"),
-            known => format!("{rows} rows of {kind} ({known} were there)"),
+            known => format!("{rows} rows of {kind} ({known} already present)"),
         });
         let all: Vec<String> = self
             .has_sessions
@@ -72,7 +72,7 @@ struct Pending {
     statement: i64,
     /// Index of its lasting values.
     values: usize,
-    /// PID and start of its blocker.
+    /// Process id of the sample's blocker, and the start of that process in µs; 0 = unknown.
     blocked_by: (i64, i64),
 }
 
@@ -81,12 +81,12 @@ pub struct Importer<'a> {
     target: &'a mut Target,
     schema: Arc<Schema>,
     plan: Arc<Plan>,
-    others: Vec<Others>,
+    others: Vec<OtherRows>,
     part: Part,
-    /// Lines name processes by PID alone.
+    /// True if lines name processes by PID alone.
     names_pids: bool,
     interval_ms: i64,
-    /// Texts of the current tick's columns: time, tick, the others.
+    /// Texts of the current tick in the input: its time, its number, then its other columns.
     tick_texts: Vec<Vec<u8>>,
     tick: Option<Tick>,
     tick_interval: i64,
@@ -95,14 +95,15 @@ pub struct Importer<'a> {
     shift: i64,
     tick_values: Vec<i64>,
     pending: Vec<Pending>,
-    /// Times of the pending samples, one after the other.
+    /// Times of the pending samples, one after the other: for each sample the columns
+    /// `Plan::times`.
     pending_times: Vec<i64>,
     /// Number of samples of the tick with an unknown session.
     unknown: u8,
-    sessions: Met<Session>,
-    waits: Met<i64>,
-    statements: Met<i64>,
-    lasting: Met<usize>,
+    sessions: TextCache<Session>,
+    waits: TextCache<i64>,
+    statements: TextCache<i64>,
+    lasting: TextCache<usize>,
     /// The lasting values of samples, one after the other.
     values: Vec<i64>,
     texts: FastMap<u64, ()>,
@@ -117,7 +118,7 @@ impl<'a> Importer<'a> {
     /// For lines with this header; a tick weighs `interval_ms`.
     pub fn new(
         header: Header,
-        others: Vec<Others>,
+        others: Vec<OtherRows>,
         schema: Arc<Schema>,
         target: &'a mut Target,
         interval_ms: i64,
@@ -142,10 +143,10 @@ impl<'a> Importer<'a> {
             pending: Vec::new(),
             pending_times: Vec::new(),
             unknown: 0,
-            sessions: Met::new(1 << 12),
-            waits: Met::new(1 << 14),
-            statements: Met::new(1 << 14),
-            lasting: Met::new(1 << 14),
+            sessions: TextCache::new(1 << 12),
+            waits: TextCache::new(1 << 14),
+            statements: TextCache::new(1 << 14),
+            lasting: TextCache::new(1 << 14),
             values: Vec::new(),
             texts: FastMap::default(),
             key: Vec::new(),
@@ -203,7 +204,7 @@ impl<'a> Importer<'a> {
             if differ {
                 let name = &field.name;
                 return Err(ImportError::new(format!(
-                    "lines of one time differ in {name}"
+                    "lines of the same tick differ in column \"{name}\""
                 )));
             }
         }
@@ -267,9 +268,9 @@ impl<'a> Importer<'a> {
         };
         let distance = after(slot_ms, before)?;
         if self.tick.is_some() && distance < self.tick_interval.min(interval) {
-            let message = "ms after the time before it, less than the interval";
+            let message = "ms after the previous time, less than the interval";
             return Err(ImportError::new(format!("time is {distance} {message}"))
-                .hint("Give the interval of the samples with --interval."));
+                .hint("Specify the interval of the samples with --interval."));
         }
         let steps = (distance / interval).max(1) as u64;
         checked(number.saturating_add(steps))
@@ -280,10 +281,8 @@ impl<'a> Importer<'a> {
     fn given_number(&mut self, given: i64, slot_ms: i64, interval: i64) -> ImportResult<u64> {
         let known = self.tick.and_then(|t| t.given);
         if given < 1 || known.is_some_and(|known| given <= known) {
-            return Err(
-                ImportError::new("tick is not later than the tick before it")
-                    .hint("Lines must be sorted by tick."),
-            );
+            return Err(ImportError::new("tick is not later than the previous tick")
+                .hint("Lines must be sorted by tick."));
         }
         if let (None, Some((number, before))) = (known, self.target.last) {
             let distance = after(slot_ms, before)?;
@@ -324,7 +323,7 @@ impl<'a> Importer<'a> {
         let tick = self.tick.map_or(0, |t| t.number);
         let Session { pid, process, .. } = session;
         if !self.part.seen(pid, process, session.reference, tick) && !unknown {
-            let message = format!("process {pid} occurs twice at one time");
+            let message = format!("process {pid} occurs twice in one tick");
             return Err(ImportError::new(message));
         }
         let wait = self.wait(record)?;
@@ -594,10 +593,8 @@ fn checked(number: u64) -> ImportResult<u64> {
 fn after(slot_ms: i64, before: i64) -> ImportResult<i64> {
     match slot_ms - before {
         distance if distance > 0 => Ok(distance),
-        _ => Err(
-            ImportError::new("time is not later than the time before it")
-                .hint("Lines must be sorted by time."),
-        ),
+        _ => Err(ImportError::new("time is not later than the previous time")
+            .hint("Lines must be sorted by time.")),
     }
 }
 

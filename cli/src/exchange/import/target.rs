@@ -33,7 +33,8 @@ pub struct Target {
     files: u64,
     storage: OsStorage,
     file: Option<SealedFile>,
-    /// Greatest tick and slot time in ms, if the node has ticks.
+    /// The number of the node's last tick, and its slot time in ms since 1970.
+    /// `None` if the node has no ticks.
     pub last: Option<(u64, i64)>,
     /// The parts of the node.
     there: Vec<Part>,
@@ -55,7 +56,7 @@ impl Target {
         };
         if !append && (chosen.is_some() || (node.is_none() && !known.is_empty())) {
             return Err(ImportError::new(format!(
-                "directory \"{}\" has history already",
+                "directory \"{}\" already contains history",
                 directory.display()
             ))
             .hint("Use --append to add later times, or --node for another recorder."));
@@ -95,9 +96,9 @@ impl Target {
                 Ok(())
             }
             known => Err(ImportError::new(format!(
-                "the history is of system {known}, not of {system}"
+                "history belongs to system {known}, not {system}"
             ))
-            .hint("Leave --system out, or give another --node.")),
+            .hint("Omit --system, or specify another --node.")),
         }
     }
 
@@ -206,8 +207,8 @@ impl Drop for Target {
     }
 }
 
-/// The newest part with ticks, or else the newest part: one without ticks says
-/// least.
+/// The newest part with ticks, because a part without ticks has no times. If no
+/// part has ticks, the newest one.
 fn newest(parts: &[Part]) -> Option<&Part> {
     let with_ticks = parts.iter().rev().find(|part| has_ticks(part));
     with_ticks.or(parts.last())

@@ -39,7 +39,7 @@ impl Header {
             } else {
                 let names: Vec<&str> = known.iter().map(|f| f.name.as_str()).collect();
                 let hint = format!("Available are {}.", names.join(", "));
-                return Err(ImportError::new(format!("column \"{name}\" is not known")).hint(hint));
+                return Err(ImportError::new(format!("unknown column \"{name}\"")).hint(hint));
             }
         }
         if header.position("time").is_none() {
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn whole_numbers_are_read_whatever_their_length() {
+    fn whole_numbers_of_every_length_are_read() {
         let cases = [
             ("", Some(0)),
             ("007", Some(7)),

@@ -1,0 +1,153 @@
+//! Two plans of a query beside each other, with their differences marked.
+//!
+//! The reader function `plan` finds the differences; a plan's tree comes after the other's.
+
+use crate::table::{Item, Table};
+use crate::text::line;
+use tacho_source::rows::Rows;
+use tacho_tape::query::PlanRow;
+
+/// The plans of the chosen row: both plans of a change, or the row's plan and the first other one
+/// of the list.
+pub fn chosen(table: &Table, row: usize) -> Vec<String> {
+    let own = table.items.get(row).map_or(&[][..], |item| &item.plans);
+    let [plan] = own else {
+        return own.to_vec();
+    };
+    let all = table.items.iter().flat_map(|item| &item.plans);
+    let other = all.into_iter().find(|other| *other != plan);
+    [Some(plan), other].into_iter().flatten().cloned().collect()
+}
+
+/// A line of a plan.
+struct Line {
+    text: String,
+    detail: String,
+    copied: String,
+}
+
+/// The trees of `plans`, and the reasons why one is missing.
+pub fn trees(rows: &Rows, plans: &[String], reasons: &[String], width: usize) -> Table {
+    table(&rows.read::<PlanRow>(), plans, reasons, width)
+}
+
+fn table(rows: &[PlanRow], plans: &[String], reasons: &[String], width: usize) -> Table {
+    let half = width / 2;
+    let sides = [0, 1].map(|side| lines(rows, plans.get(side)));
+    let [first, second] = [0, 1].map(|side| plans.get(side).map_or("", String::as_str));
+    let reasons = reasons.iter().map(|reason| Item {
+        left: line(reason),
+        detail: line(reason),
+        copied: line(reason),
+        ..Item::default()
+    });
+    let count = sides.iter().map(Vec::len).max().unwrap_or(0);
+    let beside = (0..count).map(|at| beside(sides[0].get(at), sides[1].get(at), half));
+    Table {
+        left: format!("{:<half$.half$}", format!("plan {first}")),
+        bar: "",
+        right: format!("plan {second}"),
+        items: reasons.chain(beside).collect(),
+    }
+}
+
+/// A row of the screen.
+fn beside(left: Option<&Line>, right: Option<&Line>, half: usize) -> Item {
+    let text = |line: Option<&Line>| line.map_or(String::new(), |line| line.text.clone());
+    let details = [left, right].into_iter().flatten();
+    let details: Vec<&str> = details.map(|line| line.detail.as_str()).collect();
+    Item {
+        left: format!("{:<half$.half$}", text(left)),
+        right: text(right),
+        detail: details.join("  |  "),
+        copied: left.or(right).map_or(String::new(), |l| l.copied.clone()),
+        ..Item::default()
+    }
+}
+
+/// The lines of a plan. A node that the other plan has not, or has otherwise, is marked with "!".
+fn lines(rows: &[PlanRow], plan: Option<&String>) -> Vec<Line> {
+    let is_own = |row: &&PlanRow| row.plan_id.map(|id| id.to_string()).as_ref() == plan;
+    rows.iter().filter(is_own).flat_map(node).collect()
+}
+
+fn node(row: &PlanRow) -> Vec<Line> {
+    let kind = row.differs.as_deref().unwrap_or("same");
+    let mark = if kind == "same" { ' ' } else { '!' };
+    let other = match (kind, row.other.as_deref()) {
+        ("missing", _) => "  other plan: nothing like it".to_string(),
+        (_, Some(other)) => format!("  other plan: {}", line(other)),
+        _ => String::new(),
+    };
+    let explain = row.explain.as_deref().unwrap_or_default();
+    let of = |text: &str| Line {
+        // Half a screen has no room for estimates: the details have them.
+        text: format!("{mark} {}", text.split("  (cost=").next().unwrap_or(text)),
+        detail: format!("{}{other}", line(text)),
+        copied: explain.to_string(),
+    };
+    explain.lines().map(of).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(plan: i64, explain: &str, differs: &str, other: Option<&str>) -> PlanRow {
+        PlanRow {
+            plan_id: Some(plan),
+            explain: Some(explain.into()),
+            differs: Some(differs.into()),
+            other: other.map(Into::into),
+            ..PlanRow::default()
+        }
+    }
+
+    #[test]
+    fn marked_nodes_of_both_plans_are_beside_each_other() {
+        let index = "Index Scan using orders_c on orders  (cost=0.29..8.30 rows=1 width=4)";
+        let rows = [
+            row(
+                1,
+                "Aggregate  (cost=9.00..9.01 rows=1 width=8)",
+                "same",
+                None,
+            ),
+            row(
+                1,
+                "  ->  Seq Scan on orders  (cost=0.00..9.00 rows=1 width=4)\n        Filter: (c = ?)",
+                "node",
+                Some(index),
+            ),
+            row(
+                2,
+                "Aggregate  (cost=8.30..8.31 rows=1 width=8)",
+                "same",
+                None,
+            ),
+        ];
+        let both = ["1".to_string(), "2".to_string()];
+        let table = table(&rows, &both, &[], 60);
+        let shown = table
+            .items
+            .iter()
+            .map(|item| format!("{}|{}", item.left, item.right));
+        assert_eq!(
+            shown.collect::<Vec<_>>(),
+            [
+                "  Aggregate                   |  Aggregate",
+                "!   ->  Seq Scan on orders    |",
+                "!         Filter: (c = ?)     |",
+            ]
+        );
+        assert_eq!(
+            (table.left.trim(), table.right.as_str()),
+            ("plan 1", "plan 2")
+        );
+        assert!(
+            table.items[1].detail.ends_with(index),
+            "{:?}",
+            table.items[1]
+        );
+    }
+}

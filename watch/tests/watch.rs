@@ -1,0 +1,248 @@
+//! Runs `tacho-watch` on histories that `tacho import` has made. A real HTTP server takes the
+//! messages of `tacho-watch`.
+#![allow(clippy::unwrap_used, missing_docs)]
+
+mod common;
+
+use common::History;
+use serde_json::Value;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpListener;
+use std::path::Path;
+use std::sync::mpsc::{Receiver, channel};
+use std::thread;
+use std::time::Duration;
+
+/// A server of HTTP that answers with a status and passes on each path and body.
+fn server(status: &'static str) -> (String, Receiver<(String, Value)>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = format!("http://{}", listener.local_addr().unwrap());
+    let (sender, receiver) = channel();
+    thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = BufReader::new(stream.unwrap());
+            let mut line = String::new();
+            stream.read_line(&mut line).unwrap();
+            let path = line.split(' ').nth(1).unwrap().to_string();
+            let mut length = 0;
+            while line.trim() != "" {
+                line.clear();
+                stream.read_line(&mut line).unwrap();
+                if let Some(value) = line.to_ascii_lowercase().strip_prefix("content-length:") {
+                    length = value.trim().parse().unwrap();
+                }
+            }
+            let mut body = vec![0; length];
+            stream.read_exact(&mut body).unwrap();
+            let answer =
+                format!("HTTP/1.1 {status}\r\ncontent-length: 0\r\nconnection: close\r\n\r\n");
+            stream.get_mut().write_all(answer.as_bytes()).unwrap();
+            if sender
+                .send((path, serde_json::from_slice(&body).unwrap()))
+                .is_err()
+            {
+                return;
+            }
+        }
+    });
+    (address, receiver)
+}
+
+fn received(receiver: &Receiver<(String, Value)>) -> Vec<(String, Value)> {
+    let mut all = Vec::new();
+    while let Ok(one) = receiver.recv_timeout(Duration::from_millis(200)) {
+        all.push(one);
+    }
+    all
+}
+
+fn now() -> i64 {
+    jiff::Timestamp::now().as_second()
+}
+
+fn file(path: &Path, text: &str) -> String {
+    std::fs::write(path, text).unwrap();
+    path.display().to_string()
+}
+
+#[test]
+fn a_queue_gives_one_alarm_and_one_end() {
+    let mut history = History::begin(now() - 400);
+    history.add(330, 1, 0);
+    let (address, taken) = server("200 OK");
+    let config = format!(
+        "page = 'http://tacho.example'\n[send]\nwebhook = '{address}/hook'\nalertmanager = '{address}/api/v2/alerts'\n"
+    );
+    let config = file(&history.path("watch.toml"), &config);
+    let state = history.path("state").display().to_string();
+    let args = ["--config", &config, "--state", &state];
+    assert_eq!(
+        history.once(&args),
+        (0, "TACHO OK - 1 servers, no alarm | alarms=0".into())
+    );
+    assert!(received(&taken).is_empty());
+
+    history.add(40, 1, 5);
+    let (code, line) = history.once(&args);
+    assert_eq!(code, 2, "{line}");
+    assert!(
+        line.starts_with("TACHO CRITICAL - shop queue: others wait for 3"),
+        "{line}"
+    );
+    assert!(line.contains(" behind process 500 | alarms=1"), "{line}");
+    let messages = received(&taken);
+    assert_eq!(messages.len(), 2, "{messages:?}");
+    let (path, hook) = &messages[0];
+    assert_eq!(path, "/hook");
+    assert_eq!(
+        (hook["status"].as_str(), hook["rule"].as_str()),
+        (Some("alarm"), Some("queue"))
+    );
+    assert_eq!(hook["object"], "process 500");
+    assert!(
+        hook["findings"][0].as_str().unwrap().contains("500"),
+        "{hook}"
+    );
+    let page = hook["page"].as_str().unwrap();
+    assert!(
+        page.starts_with("http://tacho.example/?server=shop&since="),
+        "{page}"
+    );
+    assert!(page.ends_with("&tab=locks"), "{page}");
+    let (path, alerts) = &messages[1];
+    assert_eq!(path, "/api/v2/alerts");
+    assert_eq!(alerts[0]["labels"]["alertname"], "tacho_queue");
+
+    // the alarm goes on: only the alertmanager, which forgets, hears of it
+    assert_eq!(history.once(&args).0, 2);
+    let again = received(&taken);
+    assert_eq!(again.len(), 1);
+    assert_eq!(again[0].1[0]["labels"], alerts[0]["labels"]);
+    assert_eq!(
+        again[0].1[0]["annotations"]["description"],
+        alerts[0]["annotations"]["description"]
+    );
+
+    history.add(10, 1, 0);
+    assert_eq!(history.once(&args).0, 0);
+    let over = received(&taken);
+    assert_eq!(over.len(), 2, "{over:?}");
+    assert_eq!(over[0].1["status"], "over");
+    assert!(over[1].1[0]["endsAt"].is_string());
+    assert_eq!(history.once(&args).0, 0);
+    assert!(received(&taken).is_empty());
+}
+
+#[test]
+fn a_message_that_was_not_taken_is_sent_again() {
+    let mut history = History::begin(now() - 200);
+    history.add(150, 1, 3);
+    let (refusing, _refused) = server("503 Service Unavailable");
+    let (taking, taken) = server("204 No Content");
+    let state = history.path("state").display().to_string();
+    let with = |address: &str| {
+        file(
+            &history.path("watch.toml"),
+            &format!("[send]\nwebhook = '{address}/'\n"),
+        )
+    };
+    let (code, line) = history.once(&["--config", &with(&refusing), "--state", &state]);
+    assert_eq!(code, 2);
+    assert!(line.contains("could not send to webhook: "), "{line}");
+    let (code, line) = history.once(&["--config", &with(&taking), "--state", &state]);
+    assert!(code == 2 && !line.contains("could not"), "{line}");
+    assert_eq!(received(&taken)[0].1["status"], "alarm");
+    history.once(&["--config", &with(&taking), "--state", &state]);
+    assert!(received(&taken).is_empty());
+}
+
+#[test]
+fn a_command_reads_the_alarm_from_standard_input() {
+    let mut history = History::begin(now() - 200);
+    history.add(150, 1, 3);
+    let out = history.path("out").display().to_string();
+    let script = format!("cat >>{out}; echo $TACHO_STATUS $TACHO_RULE >>{out}");
+    let config = format!("[send]\ncommand = ['sh', '-c', '{script}']\n");
+    let config = file(&history.path("watch.toml"), &config);
+    let state = history.path("state").display().to_string();
+    history.once(&["--config", &config, "--state", &state]);
+    let text = std::fs::read_to_string(&out).unwrap();
+    let lines: Vec<&str> = text.lines().collect();
+    assert_eq!(lines[1], "alarm queue");
+    let message: Value = serde_json::from_str(lines[0]).unwrap();
+    assert_eq!(message["server"], "shop");
+}
+
+#[test]
+fn a_silent_recorder_is_an_alarm_and_no_other_rule_is_measured() {
+    let mut history = History::begin(now() - 700);
+    history.add(500, 1, 5);
+    let (code, line) = history.once(&[]);
+    assert_eq!(code, 2);
+    assert!(
+        line.starts_with("TACHO CRITICAL - shop recorder: nothing was recorded for 2"),
+        "{line}"
+    );
+    assert!(line.ends_with("alarms=1"), "{line}");
+    std::fs::remove_dir_all(history.path("shop")).unwrap();
+    let (code, line) = history.once(&[]);
+    assert_eq!(code, 2);
+    assert!(
+        line.contains("nothing can be read: the history is missing"),
+        "{line}"
+    );
+}
+
+#[test]
+fn alarms_of_the_past_follow_from_the_rules() {
+    const BEGIN: i64 = 1_767_225_600;
+    let mut history = History::begin(BEGIN);
+    history.add(600, 2, 0);
+    // a peak of a minute is no alarm, a load of five minutes is one
+    history.add(60, 9, 0);
+    history.add(540, 2, 0);
+    history.add(300, 9, 0);
+    history.add(600, 2, 0);
+    let expected = [
+        "2026-01-01T00:20:00Z alarm shop load: 9.0 sessions are active on 4 CPUs",
+        "2026-01-01T00:27:00Z over shop load",
+    ];
+    assert_eq!(history.replayed("", BEGIN + 300), expected);
+    assert!(
+        history
+            .replayed("[rules.load]\nabove = 3.0\n", BEGIN + 300)
+            .is_empty()
+    );
+    assert!(
+        history
+            .replayed("[[mute]]\nrule = 'load'\n", BEGIN + 300)
+            .is_empty()
+    );
+    let off = "[rules.load]\non = false\n[rules.queue]\nabove = 5\n";
+    assert!(history.replayed(off, BEGIN + 300).is_empty());
+}
+
+#[test]
+fn a_command_line_that_makes_no_sense_is_explained() {
+    let history = History::begin(now());
+    let config = file(
+        &history.path("watch.toml"),
+        "[send]\nwebhook = 'http://x/'\n",
+    );
+    let refused = |args: &[&str]| {
+        let output = history.watch(args);
+        (
+            output.status.code(),
+            String::from_utf8(output.stderr).unwrap(),
+        )
+    };
+    let (code, error) = refused(&["--config", &config]);
+    assert_eq!(code, Some(2));
+    assert!(error.contains("hint: Give --state FILE"), "{error}");
+    let wrong = file(&history.path("wrong.toml"), "[rules.lod]\n");
+    let (code, error) = refused(&["--config", &wrong]);
+    assert_eq!(code, Some(2));
+    assert!(error.contains("there is no rule \"lod\""), "{error}");
+    let (code, _) = refused(&["--config", "/nowhere", "--once"]);
+    assert_eq!(code, Some(3));
+}
