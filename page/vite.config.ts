@@ -26,5 +26,7 @@ function compressed(): Plugin {
 export default defineConfig({
   base: './',
   plugins: [svelte(), compressed()],
+  // the dictionary of wait events is in ../catalog
+  server: { fs: { allow: ['..'] } },
   build: { target: 'es2022', assetsInlineLimit: 0, modulePreload: { polyfill: false } },
 })

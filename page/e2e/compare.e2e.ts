@@ -73,7 +73,7 @@ test('a query stands against yesterday, or any window; back and forward go betwe
   const expected = {
     ...{ calls: own.calls_per_second, mean: Number(own.mean_exec_time) / 1000, p50: Number(own.p50_exec_time) / 1000 },
     ...{ p95: Number(own.p95_exec_time) / 1000, p99: Number(own.p99_exec_time) / 1000, errors: own.errors },
-    ...{ 'CPU a call': (each('user_time') + each('system_time')) / 1000, 'blocks a call': each('shared_blks_hit') + each('shared_blks_read'), 'blocks read a call': each('shared_blks_read'), 'rows a call': each('rows') },
+    ...{ 'CPU per call': (each('user_time') + each('system_time')) / 1000, 'blocks per call': each('shared_blks_hit') + each('shared_blks_read'), 'blocks read per call': each('shared_blks_read'), 'rows per call': each('rows') },
   }
   expect(Object.keys(shown).sort()).toEqual(Object.keys(expected).sort())
   for (const [name, value] of Object.entries(expected)) same(shown[name]!, value, name)

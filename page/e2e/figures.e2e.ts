@@ -13,7 +13,7 @@ interface Answer {
 
 /** Answers of the command line to the questions of a panel, by function. */
 async function answers(panel: Locator): Promise<Answer[]> {
-  const details = panel.locator('details', { hasText: 'Which question was this?' })
+  const details = panel.locator('details', { hasText: 'Show as SQL and command line' })
   const lines = (await details.locator('dd code').allTextContents()).filter((line) => line.startsWith('tacho '))
   expect(lines.length).toBeGreaterThan(0)
   return lines.map((line) => ({ line, rows: said(line) }))
@@ -32,7 +32,7 @@ test('the story has the load, the CPUs and the largest wait', async ({ page }) =
   const [story, all] = [(await page.locator('.story').innerText()).replaceAll(/\s+/g, ' '), await answers(panel(page))]
   const waits = first(all, 'top wait_event ')
   const load = waits.reduce((sum, row) => sum + Number(row.avg_aas), 0)
-  const said = /^([\d.]+) active sessions on average, on (\d+) CPUs; (\d+) at most\. ([\d.]+ %) of it is (\S+): .*Observed: ([\d.]+ %)/.exec(story)
+  const said = /^([\d.]+) active sessions on average, on (\d+) CPUs; peak (\d+)\. ([\d.]+ %) of it is (\S+): .*Observed: ([\d.]+ %)/.exec(story)
   expect(said, story).not.toBeNull()
   same(said![1]!, load, 'load')
   expect(Number(said![2])).toBe(waits[0]!.vcpus)
@@ -65,7 +65,7 @@ test('the load has each step of each class, its peak and coverage', async ({ pag
 test('queries have load, share, calls, mean and p95', async ({ page }) => {
   await open(page, 'shop')
   const all = await answers(panel(page))
-  const [load, cost] = [first(all, 'top query_id '), first(all, 'statements-history ')]
+  const [load, cost] = [first(all, 'top query_id '), first(all, 'queries ')]
   const shown = await cells(panel(page).locator('table.queries'))
   const ids = [...new Set(load.filter((row) => Number(row.avg_aas) > 0).map((row) => row.key))]
   expect(shown.length).toBe(ids.length)
@@ -74,7 +74,7 @@ test('queries have load, share, calls, mean and p95', async ({ page }) => {
     const sum = (name: string) => own.reduce((total, one) => total + Number(one[name] ?? 0), 0)
     same(row[0]!, sum('avg_aas'), 'load')
     same(row[1]!, sum('pct'), 'share')
-    const statement = cost.find((one) => one.query_id === ids[i])!
+    const statement = cost.find((one) => one.key === ids[i])!
     same(row[4]!, statement.calls_per_second, 'calls')
     same(row[5]!, Number(statement.mean_exec_time) / 1000, 'mean')
     same(row[6]!, Number(statement.p95_exec_time) / 1000, 'p95')
@@ -92,17 +92,17 @@ test('a query has what its statistics say', async ({ page }) => {
   same(shown.calls!, own.calls_per_second, 'calls')
   for (const percent of ['p50', 'p95', 'p99']) same(shown[percent]!, Number(own[`${percent}_exec_time`]) / 1000, percent)
   same(shown.mean!, Number(own.mean_exec_time) / 1000, 'mean')
-  same(shown['CPU a call']!, (Number(own.user_time) + Number(own.system_time)) / calls / 1000, 'CPU')
-  same(shown['blocks a call']!, (Number(own.shared_blks_hit) + Number(own.shared_blks_read)) / calls, 'blocks')
-  same(shown['blocks read a call']!, Number(own.shared_blks_read) / calls, 'blocks')
-  same(shown['rows a call']!, Number(own.rows) / calls, 'rows')
+  same(shown['CPU per call']!, (Number(own.user_time) + Number(own.system_time)) / calls / 1000, 'CPU')
+  same(shown['blocks per call']!, (Number(own.shared_blks_hit) + Number(own.shared_blks_read)) / calls, 'blocks')
+  same(shown['blocks read per call']!, Number(own.shared_blks_read) / calls, 'blocks')
+  same(shown['rows per call']!, Number(own.rows) / calls, 'rows')
   same(shown.errors!, own.errors, 'errors')
   expect(await section.locator('pre').textContent()).toBe(own.query_text)
 
   const plans = section.getByRole('region', { name: 'Plans' })
   const loads = first(await answers(plans), 'top plan_id ')
   expect(new Set(loads.map((row) => row.key))).toEqual(new Set(PLANS))
-  const planned = await cells(plans)
+  const planned = await cells(plans.locator('section'))
   expect(planned.map((row) => row[3])).toEqual(loads.map((row) => row.key))
   planned.forEach((row, i) => same(row[0]!, loads[i]!.avg_aas, 'load of a plan'))
 
@@ -122,7 +122,7 @@ test('a query has what its statistics say', async ({ page }) => {
   expect(classes.reduce((sum, one) => sum + Number(one.calls), 0)).toBe(calls)
 })
 
-test('waits have load, share and most at once', async ({ page }) => {
+test('waits have load, share and peak', async ({ page }) => {
   await open(page, 'shop', { tab: 'waits' })
   const own = first(await answers(panel(page)), 'top wait_event ').filter((row) => Number(row.avg_aas) > 0)
   const shown = await cells(panel(page))
@@ -158,7 +158,7 @@ test('lanes are the spans of sessions', async ({ page }) => {
 
 test('lanes of a longer window tell what was most of a column', async ({ page }) => {
   await open(page, 'shop', { tab: 'sessions', since: '2026-03-01T09:55:00Z' })
-  await expect(panel(page)).toContainText('each 4.7 s in the colour of what was most of it')
+  await expect(panel(page)).toContainText('one column = 4.7 s, its colour the main wait')
   await asTable(panel(page))
   const own = first(await answers(panel(page)), 'sessions ').filter((row) => row.kind === 'sampled')
   const shown = await cells(panel(page))
@@ -170,7 +170,7 @@ test('lanes of a longer window tell what was most of a column', async ({ page })
 
 test('from a longer window a click leads to lanes of seconds', async ({ page }) => {
   await open(page, 'shop', { tab: 'sessions', since: '2026-03-01T10:47:30Z', until: '2026-03-01T11:15:00Z' })
-  await expect(panel(page)).toContainText('each 1.8 s in the colour of what was most of it')
+  await expect(panel(page)).toContainText('one column = 1.8 s, its colour the main wait')
   await panel(page).getByRole('button', { name: 'the middle 15 min' }).click()
   await settled(page)
   await expect(page.locator('.window')).toHaveText('Sun 1 Mar, 10:53:45 – 11:08:45')
@@ -280,7 +280,7 @@ test('statements that change things are told with when, how often and by whom', 
 test('the file of a panel has every row and column of its answer', async ({ page }) => {
   await open(page, 'shop', { tab: 'waits' })
   const own = first(await answers(panel(page)), 'top wait_event ')
-  await panel(page).getByText('Which question was this?').click()
+  await panel(page).getByText('Show as SQL and command line').click()
   const downloading = page.waitForEvent('download')
   await panel(page).getByRole('button', { name: 'Save top.csv' }).click()
   const file = await downloading
@@ -328,9 +328,9 @@ test('all servers stand above the one, the worst first, and a click enters one',
   expect(shown.map((row) => row[0])).toEqual([...own.map((row) => row.server), 'empty', 'missing'])
   own.forEach((row, i) => {
     same(shown[i]![2]!, row.avg_aas, `load of ${row.server}`)
-    expect(shown[i]!.slice(3)).toEqual([`${row.vcpus} CPUs`, `${row.peak_sessions} at once`])
+    expect(shown[i]!.slice(3)).toEqual([`${row.vcpus} CPUs`, `peak ${row.peak_sessions}`])
   })
-  expect(shown.slice(-2).map((row) => row[2])).toEqual(['no history yet', 'not there'])
+  expect(shown.slice(-2).map((row) => row[2])).toEqual(['no history yet', 'not found'])
   await strip.getByRole('button', { name: 'hostile' }).click()
   await expect(page).toHaveURL(/server=hostile/)
   expect(page.url()).not.toContain('application=')

@@ -1,7 +1,8 @@
 // Flags of events above the load: none stands on another.
 
 import type { Page } from '@playwright/test'
-import { said } from './shown'
+import { planFlags } from '../src/lib/plans'
+import { type Row, said } from './shown'
 import { at } from './tape'
 import { expect, open, test } from './web'
 
@@ -25,7 +26,10 @@ for (const width of [390, 1440]) {
     ] as const) {
       test(`flags in ${name} do not overprint each other at ${width} pixels`, async ({ page }) => {
         await open(page, 'shop', { since, until })
-        const events = said(`tacho markers --since ${since} --until ${until}`)
+        const [markers, changes] = ['markers', 'plan-changes'].map((name) => said(`tacho ${name} --since ${since} --until ${until}`))
+        const time = (row: Row) => Date.parse(String(row.marker_time))
+        const events = [...markers!, ...planFlags(changes!)].sort((a, b) => time(a) - time(b))
+        expect(changes).toHaveLength(1)
         await expect(flags(page).first()).toBeVisible()
         expect(await overprinted(page)).toBe(0)
         const titles = await flags(page).evaluateAll((all) => all.flatMap((one) => (one as HTMLElement).title.split('\n')))

@@ -8,7 +8,7 @@ import { HEAD, STORM, at } from './tape'
 import { WHOLE, expect, open, settled, test } from './web'
 
 const headline = (page: Page) => page.locator('.headline')
-const TEXT = `From 10:58:20 to 11:00:19 process ${HEAD} (job, idle in transaction) blocked up to 12 sessions, 1440.00 s in all`
+const TEXT = `From 10:58:20 to 11:00:19 process ${HEAD} (job, idle in transaction) blocked up to 12 sessions, 1440 s in all`
 
 test('the headline of a window is the sentence of the report, and a click shows the queue', async ({ page }) => {
   await open(page, 'shop')
@@ -34,7 +34,7 @@ own('a crash comes first', async ({ page, history }) => {
   const begin = Date.parse('2026-04-01T12:00:00Z')
   const time = (second: number) => new Date(begin + second * 1000).toISOString()
   const sessions = Array.from({ length: 60 }, (_, second) => ({ time: time(second), tick: second + 1, pid: 1, backend_start: time(-60), state: 'active', cpu: 'running' }))
-  const markers = [{ time: time(30), kind: 'crash recovery', detail: 'the server had not been shut down: its log was replayed' }]
+  const markers = [{ time: time(30), kind: 'crash recovery', detail: 'the server crashed and recovered' }]
   const address = await history(sessions, { markers })
   await page.goto(address(`since=${time(0)}&until=${time(60)}`))
   await settled(page)

@@ -47,7 +47,7 @@ test('what was recorded while the server was away is told when it is back', asyn
   const asked: Request[] = []
   page.on('request', (request) => request.url().includes('/live?') && asked.push(request))
   await shop.away(async () => {
-    await expect(page.getByText('tacho web does not answer; this page goes on')).toBeVisible()
+    await expect(page.getByText('tacho web does not answer; this page resumes')).toBeVisible()
     shop.tick(5)
   })
   await expect(now(page)).toHaveText('5.00')
@@ -89,7 +89,7 @@ test('without ticks the page says since when', async ({ page, shop }) => {
 test('a writer that waits for space is told, and since when', async ({ page, shop }) => {
   const last = new Date(shop.tick(1)).toISOString().slice(11, 19)
   shop.pause()
-  await expect(page.getByRole('alert')).toHaveText(`Recording waits for space since ${last}.`, { timeout: 60_000 })
+  await expect(page.getByRole('alert')).toHaveText(`Recording is paused since ${last}: no space.`, { timeout: 60_000 })
   await expect(page.locator('.story .now')).toHaveCount(0)
 })
 

@@ -9,7 +9,7 @@ test('a mark that nobody records is refused with its reason, and the text stays'
   await expect(dialog.getByRole('textbox')).toBeFocused()
   await page.keyboard.type('deploy 1.4')
   await page.keyboard.press('Enter')
-  await expect(dialog.getByRole('alert')).toContainText('nothing is being recorded into directory')
+  await expect(dialog.getByRole('alert')).toContainText('no recorder runs for directory')
   await expect(dialog.getByRole('textbox')).toHaveValue('deploy 1.4')
   await page.keyboard.press('Escape')
   await expect(dialog).toBeHidden()

@@ -28,7 +28,7 @@ test('a queue that is over is told as over, and the queue now is that of now', a
   const head = async () => (await cells(panel(page).locator('table.heads')))[0]!
   await expect.poll(async () => (await head())[7]).toBe(`since ${clock(queue[0]!)}`)
   await seconds(() => shop.tick(2), 5)
-  await expect(panel(page)).toContainText('Nobody waits for a lock now.')
+  await expect(panel(page)).toContainText('No session waits for a lock now.')
   await expect.poll(async () => (await head())[7]).toBe(`over since ${clock(queue.at(-1)!)}`)
   expect((await head())[3]).toBe('900')
   const other = await seconds(() => shop.tick(1, 901), 2)

@@ -5,16 +5,18 @@ import { test as own } from './own'
 import { cells, said, same } from './shown'
 import { WHOLE, expect, open, settled, test } from './web'
 
+/** The text of a query, without the flag of a changed plan. */
+const textOf = (row: string[]) => row[3]!.replace(/^plan changed\s*/, '')
 const table = (page: Page) => page.getByRole('tabpanel').locator('table.queries')
 const BEGIN = Date.parse('2026-04-01T12:00:00Z')
 const at = (second: number) => new Date(BEGIN + second * 1000).toISOString()
 const WINDOW = `since=${at(0)}&until=${at(120)}`
 const QUERIES = 150
-/** It fails so fast that no sample has it. */
+/** Id of a query that fails so fast that no sample has it. */
 const FAILING = 777
 
-/** 150 queries, 40 of them seen at work, and one that fails 1968 times. */
-function many() {
+/** Queries, 40 of them seen at work, and one that fails 1968 times. */
+function many(queries = QUERIES) {
   const backend = { pid: 1, backend_start: at(-60), backend_type: 'client backend', state: 'active', cpu: 'running', database: 'shop', username: 'app' }
   const sessions = Array.from({ length: 120 }, (_, second) => {
     const id = 1 + (second % 40)
@@ -24,7 +26,7 @@ function many() {
   const statements = minutes.flatMap((second) => {
     const row = { time: at(second), elapsed_ms: 60_000 }
     const by = { ...row, username: 'app', database: 'shop', toplevel: 1 }
-    const counted = Array.from({ length: QUERIES }, (_, i) => ({ ...by, query_id: i + 1, calls: 1000 - i, total_exec_time_ms: 10 + i, rows: i, histogram_3: 1000 - i }))
+    const counted = Array.from({ length: queries }, (_, i) => ({ ...by, query_id: i < FAILING - 1 ? i + 1 : i + 2, calls: 2000 - i, total_exec_time_ms: 10 + i, rows: i, histogram_3: 2000 - i }))
     const failing = { ...by, username: 'batch', query_id: FAILING, calls: 4, total_exec_time_ms: 0.4, errors: 984, histogram_6: 4 }
     return [row, ...counted, failing]
   })
@@ -38,7 +40,7 @@ test('the columns of a query are those of its statistics', async ({ page }) => {
   const known = shown.filter((row) => row[4] !== '–')
   expect(known.length).toBeGreaterThan(3)
   for (const row of known) {
-    const statement = rows.find((one) => String(one.query_text ?? '').replace(/\s+/g, ' ') === row[3])!
+    const statement = rows.find((one) => String(one.query_text ?? '').replace(/\s+/g, ' ') === textOf(row))!
     expect(statement, row[3]).toBeDefined()
     same(row[7]!, Number(statement.total_exec_time) / 1000, 'total time')
     same(row[8]!, statement.rows, 'rows')
@@ -63,12 +65,12 @@ for (const [name, column] of [
     await expect(table(page).getByRole('columnheader', { name })).toHaveAttribute('aria-sort', 'descending')
     const rows = said(`tacho statements-history --since ${WHOLE.since} --until ${WHOLE.until} --n all`)
     const order = rows.filter((row) => row.query_id !== null).sort((a, b) => Number(b[column]) - Number(a[column]))
-    const shown = (await cells(table(page))).map((row) => row[3])
+    const shown = (await cells(table(page))).map(textOf)
     expect(shown[0]).toBe(String(order[0]!.query_text).replace(/\s+/g, ' '))
     const [url, before] = [page.url(), shown.join()]
     await page.goto(url)
     await settled(page)
-    expect((await cells(table(page))).map((row) => row[3]).join()).toBe(before)
+    expect((await cells(table(page))).map(textOf).join()).toBe(before)
   })
 }
 
@@ -79,11 +81,11 @@ own('a query that only errs stands above the fold, and first by errors', async (
   await settled(page)
   const errors = page.getByRole('region', { name: 'Errors' })
   await expect(errors.locator('li').first()).toContainText(/1,968\s*16\.4\/s, 99\.6 % of its executions/)
-  expect((await cells(table(page))).map((row) => row[3])).not.toContain(`query ${FAILING}, text not known`)
+  expect((await cells(table(page))).map((row) => row[3])).not.toContain(`query ${FAILING}, text unknown`)
   await table(page).getByRole('button', { name: 'errors', exact: true }).click()
   await settled(page)
   const [first] = await cells(table(page))
-  expect([first![0], first![3], first![11], first![12]]).toEqual(['0', `query ${FAILING}, text not known`, '1,968', 'batch'])
+  expect([first![0], first![3], first![11], first![12]]).toEqual(['0', `query ${FAILING}, text unknown`, '1,968', 'batch'])
 })
 
 own('all other queries opens, and the list grows to its end', async ({ page, history }) => {
@@ -100,6 +102,21 @@ own('all other queries opens, and the list grows to its end', async ({ page, his
     await page.mouse.wheel(0, 4000)
     await expect(table(page).locator('tbody tr')).toHaveCount(QUERIES + 1, { timeout: 500 })
   }).toPass()
+})
+
+own('more than a thousand queries are read on', async ({ page, history }) => {
+  const { sessions, others } = many(1100)
+  const address = await history(sessions, others)
+  await page.goto(address(`${WINDOW}&queries=all`))
+  await settled(page)
+  const end = async (button: string) =>
+    expect(async () => {
+      await page.mouse.wheel(0, 8000)
+      await expect(page.getByRole('button', { name: button })).toBeInViewport({ timeout: 500 })
+    }).toPass()
+  await end('There are more than 1,000: read on')
+  await page.getByRole('button', { name: 'read on' }).click()
+  await expect(page.getByText('1,101 of 1,101')).toBeVisible()
 })
 
 own('a search finds a query among all of them', async ({ page, history }) => {

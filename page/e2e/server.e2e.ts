@@ -41,7 +41,7 @@ test('groups stand with the worst first and say what is bad', async ({ page, his
   expect(heads).toEqual([
     'Connections | 97 of 100 connections | 3 sessions killed',
     'Write-ahead log and checkpoints | 19 failures to archive | 2 forced checkpoints',
-    'Replication and slots | a replica was 55.3 MB behind | a slot without a process keeps 2.93 GB of log',
+    'Replication and slots | a replica was 55.3 MB behind | slot left, which no process uses, keeps 2.93 GB of log',
     'Host',
     'Transactions',
   ])
@@ -57,8 +57,8 @@ test('lag is shown by stage for each replica, slots by name, commits by database
     expect(await figure(`Log behind: ${replica}`).locator('figcaption span').allInnerTexts()).toEqual(['not sent', 'not written', 'not flushed', 'not replayed'])
   }
   expect(await figure('Log kept for slots').locator('figcaption span').allInnerTexts()).toEqual(['left', 'used'])
-  expect(await figure('Commits a second').locator('figcaption span').allInnerTexts()).toEqual(['shop', 'crm'])
-  await expect(figure('Connections, of max_connections').locator('figcaption')).toContainText('at most 97.0, of 100')
+  expect(await figure('Commits per second').locator('figcaption span').allInnerTexts()).toEqual(['shop', 'crm'])
+  await expect(figure('Connections, of max_connections').locator('figcaption')).toContainText('peak 97.0, of 100')
 })
 
 test('a group folds, and what stayed at nothing is one line', async ({ page, history }) => {

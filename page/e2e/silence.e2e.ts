@@ -13,7 +13,7 @@ test('a program that is stopped is an alarm after 15 s, whose age is counted up'
   shop.tick(3)
   await expect(now(page)).toHaveText('3.00')
   shop.web.process.kill('SIGSTOP')
-  await expect(alarm(page)).toContainText(/^Nothing heard for 1[5-9] s: /, { timeout: 40_000 })
+  await expect(alarm(page)).toContainText(/^No response for 1[5-9] s: /, { timeout: 40_000 })
   await expect(now(page)).toHaveCount(0)
   const first = await age(page)
   await expect.poll(() => age(page)).toBeGreaterThan(first + 2)
@@ -42,7 +42,8 @@ test('a connection that hangs is made anew, and what was asked on it is asked ag
     const panel = page.getByRole('tabpanel')
     open.clear()
     await page.getByRole('tab', { name: 'Waits' }).click()
-    await expect(alarm(page)).toContainText('Nothing heard for', { timeout: 40_000 })
+    // On a slow machine the page may already have reconnected: then only ticks are missing.
+    await expect(alarm(page)).toContainText(/No (response|tick) for/, { timeout: 40_000 })
     await expect(panel.locator('tbody tr').first()).toBeVisible({ timeout: 40_000 })
     shop.tick(5)
     await expect(now(page)).toHaveText('5.00')

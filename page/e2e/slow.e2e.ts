@@ -42,7 +42,7 @@ test('at 1,200 ms of latency every panel shows what comes, and none is dimmed', 
   const stop = ticking(() => shop.tick(9))
   const steps = async () => (await cells(load.getByRole('region', { name: 'Load as a table' }))).map((row) => row.at(-3))
   await expect.poll(async () => (await steps()).filter((all) => all === '9.00').length, { timeout: 30_000 }).toBeGreaterThan(3)
-  await expect(page.locator('.story')).toContainText(', 9 at most.')
+  await expect(page.locator('.story')).toContainText(', peak 9.')
   const waits = async () => Number((await cells(page.getByRole('tabpanel')))[0]![0])
   const before = await waits()
   await expect.poll(waits, { timeout: 30_000 }).toBeGreaterThan(before)

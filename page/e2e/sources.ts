@@ -20,6 +20,8 @@ interface Site {
   pg: (args: string) => Promise<void>
   /** Output of the program about the server's own files. */
   tacho: (...args: string[]) => string
+  /** Runs statements in the server, in one session. */
+  sql: (statements: string) => void
 }
 
 const test = base.extend<object, { site: Site }>({
@@ -55,7 +57,8 @@ const test = base.extend<object, { site: Site }>({
       const tapes = ['--tape', `recorded=${data}/tacho`, '--tape', `files=${directory}/files`, ...sources, '--token-file', token]
       const web = await start(tapes, '127.0.0.1:0', [asServer, join(bin, 'tacho-web')])
       const tacho = (...args: string[]) => execFileSync(join(bin, 'tacho'), [...args, '--tape', `${data}/tacho`], { encoding: 'utf8' })
-      await use({ address: web.address, pg, tacho })
+      const sql = (statements: string) => void execFileSync(join(bin, 'psql'), ['-qXh', directory, '-U', 'postgres', '-v', 'ON_ERROR_STOP=1', '-c', statements, 'postgres'])
+      await use({ address: web.address, pg, tacho, sql })
       await web.stop()
       server.stdin.end()
       await ended
@@ -101,9 +104,9 @@ for (const server of ['extension', 'edition'] as const) {
   test(`${server}: a query has its page, and what is not recorded is said`, async ({ page }) => {
     await open(page, server, { query_id: '1', ...window() })
     await expect(page.getByRole('alert')).toHaveCount(0)
-    await expect(page.getByRole('region', { name: 'This query' })).toContainText('What this query costs was not recorded in this window.')
+    await expect(page.getByRole('region', { name: 'This query' })).toContainText('No execution of this query finished in this window.')
     const took = page.getByRole('region', { name: 'How long calls took', exact: true })
-    await expect(took).toContainText(server === 'edition' ? /Not recorded here: .*latency_history/ : /Nothing was recorded|No time of a call was counted/)
+    await expect(took).toContainText(server === 'edition' ? /Not recorded here: .*latency_history/ : /Nothing was recorded|No execution time was counted/)
   })
   test(`${server}: a saved report has what that of the files has`, async ({ page }) => {
     const shown = window()
@@ -121,14 +124,46 @@ for (const server of ['extension', 'edition'] as const) {
   test(`${server}: a mark is told where to be written`, async ({ page }) => {
     await open(page, server, window())
     await page.keyboard.press('m')
-    await expect(page.getByRole('dialog')).toContainText('is asked through a connection, which only reads')
+    await expect(page.getByRole('dialog')).toContainText('is read through a connection and cannot be marked here')
     await expect(page.getByRole('dialog').getByRole('textbox')).toHaveCount(0)
   })
 }
 
+test('two recorded plans of a query are beside each other, with what differs marked', async ({ page, site }) => {
+  const query = 'SELECT count(*), pg_sleep(3) FROM beside WHERE id = 5'
+  site.sql('CREATE TABLE beside AS SELECT generate_series(1, 1000) AS id')
+  site.sql('CREATE INDEX beside_id ON beside (id)')
+  site.sql('ANALYZE beside')
+  site.sql(`SET enable_seqscan = off; SET enable_bitmapscan = off; SET enable_indexonlyscan = off; ${query}`)
+  site.sql(`SET enable_indexscan = off; SET enable_bitmapscan = off; SET enable_indexonlyscan = off; ${query}`)
+  const sampled = () => {
+    const rows = (JSON.parse(site.tacho('samples', '--since', '5min', '--json')) as Record<string, string | null>[]).filter((row) => row.query_text?.includes('FROM beside'))
+    return { id: rows[0]?.query_id, plans: [...new Set(rows.map((row) => row.plan_id!))] }
+  }
+  await expect.poll(() => sampled().plans.length, { timeout: 60_000 }).toBe(2)
+  const { id, plans } = sampled()
+  const nodes = ([plan, other]: string[]) => JSON.parse(site.tacho('plan', plan!, '--diff', other!, '--json')) as Record<string, string | null>[]
+  await expect.poll(() => new Set(nodes(plans).map((row) => row.plan_id)).size, { timeout: 60_000 }).toBe(2)
+  const rows = nodes(plans)
+  expect(rows.map((row) => [row.node_type, row.differs]).sort()).toEqual([['Aggregate', 'same'], ['Aggregate', 'same'], ['Index Scan', 'node'], ['Seq Scan', 'node']])
+  for (const server of ['recorded', 'extension']) {
+    await open(page, server, { query_id: id!, plans: plans.join(','), since: new Date(Date.now() - 120_000).toISOString(), until: new Date().toISOString() })
+    for (const plan of plans) {
+      const tree = page.getByRole('region', { name: `Tree of plan ${plan}` })
+      const own = rows.filter((row) => row.plan_id === plan)
+      await expect(tree.locator('pre')).toHaveText(own.map((row) => row.explain!))
+      await expect(tree.locator('.marked pre')).toHaveText(own.filter((row) => row.differs !== 'same').map((row) => row.explain!))
+      await expect(tree.locator('.marked .other')).toHaveText(own.filter((row) => row.differs !== 'same').map((row) => `other plan: ${row.other}`))
+    }
+    const [left, right] = await Promise.all(plans.map(async (plan) => (await page.getByRole('region', { name: `Tree of plan ${plan}` }).boundingBox())!))
+    expect(left!.y).toBe(right!.y)
+    expect(left!.x + left!.width).toBeLessThanOrEqual(right!.x)
+  }
+})
+
 test('a role without rights is told which one it needs', async ({ page }) => {
   await page.goto('?server=nobody')
-  await expect(page.getByRole('heading', { name: 'This history may not be read.' })).toBeVisible()
+  await expect(page.getByRole('heading', { name: 'Permission denied for this history.' })).toBeVisible()
   await expect(page.locator('.nothing')).toContainText('pg_read_all_stats')
 })
 

@@ -13,7 +13,7 @@ test('no history yet', async ({ page }) => {
 
 test('a directory that is not there', async ({ page }) => {
   await page.goto('?server=missing')
-  await expect(page.getByRole('heading', { name: 'The directory of this history is not there.' })).toBeVisible()
+  await expect(page.getByRole('heading', { name: 'The directory of this history does not exist.' })).toBeVisible()
 })
 
 test('a server that does not exist is named, and those that do are offered', async ({ page }) => {
@@ -29,16 +29,16 @@ test('a server that does not exist is named, and those that do are offered', asy
 test('who has no cookie is told where to get one', async ({ page, context }) => {
   await context.clearCookies()
   await page.goto('?')
-  await expect(page.locator('body')).toContainText('who asks is not known')
+  await expect(page.locator('body')).toContainText('authentication required')
   await expect(page.locator('body')).toContainText('Open the address that tacho web printed')
 })
 
 const EMPTY: Record<(typeof TABS)[number], string> = {
-  queries: 'No query was at work in this window.',
-  waits: 'No session was at work or waiting in this window.',
-  sessions: 'No session was at work in this window.',
-  locks: 'Nobody waited for a lock in this window.',
-  dimensions: 'Nothing was at work.',
+  queries: 'No query was active in this window.',
+  waits: 'No session was active in this window.',
+  sessions: 'No session was active in this window.',
+  locks: 'No session waited for a lock in this window.',
+  dimensions: 'No session was active.',
   server: 'The server was not measured in this window.',
   events: 'No start, gap or mark is recorded in this window.',
 }
@@ -64,7 +64,7 @@ test('a gap is not idle: its steps have no load and are not observed', async ({ 
 for (const tab of ['queries', 'waits', 'sessions', 'dimensions'] as const) {
   test(`damage is told in ${tab}, and what can be read is shown`, async ({ page }) => {
     await open(page, 'damaged', { tab, application: 'web' })
-    const told = page.getByRole('tabpanel').getByText('a damaged group of the history was left out').first()
+    const told = page.getByRole('tabpanel').getByText('skipped a damaged group of the history').first()
     await expect(told).toBeVisible()
     await expect(page.locator('.story')).toContainText('Observed: 50.0 % of the window.')
     await expect(page.getByRole('alert')).toHaveCount(0)
@@ -75,14 +75,14 @@ for (const tab of ['queries', 'waits', 'sessions', 'dimensions'] as const) {
 test('a window too long for an answer in time leads to one that is not', async ({ page }) => {
   const days = (count: number) => ({ since: at(-86_400 * count), until: at(600) })
   await open(page, 'shop', { tab: 'locks', ...days(40) })
-  await expect(page.getByRole('tabpanel')).toContainText('Heads of queues are for windows of at most 31 d.')
+  await expect(page.getByRole('tabpanel')).toContainText('Root blockers are shown for windows of at most 31 d.')
   await page.getByRole('button', { name: 'The middle 31 d' }).click()
   await settled(page)
   await expect(page.getByRole('tabpanel')).not.toContainText('at most')
   await open(page, 'shop', { tab: 'sessions', ...days(2) })
-  await expect(page.getByRole('tabpanel')).toContainText('Lanes are for windows of at most 1 d.')
+  await expect(page.getByRole('tabpanel')).toContainText('Lanes are shown for windows of at most 1 d.')
   await open(page, 'shop', { tab: 'queries', ...days(8) })
-  await expect(page.getByRole('tabpanel')).toContainText('Bars are cut by waits in windows of at most 7 d.')
+  await expect(page.getByRole('tabpanel')).toContainText('Bars are split by wait in windows of at most 7 d.')
   await expect(page.getByRole('tabpanel').locator('tbody tr').first()).toContainText('update item set')
   await open(page, 'shop', { tab: 'queries', ...days(1) })
   await expect(page.getByRole('tabpanel')).not.toContainText('Bars are cut')

@@ -74,10 +74,10 @@ export function view(server: string, more: Record<string, string> = {}): string 
   return `?${new URLSearchParams({ server, ...WHOLE, ...more })}`.replaceAll('%3A', ':')
 }
 
-/** Waits until every answer is there. */
+/** Waits until every answer is there, also on a busy machine. */
 export async function settled(page: Page) {
   await expect(page.locator('main .story')).toBeVisible()
-  await expect(page.locator('.waiting, [aria-busy="true"]')).toHaveCount(0)
+  await expect(page.locator('.waiting, [aria-busy="true"]')).toHaveCount(0, { timeout: 60_000 })
 }
 
 export async function open(page: Page, server: string, more: Record<string, string> = {}) {

@@ -16,7 +16,7 @@ export interface Answer {
   columns: { name: string; type: string }[]
   rows: Row[]
   notices: Notice[]
-  /** Texts that are not complete, and the length of the whole text in bytes. */
+  /** The cells whose texts are shortened, each with the length of the whole text in bytes. */
   shortened?: { row: number; column: string; bytes: number }[]
 }
 /** Sessions for a picture: the answer of `lanes`. */
@@ -32,8 +32,13 @@ export interface Picture {
 export interface Server {
   name: string
   state: 'recorded' | 'empty' | 'missing' | 'refused' | 'unreachable'
-  /** The server accepts marks for its history. */
+  /** True if the server accepts marks for its history. */
   marks: boolean
+}
+/** The answer of /servers: all servers, and a limit of questions. */
+interface Servers {
+  servers: Server[]
+  longest_with_causes_s: number
 }
 /** A question: a function and its arguments. */
 export interface Asked {
@@ -54,10 +59,12 @@ export class Problem extends Error {
   }
 }
 
+/** SQLSTATE of a source that lacks the function: asking again does not help. */
+export const LACKING = '42883'
 /** Most questions at once. With the stream of a live window this is the browsers' limit of
  *  connections, and less than the server answers at once. */
 const AT_ONCE = 5
-/** Later questions wait until the answers to the first ones are drawn, but at most this long. */
+/** Later questions wait until the first answers are drawn, but at most this many ms. */
 const DRAWN_MS = 500
 /** Most answers that are kept. */
 const KEPT = 60
@@ -93,8 +100,7 @@ class Api {
     return Date.now() + this.#ahead
   }
 
-  servers = async (signal?: AbortSignal): Promise<Server[]> =>
-    ((await this.#get('api/v1/servers', signal)) as { servers: Server[] }).servers
+  servers = async (signal?: AbortSignal): Promise<Servers> => (await this.#get('api/v1/servers', signal)) as Servers
 
   /** Marks this moment in the history of a server. */
   async mark(server: string, text: string): Promise<void> {

@@ -2,13 +2,13 @@
 
 export interface Filter {
   values: string[]
-  /** The values are excluded. */
+  /** True if the values are excluded. */
   not: boolean
 }
 
 const needsQuotes = (value: string) => /[",]/.test(value) || /^[!(]/.test(value) || value === ''
 
-/** A value as a filter writes it. (null) and its like stand for themselves. */
+/** A value as a filter writes it, in quotes if needed. A literal such as (null) is never quoted. */
 function written(value: string, literal: boolean): string {
   return !literal && needsQuotes(value) ? `"${value.replaceAll('"', '""')}"` : value
 }

@@ -18,20 +18,23 @@ interface Health {
   hint?: string
 }
 
-/** A stream without an event for this time is silent: health comes every ten seconds. */
+/** A stream without an event for this many ms is silent: the server sends its health every ten
+ *  seconds. */
 export const SILENCE = 15 * SECOND
-/** Time for a new stream after that: the browser may use another connection that hangs. */
+/** After a silent stream was replaced, each further stream without an event is replaced after
+ *  this many ms. The browser may have put it on another connection that hangs. */
 const HANGS = 5 * SECOND
 const UNKNOWN = 5 * SECOND
-/** Pause before a server that refused is asked again. If the server is gone, the browser repeats by itself. */
+/** Pause in ms before the next attempt after a refusal of the server. If the server is gone, the
+ *  browser repeats by itself. */
 const AGAIN = 2 * SECOND
 
 class Live {
   tick: Tick | null = $state.raw(null)
   health: Health | null = $state.raw(null)
-  /** Time between the last two ticks. Before the second tick it is a long estimate. */
+  /** Time between the last two ticks in ms. Before the second tick it is a long estimate. */
   step = $state(UNKNOWN)
-  /** The connection is broken at this moment. */
+  /** True while the connection is broken. */
   lost = $state(false)
   /** Time of the last event, and the current time; both are updated while a server is followed. */
   #heard = $state(0)
@@ -49,7 +52,7 @@ class Live {
   follow(server: string): () => void {
     let source: EventSource
     let again: ReturnType<typeof setTimeout> | undefined
-    /** When this stream was opened. */
+    /** Time at which this stream was opened, in ms. */
     let opened = 0
     this.tick = this.health = this.#newest = null
     this.lost = false
@@ -96,13 +99,14 @@ class Live {
     if (opened - before >= SILENCE) place.askAgain()
   }
 
-  /** End of the recorded part of a live window. */
+  /** Time in ms since 1970 up to which a live window is recorded: the end of the newest tick, but
+   *  at most `until`, the window's end. */
   recordedBy(until: number): number {
     const newest = servers.history?.newest
     return Math.min(until, this.tick?.end ?? (newest === undefined ? until : newest + SECOND))
   }
 
-  /** Time without any event; null if that is not long. */
+  /** Time without any event in ms, in whole seconds; null if it is shorter than SILENCE. */
   get silent(): number | null {
     const silent = this.#now - this.#heard
     return silent < SILENCE ? null : Math.floor(silent / SECOND) * SECOND
@@ -112,15 +116,16 @@ class Live {
   trouble(zone: Zone): string | null {
     const { health, lost, silent } = this
     const age = silent === null ? '' : ` for ${duration(silent)}`
-    if (lost) return `tacho web does not answer${age}; this page goes on when it does.`
-    if (silent !== null) return `Nothing heard${age}: tacho web, its server or the way to it hangs. This page goes on when they do.`
+    if (lost) return `tacho web does not answer${age}; this page resumes when it does.`
+    if (silent !== null) return `No response${age}: tacho web, its server or the network hangs. This page resumes by itself.`
     if (!health || health.state === 'recording') return null
     if (health.state === 'late') return `No tick${this.#lateness()}: the server or its recorder is down.`
-    if (health.state === 'paused') return `Recording waits for space since ${clock(Date.parse(health.paused_since ?? ''), zone)}.`
+    if (health.state === 'paused') return `Recording is paused since ${clock(Date.parse(health.paused_since ?? ''), zone)}: no space.`
     return [health.message ?? 'The history cannot be read.', health.hint].filter(Boolean).join('. ')
   }
 
-  /** How long no tick came: the age in the last event of health, counted on since. */
+  /** Words for the time without a tick: the age of the last tick in the newest event of health,
+   *  plus the time since then. */
   #lateness(): string {
     const age = this.health?.last_tick_age_s ?? null
     return age === null ? '' : ` for ${duration(age * SECOND + Math.max(0, Math.floor((this.#now - this.#heard) / SECOND) * SECOND))}`

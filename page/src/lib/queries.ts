@@ -1,4 +1,4 @@
-// Joins rows of `top` by query and wait class, and rows of `statements_history`, to one row per query.
+// Rows of `queries`, and the waits of the largest of them by rows of `top`.
 
 import type { Row } from './api'
 import type { Part } from '../parts/Bar.svelte'
@@ -7,7 +7,6 @@ import type { Sort } from './view'
 export interface Cost {
   callsPerSecond: number
   meanMs: number | null
-  /** The largest p95 among its users and databases. */
   p95Ms: number | null
   totalMs: number
   rows: number
@@ -16,8 +15,8 @@ export interface Cost {
   /** Blocks of temporary files that were written. */
   temp: number
   errors: number
-  users: string[]
-  databases: string[]
+  users: string
+  databases: string
 }
 export interface Query {
   id: string
@@ -28,70 +27,69 @@ export interface Query {
   cost: Cost | null
 }
 
+/** The key of all queries that an answer does not show. */
+const REST = '(other)'
+
 const number = (value: unknown) => (typeof value === 'number' ? value : 0)
-const isId = (id: string) => /^-?\d+$/.test(id) && id !== '0'
+const known = (value: unknown) => (typeof value === 'number' ? value : null)
+const text = (value: unknown) => (typeof value === 'string' ? value : null)
+const idOf = (row: Row) => text(row.key) ?? '(null)'
 
-/** Adds up the rows of a query: of several users, databases, nested or not. */
-export function costs(rows: Row[]): Map<string, Cost> {
-  const all = new Map<string, Row[]>()
-  for (const row of rows) {
-    const id = String(row.query_id)
-    all.set(id, [...(all.get(id) ?? []), row])
-  }
-  return new Map([...all].map(([id, own]) => [id, costOf(own)]))
-}
-
-function costOf(rows: Row[]): Cost {
-  const sum = (name: string) => rows.reduce((total, row) => total + number(row[name]), 0)
-  // a row without executions is of one that only runs
-  const ended = rows.filter((row) => number(row.calls) + number(row.errors) > 0)
-  const names = (name: string) => [...new Set((ended.length > 0 ? ended : rows).map((row) => row[name]).filter((value) => typeof value === 'string'))]
-  const p95s = rows.map((row) => row.p95_exec_time).filter((value) => typeof value === 'number')
-  const [calls, totalMs] = [sum('calls'), sum('total_exec_time')]
+/** The cost in a row of `queries`; null without executions that ended. */
+function costOf(row: Row): Cost | null {
+  if (number(row.calls) + number(row.errors) === 0) return null
   return {
-    callsPerSecond: sum('calls_per_second'),
-    meanMs: calls > 0 ? totalMs / calls : null,
-    p95Ms: p95s.length > 0 ? Math.max(...p95s) : null,
-    totalMs,
-    rows: sum('rows'),
-    reads: sum('shared_blks_read'),
-    temp: sum('temp_blks_written'),
-    errors: sum('errors'),
-    users: names('username'),
-    databases: names('database'),
+    callsPerSecond: number(row.calls_per_second),
+    meanMs: known(row.mean_exec_time),
+    p95Ms: known(row.p95_exec_time),
+    totalMs: number(row.total_exec_time),
+    rows: number(row.rows),
+    reads: number(row.shared_blks_read),
+    temp: number(row.temp_blks_written),
+    errors: number(row.errors),
+    users: text(row.usernames) ?? '',
+    databases: text(row.databases) ?? '',
   }
 }
 
-/** One row per query, in the order of the answer. */
-export function queries(rows: Row[], statements: Row[]): Query[] {
-  const cost = costs(statements)
+/** Rows of `top` by query and wait class as one row for each query, in the order of the answer. */
+export function cut(rows: Row[]): Query[] {
   const found = new Map<string, Query>()
   for (const row of rows) {
     if (row.avg_aas === null) continue
-    const id = (row.key as string | null) ?? '(null)'
-    const text = (row.query_text as string | null) ?? null
-    const query = found.get(id) ?? { id, text, load: 0, pct: 0, parts: [], cost: cost.get(id) ?? null }
+    const id = idOf(row)
+    const query = found.get(id) ?? { id, text: text(row.query_text), load: 0, pct: 0, parts: [], cost: null }
     query.load += number(row.avg_aas)
     query.pct += number(row.pct)
-    // Without "by" each query has one row for all its activity.
-    const part = row.by_key === undefined ? 'all waits' : ((row.by_key as string | null) ?? '(null)')
+    // If `top` has no argument "by", each query has one row for all its activity.
+    const part = row.by_key === undefined ? 'all waits' : (text(row.by_key) ?? '(null)')
     query.parts.push({ key: part, value: number(row.avg_aas) })
     found.set(id, query)
   }
   return [...found.values()].filter((query) => query.load > 0)
 }
 
-/** All queries: those with load, with the parts of those that are known by part, and those
- *  that were counted and never seen at work. */
-export function allQueries(rows: Row[], statements: Row[], cut: Row[]): Query[] {
-  const parts = new Map(queries(cut, []).map((query) => [query.id, query.parts]))
-  const seen = queries(rows, statements).map((query) => ({ ...query, parts: parts.get(query.id) ?? query.parts }))
-  const known = new Set(seen.map((query) => query.id))
-  const cost = costs(statements)
-  const texts = new Map(statements.map((row) => [String(row.query_id), row.query_text as string | null]))
-  const quiet = [...cost].filter(([id]) => isId(id) && !known.has(id))
-  return [...seen, ...quiet.map(([id, own]) => ({ id, text: texts.get(id) ?? null, load: 0, pct: 0, parts: [], cost: own }))]
+/** Queries with their costs in rows of `queries`, which may be more queries than these. */
+export function withCosts(all: Query[], rows: Row[]): Query[] {
+  const costs = new Map(rows.map((row) => [idOf(row), costOf(row)]))
+  // The rest of one answer has other queries than the rest of another.
+  costs.delete(REST)
+  return all.map((query) => ({ ...query, cost: costs.get(query.id) ?? null }))
 }
+
+/** Rows of `queries`, with the parts of the queries that were cut by wait. */
+export function allQueries(rows: Row[], largest: Query[]): Query[] {
+  const parts = new Map(largest.map((query) => [query.id, query.parts]))
+  const query = (row: Row): Query => {
+    const [id, load] = [idOf(row), number(row.avg_aas)]
+    const whole = load > 0 ? [{ key: 'all waits', value: load }] : []
+    return { id, text: text(row.query_text), load, pct: number(row.pct), parts: parts.get(id) ?? whole, cost: costOf(row) }
+  }
+  return rows.map(query).filter(({ load, cost }) => load > 0 || cost !== null)
+}
+
+/** Whether the answer lacks queries. */
+export const isCut = (rows: Row[]) => rows.some((row) => row.key === REST)
 
 /** A column: its title, the value that it sorts by, and the order that the reader takes. */
 interface Column {
@@ -99,20 +97,19 @@ interface Column {
   value: (query: Query) => number | string
   order: string
 }
-const words = (all: string[] | undefined) => (all ?? []).join(', ')
 export const COLUMNS: Record<Sort, Column> = {
-  load: { title: 'AAS', value: ({ load }) => load, order: 'time' },
+  load: { title: 'AAS', value: ({ load }) => load, order: 'load' },
   calls: { title: 'calls', value: ({ cost }) => cost?.callsPerSecond ?? -1, order: 'calls' },
   mean: { title: 'mean', value: ({ cost }) => cost?.meanMs ?? -1, order: 'mean' },
   p95: { title: 'p95', value: ({ cost }) => cost?.p95Ms ?? -1, order: 'p95' },
   total: { title: 'total time', value: ({ cost }) => cost?.totalMs ?? -1, order: 'time' },
   rows: { title: 'rows', value: ({ cost }) => cost?.rows ?? -1, order: 'rows' },
-  reads: { title: 'reads', value: ({ cost }) => cost?.reads ?? -1, order: 'shared_blks_read' },
-  temp: { title: 'temp', value: ({ cost }) => cost?.temp ?? -1, order: 'temp_blks_written' },
+  reads: { title: 'reads', value: ({ cost }) => cost?.reads ?? -1, order: 'reads' },
+  temp: { title: 'temp', value: ({ cost }) => cost?.temp ?? -1, order: 'temp' },
   errors: { title: 'errors', value: ({ cost }) => cost?.errors ?? -1, order: 'errors' },
-  query: { title: 'query', value: ({ text, id }) => (text ?? id).toLowerCase(), order: 'time' },
-  user: { title: 'user', value: ({ cost }) => words(cost?.users), order: 'time' },
-  database: { title: 'database', value: ({ cost }) => words(cost?.databases), order: 'time' },
+  query: { title: 'query', value: ({ text, id }) => (text ?? id).toLowerCase(), order: 'load' },
+  user: { title: 'user', value: ({ cost }) => cost?.users ?? '', order: 'load' },
+  database: { title: 'database', value: ({ cost }) => cost?.databases ?? '', order: 'load' },
 }
 
 /** Numbers with the largest first, texts by the alphabet; all other queries are last. */
@@ -122,7 +119,7 @@ export function sorted(all: Query[], sort: Sort): Query[] {
     const [x, y] = [value(a), value(b)]
     return typeof x === 'number' && typeof y === 'number' ? y - x : String(x).localeCompare(String(y))
   }
-  const rest = (query: Query) => Number(query.id === '(other)')
+  const rest = (query: Query) => Number(query.id === REST)
   return all.toSorted((a, b) => rest(a) - rest(b) || compared(a, b) || b.load - a.load)
 }
 
@@ -131,13 +128,5 @@ export function matching(all: Query[], find: string | null): Query[] {
   const wanted = (find ?? '').toLowerCase().split(/\s+/).filter(Boolean)
   if (wanted.length === 0) return all
   const has = ({ id, text }: Query) => wanted.every((word) => `${id} ${text ?? ''}`.toLowerCase().includes(word))
-  return all.filter((query) => query.id !== '(other)' && has(query))
-}
-
-/** A filter of the query ids that are numbers and not 0. */
-export function idFilter(all: Query[]): string {
-  return all
-    .map((query) => query.id)
-    .filter(isId)
-    .join(',')
+  return all.filter((query) => query.id !== REST && has(query))
 }

@@ -1,4 +1,4 @@
-// Pictures of the server in groups, and which of them is bad.
+// The pictures of the server's measurements in groups, and the alarms that they give.
 
 import type { Row } from './api'
 import { bytes, count, grouped, ms, scaled } from './units'
@@ -7,20 +7,29 @@ import { bytes, count, grouped, ms, scaled } from './units'
 export interface Measured {
   /** Begins of buckets, ms. */
   starts: number[]
-  /** By metric, then by object; '' is the whole server. */
+  /** Values by bucket, by metric and object; the object '' is the whole server. Null where nothing
+   *  was recorded. */
   values: Map<string, Map<string, (number | null)[]>>
-  /** Sums over all objects and buckets, by counter. */
-  totals: Map<string, number>
+  /** Extremes and sums over all buckets, by metric, then by object. */
+  extremes: Map<string, Map<string, Extreme>>
+}
+interface Extreme {
+  max: number
+  min: number
+  /** Increase of a counter over the window. */
+  total: number
 }
 
-/** The largest, the sum over time and the last of a metric, over all its objects. */
+/** Extremes and sums of a metric in the window, over all its objects. */
 export interface Extremes {
   max: (metric: string) => number
   min: (metric: string) => number
-  /** Events in the window. */
+  /** Increase of a counter over the window, summed over its objects. */
   total: (metric: string) => number
+  /** Extremes of each object (database, replica or slot). */
+  each: (metric: string) => Map<string, Extreme>
 }
-/** How bad it is: 1 asks for a look, 2 is urgent; and why, in words. */
+/** An alarm: its level (1 asks for a look, 2 is urgent), and the reason in words. */
 export interface Bad {
   level: 1 | 2
   why: string
@@ -33,13 +42,15 @@ export interface Small {
   names?: string[]
   format: (value: number) => string
   factor?: number
-  /** Shares of the same time are no parts of a sum: lines, not areas on each other. */
+  /** True if the values do not add up, such as shares of the same time: they are drawn as lines,
+   *  not as stacked areas. */
   apart?: boolean
-  /** Cut by object: by database, by slot. One picture for each, if it has several metrics. */
+  /** True if each object (database, slot) is drawn by itself. If there are several metrics, each
+   *  object has a picture of its own. */
   split?: boolean
-  /** A metric whose largest value is drawn as a level. */
+  /** Metric whose largest value is drawn as a horizontal line, such as a limit. */
   level?: string
-  /** Left out while it is 0, which is how it should be. */
+  /** True if the picture is left out while all values are 0, as they should be. */
   quiet?: boolean
   bad?: (of: Extremes) => Bad | null
 }
@@ -51,15 +62,17 @@ export interface Group {
 const plain = (value: number) => scaled(value, [[1, ''], [1000, 'k'], [1e6, 'M'], [1e9, 'G']]).trim()
 const share = (value: number) => `${grouped(value, value < 10 && value > 0 ? 1 : 0)} %`
 const few = (value: number) => (value > 0 && value < 1 ? String(Number(value.toPrecision(2))) : plain(value))
+/** New sessions per second that cost a server more than their queries do. */
+const CHURN = 20
 const MB = 1024 ** 2
 const GB = 1024 ** 3
-/** Bad from a number of events on. */
-const events = (metric: string, what: string, level: 1 | 2 = 1, least = 0.5) => (of: Extremes): Bad | null => {
+/** Makes the rule of an alarm: `least` events or more in the window. */
+const events = (metric: string, one: string, many: string, level: 1 | 2 = 1, least = 0.5) => (of: Extremes): Bad | null => {
   const total = of.total(metric)
-  return total >= least ? { level, why: `${count(total)} ${what}` } : null
+  return total >= least ? { level, why: `${count(total)} ${Math.round(total) === 1 ? one : many}` } : null
 }
 
-// Times a second: ms of CPU a second are tenths of a percent of one CPU
+// Values are per second: a counter of CPU time, in ms a second, has tenths of a percent of one CPU.
 export const GROUPS: Group[] = [
   {
     name: 'Host',
@@ -85,7 +98,7 @@ export const GROUPS: Group[] = [
         ...{ metrics: ['swap_used'], colours: ['--hue-9'], format: bytes, quiet: true },
         bad: (of) => (of.max('swap_used') - of.min('swap_used') > 16 * MB ? { level: 1, why: `swap grew to ${bytes(of.max('swap_used'))}` } : null),
       },
-      { title: 'Stopped by the quota of the cgroup', metrics: ['cpu_throttled'], colours: ['--lock'], format: share, factor: 0.0001, quiet: true, bad: events('cpu_throttled', 'µs stopped by the quota', 1, 1_000_000) },
+      { title: 'Stopped by the quota of the cgroup', metrics: ['cpu_throttled'], colours: ['--lock'], format: share, factor: 0.0001, quiet: true, bad: events('cpu_throttled', 'µs stopped by the quota', 'µs stopped by the quota', 1, 1_000_000) },
     ],
   },
   {
@@ -99,19 +112,30 @@ export const GROUPS: Group[] = [
           return most > 0 && used >= 0.8 * most ? { level: used >= 0.95 * most ? 2 : 1, why: `${count(used)} of ${count(most)} connections` } : null
         },
       },
-      { title: 'New sessions a second', metrics: ['sessions'], colours: ['--hue-5'], format: few, split: true },
-      { title: 'Sessions killed a second', metrics: ['sessions_killed'], colours: ['--hue-9'], format: few, split: true, quiet: true, bad: events('sessions_killed', 'sessions killed') },
-      { title: 'Sessions ended by an error a second', metrics: ['sessions_fatal'], colours: ['--lock'], format: few, split: true, quiet: true, bad: events('sessions_fatal', 'sessions ended by an error') },
-      { title: 'Sessions whose client went away, a second', metrics: ['sessions_abandoned'], colours: ['--hue-4'], format: few, split: true, quiet: true, bad: events('sessions_abandoned', 'clients went away') },
+      {
+        title: 'New sessions per second',
+        ...{ metrics: ['sessions'], colours: ['--hue-5'], format: few, split: true },
+        bad: (of) => (of.max('sessions') >= CHURN ? { level: 1, why: `up to ${count(of.max('sessions'))} new sessions per second` } : null),
+      },
+      { title: 'Sessions killed per second', metrics: ['sessions_killed'], colours: ['--hue-9'], format: few, split: true, quiet: true, bad: events('sessions_killed', 'session killed', 'sessions killed') },
+      { title: 'Sessions ended by an error per second', metrics: ['sessions_fatal'], colours: ['--lock'], format: few, split: true, quiet: true, bad: events('sessions_fatal', 'session ended by an error', 'sessions ended by an error') },
+      { title: 'Sessions whose client went away per second', metrics: ['sessions_abandoned'], colours: ['--hue-4'], format: few, split: true, quiet: true, bad: events('sessions_abandoned', 'client went away', 'clients went away') },
     ],
   },
   {
     name: 'Transactions',
     pictures: [
-      { title: 'Commits a second', metrics: ['xact_commit'], colours: ['--cpu'], format: plain, split: true },
-      { title: 'Rollbacks a second', metrics: ['xact_rollback'], colours: ['--lock'], format: few, split: true, quiet: true },
-      { title: 'Deadlocks a second', metrics: ['deadlocks'], colours: ['--hue-9'], format: few, split: true, quiet: true, bad: events('deadlocks', 'deadlocks') },
-      { title: 'Queries cancelled by recovery, a second', metrics: ['conflicts'], colours: ['--hue-3'], format: few, split: true, quiet: true, bad: events('conflicts', 'queries cancelled by recovery') },
+      { title: 'Commits per second', metrics: ['xact_commit'], colours: ['--cpu'], format: plain, split: true },
+      {
+        title: 'Rollbacks per second',
+        ...{ metrics: ['xact_rollback'], colours: ['--lock'], format: few, split: true, quiet: true },
+        bad: (of) => {
+          const [bad, all] = [of.total('xact_rollback'), of.total('xact_rollback') + of.total('xact_commit')]
+          return bad >= 10 && bad > 0.1 * all ? { level: 1, why: `${count(bad)} rollbacks, ${share((100 * bad) / all)} of all transactions` } : null
+        },
+      },
+      { title: 'Deadlocks per second', metrics: ['deadlocks'], colours: ['--hue-9'], format: few, split: true, quiet: true, bad: events('deadlocks', 'deadlock', 'deadlocks') },
+      { title: 'Queries cancelled by recovery per second', metrics: ['conflicts'], colours: ['--hue-3'], format: few, split: true, quiet: true, bad: events('conflicts', 'query cancelled by recovery', 'queries cancelled by recovery') },
       {
         title: 'Age of the oldest transaction id',
         ...{ metrics: ['oldest_xid_age'], colours: ['--other'], format: plain },
@@ -122,20 +146,20 @@ export const GROUPS: Group[] = [
   {
     name: 'Reads and temporary files',
     pictures: [
-      { title: 'Blocks read a second', metrics: ['blks_read'], colours: ['--io'], format: plain, split: true },
-      { title: 'Rows returned a second', metrics: ['tup_returned'], colours: ['--hue-11'], format: plain, split: true },
-      { title: 'Temporary files a second', metrics: ['temp_bytes'], colours: ['--hue-10'], format: bytes, split: true, quiet: true, bad: (of) => (of.total('temp_bytes') > 256 * MB ? { level: 1, why: `${bytes(of.total('temp_bytes'))} of temporary files` } : null) },
+      { title: 'Blocks read per second', metrics: ['blks_read'], colours: ['--io'], format: plain, split: true },
+      { title: 'Rows returned per second', metrics: ['tup_returned'], colours: ['--hue-11'], format: plain, split: true },
+      { title: 'Temporary files per second', metrics: ['temp_bytes'], colours: ['--hue-10'], format: bytes, split: true, quiet: true, bad: (of) => (of.total('temp_bytes') > 256 * MB ? { level: 1, why: `${bytes(of.total('temp_bytes'))} of temporary files` } : null) },
     ],
   },
   {
     name: 'Write-ahead log and checkpoints',
     pictures: [
-      { title: 'Write-ahead log a second', metrics: ['wal_bytes'], colours: ['--extension'], format: bytes },
-      { title: 'Checkpoints a second: by time, forced', metrics: ['checkpoints_timed', 'checkpoints_requested'], names: ['by time', 'forced'], colours: ['--hue-7', '--lock'], format: few, bad: events('checkpoints_requested', 'forced checkpoints') },
-      { title: 'Checkpoint buffers written a second', metrics: ['checkpoint_buffers'], colours: ['--hue-7'], format: plain },
-      { title: 'Time of checkpoints to synchronise, a second', metrics: ['checkpoint_sync_time'], colours: ['--timeout'], format: ms, quiet: true },
-      { title: 'Failures to archive a segment, a second', metrics: ['wal_archive_failed'], colours: ['--lock'], format: few, quiet: true, bad: events('wal_archive_failed', 'failures to archive', 2) },
-      { title: 'Log written because its buffers were full, a second', metrics: ['wal_buffers_full'], colours: ['--hue-4'], format: few, quiet: true },
+      { title: 'Write-ahead log per second', metrics: ['wal_bytes'], colours: ['--extension'], format: bytes },
+      { title: 'Checkpoints per second: by time, forced', metrics: ['checkpoints_timed', 'checkpoints_requested'], names: ['by time', 'forced'], colours: ['--hue-7', '--lock'], format: few, bad: events('checkpoints_requested', 'forced checkpoint', 'forced checkpoints', 1, 1.5) },
+      { title: 'Checkpoint buffers written per second', metrics: ['checkpoint_buffers'], colours: ['--hue-7'], format: plain },
+      { title: 'Time of checkpoints to synchronise per second', metrics: ['checkpoint_sync_time'], colours: ['--timeout'], format: ms, quiet: true },
+      { title: 'Failures to archive a segment per second', metrics: ['wal_archive_failed'], colours: ['--lock'], format: few, quiet: true, bad: events('wal_archive_failed', 'failure to archive', 'failures to archive', 2) },
+      { title: 'Log written because its buffers were full per second', metrics: ['wal_buffers_full'], colours: ['--hue-4'], format: few, quiet: true },
     ],
   },
   {
@@ -151,8 +175,10 @@ export const GROUPS: Group[] = [
         title: 'Log kept for slots',
         ...{ metrics: ['slot_retained'], colours: ['--extension'], format: bytes, apart: true, split: true },
         bad: (of) => {
-          const kept = of.max('slot_retained')
-          return kept > GB || (kept > 64 * MB && of.min('slot_active') < 1) ? { level: kept > 10 * GB ? 2 : 1, why: `a slot${of.min('slot_active') < 1 ? ' without a process' : ''} keeps ${bytes(kept)} of log` } : null
+          const isFree = (slot: string) => (of.each('slot_active').get(slot)?.min ?? 1) < 1
+          const all = [...of.each('slot_retained')].filter(([slot, { max }]) => max > GB || (max > 64 * MB && isFree(slot)))
+          const [slot, kept] = all.toSorted(([, a], [, b]) => b.max - a.max)[0] ?? []
+          return slot && kept ? { level: kept.max > 10 * GB ? 2 : 1, why: `slot ${slot}${isFree(slot) ? ', which no process uses,' : ''} keeps ${bytes(kept.max)} of log` } : null
         },
       },
       { title: 'Slots in use: 1 while a process uses it', metrics: ['slot_active'], colours: ['--hue-2'], format: few, apart: true, split: true },
@@ -162,9 +188,10 @@ export const GROUPS: Group[] = [
   },
 ]
 
-/** A source that is older does not know these, and refuses a question with them. */
+/** Metrics that older sources do not know. A question with one of them is refused, so they are
+ *  asked for separately. */
 export const NEWER = ['connections', 'max_connections']
-/** Only levels and limits, which have no picture. */
+/** Metrics that have no picture of their own and serve as levels or limits. */
 const BESIDE = ['vcpus', 'memory_total']
 /** All other metrics. */
 export const METRICS = [...new Set([...GROUPS.flatMap(({ pictures }) => pictures.flatMap(({ metrics }) => metrics)), ...BESIDE])].filter((metric) => !NEWER.includes(metric))
@@ -174,24 +201,35 @@ export function measured(rows: Row[]): Measured {
   const starts = [...new Set(known.map((row) => Date.parse(String(row.period_start))))].sort((a, b) => a - b)
   const place = new Map(starts.map((start, i) => [start, i]))
   const values: Measured['values'] = new Map()
-  const totals: Measured['totals'] = new Map()
+  const extremes: Measured['extremes'] = new Map()
   for (const row of known) {
-    totals.set(String(row.metric), (totals.get(String(row.metric)) ?? 0) + Number(row.total ?? 0))
     const [metric, object] = [String(row.metric), row.object === null ? '' : String(row.object)]
+    const seen = extremes.get(metric) ?? extremes.set(metric, new Map()).get(metric)!
+    const { max, min, total } = seen.get(object) ?? { max: 0, min: Infinity, total: 0 }
+    seen.set(object, { max: Math.max(max, Number(row.max ?? row.avg)), min: Math.min(min, Number(row.min ?? row.avg)), total: total + Number(row.total ?? 0) })
     const objects = values.get(metric) ?? values.set(metric, new Map()).get(metric)!
     const own = objects.get(object) ?? objects.set(object, starts.map(() => null)).get(object)!
     own[place.get(Date.parse(String(row.period_start)))!] = Number(row.avg)
   }
-  return { starts, values, totals }
+  return { starts, values, extremes }
 }
 
-export function extremes({ values, totals }: Measured): Extremes {
-  const all = (metric: string) => [...(values.get(metric)?.values() ?? [])].flat().filter((value) => value !== null)
+export function extremes({ extremes }: Measured): Extremes {
+  const each = (metric: string) => extremes.get(metric) ?? new Map<string, Extreme>()
+  const all = (metric: string) => [...each(metric).values()]
   return {
-    max: (metric) => Math.max(0, ...all(metric)),
-    min: (metric) => (all(metric).length > 0 ? Math.min(...all(metric)) : 0),
-    total: (metric) => totals.get(metric) ?? 0,
+    max: (metric) => Math.max(0, ...all(metric).map(({ max }) => max)),
+    min: (metric) => (all(metric).length > 0 ? Math.min(...all(metric).map(({ min }) => min)) : 0),
+    total: (metric) => all(metric).reduce((sum, { total }) => sum + total, 0),
+    each,
   }
+}
+
+/** The alarms of the window with their groups, the most urgent first. A busy host is a consequence more often than a cause. */
+export function alarms(rows: Row[]): (Bad & { group: string })[] {
+  const all = sections(measured(rows)).flatMap(({ name, bad }) => bad.map((one) => ({ ...one, group: name })))
+  const last = ({ group }: { group: string }) => Number(group === 'Host')
+  return all.toSorted((a, b) => b.level - a.level || last(a) - last(b))
 }
 
 /** One line or area of a picture. */
@@ -211,12 +249,12 @@ export interface Picture {
 export interface Section {
   name: string
   pictures: Picture[]
-  /** Titles of what stayed at 0. */
+  /** Titles of the pictures that were left out because all values are 0. */
   quiet: string[]
   bad: Bad[]
 }
 
-/** Objects that have a colour of their own. */
+/** Number of objects of a picture that have a colour of their own. */
 const OBJECTS = 5
 const HUES = ['--hue-0', '--hue-4', '--hue-2', '--hue-9', '--hue-6', '--hue-8']
 
@@ -260,7 +298,7 @@ function picturesOf(small: Small, { values }: Measured, of: Extremes): Picture[]
   return [{ title, of: small, curves: [...own, ...others], level }]
 }
 
-/** Groups with something to show, the worst first. */
+/** Groups of pictures that have at least one curve, the worst first. */
 export function sections(known: Measured): Section[] {
   const of = extremes(known)
   const found = GROUPS.map(({ name, pictures }) => {

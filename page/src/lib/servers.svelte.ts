@@ -2,6 +2,7 @@
 
 import { type Server, Problem, api } from './api'
 import { place } from './place.svelte'
+import { SECOND } from './time'
 
 export interface History {
   oldest: number
@@ -19,16 +20,20 @@ class Servers {
   all: Server[] = $state.raw([])
   problem: Problem | null = $state.raw(null)
   history: History | null = $state.raw(null)
-  /** The list of servers has been received. */
+  /** Length of the longest window whose causes are shown, in ms; null until it has been received. */
+  longest: number | null = $state(null)
+  /** True if the list of servers has been received. */
   known = $state(false)
-  /** The extent of a history has been received. */
+  /** True if the extent of a history has been received. */
   looked = $state(false)
 
   chosen = $derived(this.all.find((server) => server.name === place.view.server) ?? null)
 
   async load() {
     try {
-      this.all = await api.servers()
+      const { servers, longest_with_causes_s } = await api.servers()
+      this.all = servers
+      this.longest = longest_with_causes_s * SECOND
       this.known = true
       this.problem = null
       const first = this.all.find((server) => server.state === 'recorded') ?? this.all[0]

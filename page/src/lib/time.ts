@@ -10,7 +10,8 @@ export const SECOND = 1000
 export const MINUTE = 60 * SECOND
 export const HOUR = 60 * MINUTE
 export const DAY = 24 * HOUR
-/** For longer windows, sums are kept by one dimension, but not by a dimension and wait. */
+/** In longer windows queries are not split by wait: the history stores sums by one dimension only,
+ *  so a split would read all samples. */
 export const SPLIT = 7 * DAY
 
 /** The narrowest window of the page. */
@@ -24,13 +25,24 @@ const WIDTHS = [
   ...[1, 2, 7].map((n) => n * DAY),
 ]
 
-/** The narrowest width of buckets with which a window has at most `most`. */
+/** The smallest of these widths with which a window has at most `most` buckets. */
 export function bucketOf(span: Span, most: number): number {
   const least = (span.until - span.since) / most
   return WIDTHS.find((width) => width >= least) ?? Math.ceil(least / (7 * DAY)) * 7 * DAY
 }
 
-/** RFC 3339 in UTC, as in arguments and the address; as short as possible without loss. */
+/** Step in ms with which a live window moves for questions that need not follow each tick. */
+const STEADY = 5 * SECOND
+/** The window for such a question: if live, it ends at a multiple of the step, so that panels
+ *  with the same question share its answer. */
+export function steady(window: Span, live: number | null, step = STEADY): Span {
+  if (live === null) return window
+  const until = Math.floor(window.until / step) * step
+  return { since: until - live, until }
+}
+
+/** Writes a time as RFC 3339 in UTC, as in arguments and the address; as short as possible without
+ *  loss. */
 export function rfc3339(time: number): string {
   return new Date(Math.round(time)).toISOString().replace(/\.000Z$/, 'Z')
 }
@@ -73,7 +85,7 @@ export function clock(time: number, zone: Zone, seconds = true): string {
   return `${p.hour}:${p.minute}` + (seconds ? `:${p.second}` : '')
 }
 
-/** Sun 1 Nov; with the year if it is not the current one. */
+/** Writes a day as "Sun 1 Nov", with the year if it is not the current one. */
 export function day(time: number, zone: Zone, now = Date.now()): string {
   const p = parts(time, zone)
   const year = p.year === parts(now, zone).year ? '' : ` ${p.year}`
@@ -85,7 +97,7 @@ export function moment(time: number, zone: Zone): string {
   return `${day(time, zone)} ${clock(time, zone)}`
 }
 
-/** Mon 23 Nov, 05:30 – 05:50; both days if they differ. */
+/** Writes a window as "Mon 23 Nov, 05:30 – 05:50", with both days if they differ. */
 export function windowText({ since, until }: Span, zone: Zone): string {
   const seconds = since % MINUTE !== 0 || until % MINUTE !== 0
   const [from, to] = [day(since, zone), day(until, zone)]
@@ -100,7 +112,7 @@ const UNITS: [number, string][] = [
   [SECOND, 's'],
 ]
 
-/** 90 s as "1 min 30 s": the two largest units that are not zero. */
+/** Writes a length with its two largest units that are not zero: 90 s as "1 min 30 s". */
 export function duration(length: number): string {
   if (length < SECOND) return `${Math.round(length)} ms`
   let rest = length < MINUTE ? length : Math.round(length / SECOND) * SECOND

@@ -55,7 +55,7 @@ export const LABELS: Record<Dimension, string> = {
   category: 'category',
   pid: 'process',
   cpu: 'kind of CPU',
-  root_blocker: 'head of the queue',
+  root_blocker: 'root blocker',
   blocked_by: 'blocked by',
   leader: 'parallel leader',
   plan_id: 'plan',
@@ -63,25 +63,27 @@ export const LABELS: Record<Dimension, string> = {
 
 export interface View {
   server: string | null
-  /** Length of a window that ends now and moves on; null if the window is fixed. */
+  /** Length in ms of a window that ends now and moves on; null if the window is fixed. */
   live: number | null
   since: number | null
   until: number | null
   zone: Zone
   by: Dimension
   tab: Tab
-  /** The page shows all servers above the chosen one. */
+  /** True if the page shows all servers above the chosen one. */
   fleet: boolean
-  /** The earlier window for a comparison. */
+  /** The earlier window that the page compares with; null without a comparison. */
   compare: Compared | null
   filters: Partial<Record<Dimension, string>>
-  /** The moment of the lock tree. */
+  /** Moment of the lock tree, in ms since 1970; null if none was chosen. */
   at: number | null
   sort: Sort
-  /** Queries whose text has these words. */
+  /** Words that the text of a shown query must have; null shows all. */
   find: string | null
-  /** All queries, not the largest alone. */
+  /** True for all queries, false for the largest ones. */
   all: boolean
+  /** Plans of the query whose trees are shown, two at most. */
+  plans: string[]
 }
 
 const isOf = <T extends string>(all: readonly T[], text: string | null): text is T =>
@@ -118,6 +120,7 @@ export function parseView(search: string): View {
     sort: isOf(SORTS, sort) ? sort : 'load',
     find: given.get('find') || null,
     all: given.get('queries') === 'all',
+    plans: (given.get('plans') ?? '').split(',').filter((id) => /^-?\d+$/.test(id)).slice(0, 2),
   }
 }
 
@@ -142,5 +145,6 @@ export function viewSearch(view: View): string {
   put('sort', view.sort === 'load' ? null : view.sort)
   put('find', view.find)
   put('queries', view.all ? 'all' : null)
+  put('plans', view.filters.query_id === undefined ? null : view.plans.join(','))
   return '?' + given.toString().replaceAll('%3A', ':').replaceAll('%2C', ',')
 }

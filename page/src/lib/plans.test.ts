@@ -1,0 +1,40 @@
+import { expect, test } from 'vitest'
+import { asText, chosen, planFlags, planLanes, times, trees, turned } from './plans'
+import type { Series } from './series'
+
+const span = { since: 0, until: 100 }
+const empty: Series = { times: [], keys: [], loads: [], coverage: [], peaks: [], vcpus: null }
+const at = (time: number) => new Date(time).toISOString()
+
+test('a lane has the time that was counted and the steps with samples', () => {
+  const plans = [{ plan_id: '502', first_seen: at(60), last_seen: at(120) }, { plan_id: null, first_seen: at(0), last_seen: at(9) }]
+  const course = { ...empty, times: [0, 20, 40, 60, 80, 100], keys: ['501', '502', '(other)'], loads: [[1, 1, 0, 1, 0], [0, 0, null, 2, 2], [1, 0, 0, 0, 0]] }
+  expect(planLanes(plans, course, span)).toEqual([
+    { id: '502', counted: { left: 60, width: 40 }, seen: [{ left: 60, width: 40 }] },
+    { id: '501', counted: null, seen: [{ left: 0, width: 40 }, { left: 60, width: 20 }] },
+  ])
+  expect(planLanes(plans, empty, span)).toEqual([{ id: '502', counted: { left: 60, width: 40 }, seen: [] }])
+})
+
+test('a change of plans is told with both means and their ratio', () => {
+  const row = { changed_at: at(5), query_id: '81', query_text: 'select\n 1', old_mean_exec_time: 0.2, new_mean_exec_time: 210, ratio: 1050 }
+  expect(turned(row)).toBe('200 µs → 210 ms, ×1,050')
+  expect([times(12.4), times(1.5), times(0.0213), times(null)]).toEqual(['×12', '×1.5', '×0.021', '–'])
+  expect(planFlags([row])).toEqual([{ marker_time: at(5), kind: 'plan changed', detail: '200 µs → 210 ms, ×1,050: select 1', query_id: '81' }])
+})
+
+test('the rows of two plans are two trees, whose different nodes are marked', () => {
+  const row = (node_number: number, plan_id: string, explain: string, differs: string | null, other: string | null = null) => ({ node_number, plan_id, explain, differs, other, recorded_at: at(5), plan_json: node_number === 1 ? `[${plan_id}]` : null })
+  const found = trees([row(1, '41', 'Limit', 'same'), row(2, '41', '  ->  Seq Scan on t', 'node', 'Index Scan'), row(1, '42', 'Limit', 'same'), row(2, '42', '  ->  Sort', 'missing')])
+  expect(found.map((tree) => [tree.id, tree.json, asText(tree)])).toEqual([['41', '[41]', 'Limit\n  ->  Seq Scan on t\n'], ['42', '[42]', 'Limit\n  ->  Sort\n']])
+  expect(found.map((tree) => tree.nodes.filter((node) => node.isMarked).map((node) => node.other))).toEqual([['Index Scan'], ['nothing like it']])
+  expect(trees([row(1, '41', 'Limit', null)])[0]!.nodes[0]!.isMarked).toBe(false)
+  expect(trees([])).toEqual([])
+})
+
+test('two plans at most are chosen; a third takes the place of the first', () => {
+  expect(chosen([], '1')).toEqual(['1'])
+  expect(chosen(['1'], '2')).toEqual(['1', '2'])
+  expect(chosen(['1', '2'], '3')).toEqual(['2', '3'])
+  expect(chosen(['1', '2'], '1')).toEqual(['2'])
+})

@@ -1,0 +1,109 @@
+// Plans of a query: when each of them ran, and when the query turned from one to another.
+
+import type { Asked, Row } from './api'
+import { windowArgs } from './args'
+import type { Series } from './series'
+import { DAY, SECOND, type Span, steady } from './time'
+import { DASH, grouped, ms } from './units'
+import type { View } from './view'
+
+/** A piece of a lane, in percent of the window. */
+export interface Piece {
+  left: number
+  width: number
+}
+export interface PlanLane {
+  id: string
+  /** The time from the first to the last counted execution; null if none was counted. */
+  counted: Piece | null
+  /** The times in which samples show the plan. */
+  seen: Piece[]
+}
+
+const within = (span: Span, since: number, until: number): Piece => {
+  const at = (time: number) => (100 * (Math.min(Math.max(time, span.since), span.until) - span.since)) / (span.until - span.since)
+  return { left: at(since), width: Math.max(0, at(until) - at(since)) }
+}
+
+/** A lane for each plan: the plans of `plans` first, then plans that only samples know. */
+export function planLanes(plans: Row[], { times, keys, loads }: Series, span: Span): PlanLane[] {
+  const known = plans.filter((row) => row.plan_id !== null)
+  const sampled = keys.filter((key) => /^-?\d+$/.test(key))
+  const ids = [...new Set([...known.map((row) => String(row.plan_id)), ...sampled])]
+  return ids.map((id) => {
+    const own = known.filter((row) => row.plan_id === id)
+    const [first, last] = [own.map((row) => Date.parse(String(row.first_seen))), own.map((row) => Date.parse(String(row.last_seen)))]
+    const seen: Piece[] = []
+    for (const [i, load] of (loads[keys.indexOf(id)] ?? []).entries()) {
+      if (!load) continue
+      const piece = within(span, times[i]!, times[i + 1]!)
+      const before = seen.at(-1)
+      if (before && Math.abs(before.left + before.width - piece.left) < 1e-6) before.width += piece.width
+      else seen.push(piece)
+    }
+    return { id, counted: own.length > 0 ? within(span, Math.min(...first), Math.max(...last)) : null, seen }
+  })
+}
+
+/** The ratio of two durations: `×1,050`, or `×0.02`. */
+export function times(ratio: unknown): string {
+  if (ratio === null || ratio === undefined) return DASH
+  const value = Number(ratio)
+  return `×${value >= 9.995 ? grouped(Math.round(value)) : String(Number(value.toPrecision(2)))}`
+}
+
+/** Mean execution times by the old and the new plan, and their ratio: `200 µs → 210 ms, ×1,050`. */
+export const turned = (row: Row) => `${ms(row.old_mean_exec_time as number | null)} → ${ms(row.new_mean_exec_time as number | null)}, ${times(row.ratio)}`
+
+/** Filters that statistics of statements know. */
+const KNOWN = ['query_id', 'database', 'username'] as const
+/** Longest window whose changes of plans are flags: all its statistics are read. */
+const LONGEST = 7 * DAY
+
+/** The question for changes of plans, which several panels ask in the same words. */
+export function planQuestion(view: View, window: Span): Asked | null {
+  if (window.until - window.since > LONGEST) return null
+  const filters = KNOWN.flatMap((name) => (view.filters[name] === undefined ? [] : [[name, view.filters[name]]]))
+  const span = steady(window, view.live, 30 * SECOND)
+  return { function: 'plan_changes', args: { ...windowArgs(view, span), ...(Object.fromEntries(filters) as Record<string, string>) } }
+}
+
+/** Changes of plans as events of the load. */
+export const planFlags = (changes: Row[]): Row[] =>
+  changes.map((row) => ({
+    marker_time: row.changed_at!,
+    kind: 'plan changed',
+    detail: `${turned(row)}: ${String(row.query_text ?? `query ${row.query_id}`).replace(/\s+/g, ' ').slice(0, 200)}`,
+    query_id: row.query_id!,
+  }))
+
+/** A node of a plan: its lines of EXPLAIN, and what the other plan has in its place. */
+export interface PlanNode {
+  text: string
+  isMarked: boolean
+  other: string
+}
+export interface PlanTree {
+  id: string
+  /** When it was recorded. */
+  recorded: string
+  nodes: PlanNode[]
+  json: string
+}
+
+/** The trees in the rows of `plan`, which has one plan after the other. */
+export function trees(rows: Row[]): PlanTree[] {
+  const found: PlanTree[] = []
+  for (const row of rows) {
+    if (row.node_number === 1) found.push({ id: String(row.plan_id), recorded: String(row.recorded_at), nodes: [], json: String(row.plan_json) })
+    const isMarked = row.differs !== null && row.differs !== 'same'
+    found.at(-1)?.nodes.push({ text: String(row.explain), isMarked, other: row.differs === 'missing' ? 'nothing like it' : String(row.other) })
+  }
+  return found
+}
+
+/** The tree as EXPLAIN prints it. */
+export const asText = (tree: PlanTree) => tree.nodes.map((node) => node.text).join('\n') + '\n'
+
+/** The plans whose trees are shown, after a click on one: two at most, the older choice goes. */
+export const chosen = (shown: string[], id: string) => (shown.includes(id) ? shown.filter((other) => other !== id) : [...shown, id].slice(-2))
