@@ -20,17 +20,17 @@ PREFIX ?= /usr/local
 SHARE ?= $(PREFIX)/share
 PROGRAM := $(or $(CARGO_TARGET_DIR),$(top)/target)/release/tacho
 # programs tacho-NAME beside it; tacho-bench is apart ("make lab")
-BESIDE = doctor live record ship web
+BESIDE = doctor live mcp record ship watch web
 CARGO_BUILD = cd $(top) && cargo build --release --locked $(CARGO_FLAGS)
 EXTENSION_MAKE = mkdir -p extension && $(MAKE) -C extension PG_CONFIG="$(PG_CONFIG)" \
 	$(if $(VPATH),-f $(top)/extension/Makefile VPATH=$(top)/extension)
-SHELL_SCRIPTS = .ci/run $(wildcard debian/tests/server debian/tests/units fleet/*.sh tools/*.sh demo/*.sh bench/*.sh \
+SHELL_SCRIPTS = .ci/run $(wildcard debian/tests/server debian/tests/units fleet/*.sh tools/*.sh demo/*.sh demo/incidents/*.sh bench/*.sh \
 	container/test/*.sh sql/*.sh sql/test/*.sh sql/test/sh/*.sh extension/test/data/*.sh)
 
 .DEFAULT_GOAL := build
 .PHONY: all installcheck quick accept torture torture-record help build program lab extension install install-programs package-deb test-deb test-container demo test-demo demo-stop demo-dsn demo-record demo-sql screenshots \
-	test demo-fleet test-fleet test-page test-sql test-matrix test-exec-backend test-incidents test-contrib lint deny fuzz \
-	sanitize bench clean
+	test demo-fleet test-fleet test-page test-sql test-matrix test-exec-backend test-incidents test-plan-values test-contrib lint deny fuzz \
+	sanitize bench clean manual reference
 
 help: ## list the targets
 	@sed -nE 's/^([a-z-]+):.*## (.*)/\1	\2/p' Makefile | expand -t 14
@@ -166,16 +166,28 @@ test-exec-backend: ## run the server's tests where every process attaches anew
 	@$(MAKE) program
 	@config="$$(tools/pg-exec-backend.sh)" && PG_CONFIG="$$config" tools/test-pg.sh -s
 
-test-incidents: ## tacho.changes() names the causes of scripted incidents, on a quiet machine, in four minutes
+test-incidents: ## scripted incidents: tacho.changes() names their causes, waits are seen; on a quiet machine with a disk, in nine minutes
 	@tools/prereq.sh test
 	@$(MAKE) program
-	@TACHO_JOBS=1 TACHO_INCIDENTS=1 tools/test-pg.sh 250_changes 251_more_changes
+	@TMPDIR=$${TMPDIR:-/var/tmp} TACHO_JOBS=1 TACHO_INCIDENTS=1 tools/test-pg.sh 250_changes 251_more_changes 259_waits_seen
+
+test-plan-values: ## random queries leave no value in the history or in shared memory (QUERIES=10000 SEED=1)
+	@tools/prereq.sh test
+	@$(MAKE) program
+	@TACHO_PLAN_QUERIES=$(or $(QUERIES),10000) TACHO_PLAN_SEED=$(or $(SEED),$$RANDOM) tools/test-pg.sh 135_plan_values
 
 test-contrib: ## contrib's suite of pg_stat_statements on tacho (PGSRC=tree, or all majors)
 	@tools/prereq.sh $(if $(PGSRC),extension,matrix)
 	@$(if $(PGSRC),tools/test-contrib.sh "$(PGSRC)",tools/test-contrib-matrix.sh $(MAJORS))
 
-lint: ## rustfmt, clippy, shellcheck, house rules, prose, links, commits of pages of figures, subjects of commits
+manual: ## build the manual as HTML in build/manual/book and check its links; the first time cargo installs mdBook
+	@tools/manual.sh
+
+reference: program ## make docs/reference from the sources and from the help of the programs
+	tools/make-reference.pl
+	tools/make-reference.pl --programs $(dir $(PROGRAM))
+
+lint: ## rustfmt, clippy, shellcheck, house rules, prose, links, reference, commits of pages of figures, subjects of commits
 	@tools/prereq.sh lint
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --features tacho-bench/parquet --locked --quiet -- -D warnings
@@ -184,6 +196,9 @@ lint: ## rustfmt, clippy, shellcheck, house rules, prose, links, commits of page
 	tools/check-prose.sh
 	tools/check-pages.sh
 	tools/check-links.sh
+	tools/make-reference.pl --check
+	@# two seconds; cargo would install mdBook in minutes
+	if [ -x build/mdbook/bin/mdbook ] || command -v mdbook >/dev/null; then tools/manual.sh; fi
 	tools/check-commits.sh
 
 # needs cargo-deny ("cargo install cargo-deny"); "cargo deny fetch" once makes

@@ -65,7 +65,7 @@ sed 's/^hours = 6/hours = 1/' "$repo/bench/scenarios/history.toml" >"$dir/histor
 check "history asks the tape; the edition is left out when it is not given" bench "$dir/history.toml" --rounds 1 \
 	--output "$dir/history"
 check "history has a run for each question" runs history 6
-check "and says what is left out" grep -q 'left out: --edition was not given' "$dir/history/report.md"
+check "and says what is left out" grep -q 'left out: --edition was not specified' "$dir/history/report.md"
 check "any setting can be measured" bench setting --name work_mem --values 64kB,64MB --scale 1 --rounds 2 \
 	--sql "select count(distinct aid) from pgbench_accounts" --output "$dir/setting"
 check "setting has a run for each value and round" runs setting 4
@@ -92,7 +92,7 @@ check "and says that there is more" grep -q 'INCOMPLETE: 2 of 4 runs' "$dir/piec
 check "the next piece goes on" bench "${small_overhead[@]}" --output "$dir/pieces"
 check "and the page has the machine of each" grep -q '^- piece 2, runs 3 to 4: ' "$dir/pieces/report.md"
 
-check "results of another experiment are not touched" refused "holds results of another experiment" \
+check "results of another experiment are not touched" refused "contains results of another experiment" \
 	overhead --variants none --output "$dir/cut"
 mv "$("$config" --pkglibdir)/pg_stat_statements.so" "$dir/"
 check "a missing extension is named" refused 'has no "pg_stat_statements"' overhead \
@@ -101,7 +101,7 @@ check "or left out" bench overhead --workloads select-only --variants none,pg_st
 	--rounds 1 --scale 1 --output "$dir/missing"
 check "and the report says so" grep -q 'left out: PostgreSQL .* has no "pg_stat_statements"' "$dir/missing/report.md"
 mv "$dir/pg_stat_statements.so" "$("$config" --pkglibdir)/"
-check "a directory without PostgreSQL is refused" refused 'there is no "postgres"' overhead --pg-bin "$dir"
+check "a directory without PostgreSQL is refused" refused 'program "postgres" not found' overhead --pg-bin "$dir"
 check "an unknown scenario is refused" refused 'unknown scenario "nothing"' nothing
 check "an unknown variant is refused" refused 'unknown variant "x"' overhead --variants x
 check "no rounds are refused" refused "rounds must be at least 1" overhead --rounds 0
@@ -111,7 +111,7 @@ if [ "$(id -u)" = 0 ] && mkdir "$dir/small" && mount -t tmpfs -o size=8m none "$
 	small=$dir/small
 	chmod 777 "$small"
 	scratch=$small
-	check "a full disk is an error, not a result" refused "could not create a data directory" overhead \
+	check "a full disk is an error, not a result" refused "could not create data directory" overhead \
 		--variants none --output "$dir/full"
 	check "and leaves nothing there" [ -z "$(ls -A "$small")" ]
 fi

@@ -67,7 +67,7 @@ check "a role that may not create databases is told what it lacks" refused "may 
 sql -c "alter role plain createdb"
 check "one that may needs no more for settings of sessions" bench setting --dsn "$(dsn plain)" --name work_mem \
 	--values 64kB --scale 0 --rounds 1 --sql "select 1" --output "$dir/plain"
-check "but may not change those of the server" refused "for which this role has no right" setting \
+check "but may not change those of the server" refused "for which this role lacks the privilege" setting \
 	--dsn "$(dsn plain)" --name checkpoint_timeout --values 8min --sql "select 1" --output "$dir/no_right"
 check "whatever failed has changed nothing" untouched
 altered() { [ "$(sql -c "select count(*) from pg_file_settings where setting = '11min'")" = 1 ]; }

@@ -44,7 +44,7 @@ check "Ctrl-C ends a server that is kept" [ "$status" = 130 ]
 check "and leaves nothing of it" nobody_left
 check "a setting that takes a restart is refused there" refused "shared_buffers cannot be changed by a reload" \
 	setting --reload --name shared_buffers --values 64MB,128MB --sql "select 1" --output "$dir/restarted"
-check "what needs a stopped server is refused beside reload" refused "statement.cold needs a server that starts anew" \
+check "what needs a stopped server is refused beside reload" refused "statement.cold requires restarts of the server" \
 	setting --reload --cold --name work_mem --values 1MB,2MB --sql "select 1" --output "$dir/restarted"
 check "recording is switched on and off" bench recording --rounds 1 --scale 1 --workloads select-only \
 	--variants "off,10 ms" --output "$dir/recording"

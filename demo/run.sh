@@ -77,7 +77,7 @@ create() {
 		unix_socket_directories = '$demo/run'
 		shared_preload_libraries = 'tacho'
 		shared_buffers = 16MB
-		max_connections = 60
+		max_connections = 260
 		max_wal_size = 512MB
 		autovacuum_naptime = 10s
 		logging_collector = off

@@ -1,15 +1,17 @@
 #!/usr/bin/env bash
 # usage: tools/check-links.sh
 #
-# Prints each link of a tracked Markdown file to a file or a heading that is not there,
-# and fails if there is one. Addresses of other hosts are not asked.
+# Prints each link of a tracked Markdown file to a file or a heading that does not exist, each
+# page below docs that docs/SUMMARY.md does not have, and each of its blocks without a language
+# (sh, console and sql are run by t/252_manual.pl). Fails if there is one. Addresses of other hosts
+# are not tried.
 set -euo pipefail
 
 cd "$(dirname "$0")/.."
 [ $# = 0 ] || { sed -n '2,/^set /{/^set /d;s/^# \{0,1\}//p}' "$0" >&2; exit 2; }
 git ls-files '*.md' | perl -e '
 	use strict; use warnings; use open qw(:std :utf8); use File::Basename; use File::Spec;
-	my (%headings, $bad);
+	my (%headings, @pages, $bad);
 	# the text without code, and the anchors of headings as GitHub makes them
 	sub text { my ($file) = @_; open my $in, "<", $file or die "$file: $!"; local $/; my $text = <$in>;
 		$text =~ s/^```.*?^```//gms; return $text }
@@ -18,7 +20,7 @@ git ls-files '*.md' | perl -e '
 			$name =~ s/[^\w\- ]//g; $name =~ tr/ /-/; my $n = $seen{$name}++;
 			$anchors{$n ? "$name-$n" : $name} = 1 }
 		\%anchors } }
-	while (my $file = <STDIN>) { chomp $file;
+	while (my $file = <STDIN>) { chomp $file; push @pages, $file;
 		(my $text = text($file)) =~ s/`[^`]*`//g;
 		while ($text =~ /\]\(\s*<?([^)\s>]+)>?(?:\s+"[^"]*")?\s*\)|\bsrc(?:set)?="([^"]+)"/g) {
 			my $link = $1 // $2; next if $link =~ /^[a-z]+:/i;
@@ -29,4 +31,16 @@ git ls-files '*.md' | perl -e '
 			if (!-e $target) { $bad++; print "$file: $link: no such file\n" }
 			elsif (defined $anchor && $target =~ /\.md$/ && !anchors($target)->{$anchor}) {
 				$bad++; print "$file: $link: no such heading\n" } } }
+	# the manual: pages that it lists, and folders whose pages it takes
+	my $summary = do { open my $in, "<", "docs/SUMMARY.md" or die $!; local $/; <$in> };
+	my %listed = map { $_ => 1 } $summary =~ /\]\(([^)]+)\)/g;
+	my %folder = map { $_ => 1 } $summary =~ /^<!-- pages of (\S+) -->$/mg;
+	foreach my $page (map { s{^docs/}{}r } grep { m{^docs/} } @pages) {
+		my ($n, $open) = (0, 0);
+		foreach my $line (split /\n/, do { open my $in, "<", "docs/$page" or die $!; local $/; <$in> }) {
+			$n++; next unless $line =~ /^ *```(\w*)$/;
+			if (!$open and $1 eq "") { $bad++; print "docs/$page:$n: a block without a language\n" }
+			$open = !$open }
+		next if $page eq "SUMMARY.md" or $listed{$page} or $folder{ dirname($page) };
+		$bad++; print "docs/$page: not in docs/SUMMARY.md\n" }
 	exit($bad ? 1 : 0)'

@@ -2,7 +2,9 @@
 # usage: tools/check-prose.sh [-u | FOLDER]
 #
 # Counts sentences with a marker of prose that a reader has to read twice: openings
-# such as "What …" or "Of …", "those of", "so many", "is told", "of which". It reads
+# such as "What …" or "Of …", "those of", "so many", "is told", "of which". A comment
+# also counts if it begins with a pronoun ("Its end."), with an index ("By key: the sum.")
+# or is a bare unit ("µs.") or example (`41 s`): it does not name its noun. It reads
 # comments of all languages and the text of Markdown pages. The markers are a smoke
 # detector; CONTRIBUTING.md has the rules.
 #
@@ -30,6 +32,7 @@ marked() {
 			qr/\b(is|are|was|were|be) (told|said|asked|looked)\b/i,
 			qr/\b(those|that) of\b/i, qr/\bso (many|much)\b/i, qr/\bof (which|whom)\b/i,
 			qr/\banew\b/i, qr/\bthe most\b.*\bthe\b/i, qr/\bnobody\b/i, qr/\b(may be|is to be) had\b/i);
+		my @nameless = (qr/^(Its?|Their|Them|They|(Those|These) (are|have|that|with))\b/, qr/^By [^.:]{1,60}([:.] |\W*$)/, qr/^([`"][^`"]+[`"](, )?)+\W*$/, qr/^(In )?\d*\s*(ns|us|µs|ms)\W*$/);
 		my %line = (rs => "//[/!]?", ts => "(?://|/?\\*+)", svelte => "(?://|/?\\*+)", sql => "--");
 		open my $list, "<", "tools/prose.txt" or die "tools/prose.txt: $!";
 		my @keep = map { /^keep (.+)/ ? quotemeta $1 : () } <$list>;
@@ -38,17 +41,24 @@ marked() {
 			my ($kind) = $file =~ /\.(\w+)$/;
 			open my $in, "<", $file or next;
 			my $text = do { local $/; <$in> } // "";
-			if ($kind eq "c" or $kind eq "h") { $text = join "\n\n", $text =~ m{/\*(.*?)\*/}gs; $text =~ s/^\s*\*?\s?//mg }
+			if ($kind eq "c" or $kind eq "h") { $text = join "\n\n\f\n\n", $text =~ m{/\*(.*?)\*/}gs; $text =~ s/^[ \t]*\*?[ \t]?//mg }
 			elsif ($kind ne "md") {
 				my $mark = $line{$kind} // "#";
-				$text = join "\n", map { m{^\s*$mark\s?(.*)$} ? $1 : "" } split /\n/, $text;
+				$text = join "\n", map { m{^\s*$mark\s?(.*)$} ? $1 : "\n\f\n" } split /\n/, $text;
 			}
 			$text =~ s/(?<!\n)\n(?!\n)/ /g;
 			my ($folder) = $kind eq "md" ? "docs" : $file =~ m{^([^/]+)/} ? $1 : "top";
-			for my $sentence (split /(?<=[.!?:])\s+|\n\s*\n/, $text) {
-				$sentence =~ s/^\s+|\s+$//g;
-				next if 4 > (() = $sentence =~ /\S+/g) or grep { $sentence =~ $_ } @keep;
-				print join("\t", $folder, $file, $sentence), "\n" if grep { $sentence =~ $_ } @marker;
+			for my $comment (split /\f/, $text) {
+				$comment =~ s/^\s+//;
+				my $begin = $kind ne "md" ? $comment =~ s{\s*\*/\s*$}{}r : "";
+				for my $sentence (split /(?<=[.!?:])\s+|\n\s*\n/, $comment) {
+					$sentence =~ s/^\s+|\s+$//g;
+					my $is_nameless = grep { $begin =~ $_ } @nameless;
+					$begin = "";
+					my $is_short = 4 > (() = $sentence =~ /\S+/g);
+					next if grep { $sentence =~ $_ } @keep or !$is_nameless && $is_short;
+					print join("\t", $folder, $file, $sentence), "\n" if $is_nameless or grep { $sentence =~ $_ } @marker;
+				}
 			}
 		}'
 }

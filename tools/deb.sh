@@ -43,6 +43,15 @@ deb_apt() { # ROOT ARGUMENT...: apt-get without questions
 		-o Acquire::Check-Valid-Until=false -o APT::Sandbox::User=root --no-install-recommends "${@:2}"
 }
 
+# forky with PostgreSQL 19, the only major that packages are built for, from experimental
+deb_experimental() { # ROOT
+	sed -n '1s/ forky / experimental /p' "$1/etc/apt/sources.list" >"$1/etc/apt/sources.list.d/experimental.list"
+	printf '%s\n' 'Package: src:postgresql-19' 'Pin: release a=experimental' 'Pin-Priority: 990' \
+		>"$1/etc/apt/preferences.d/experimental"
+	mkdir -p "$1/etc/postgresql-common"
+	echo 19 >"$1/etc/postgresql-common/supported_versions"
+}
+
 deb_base() { # SUITE: makes the bare root
 	local suite=$1 dir=$deb_cache/$1/base release=$1 url security
 	[ ! -e "$dir.made" ] || return 0
@@ -56,8 +65,7 @@ deb_base() { # SUITE: makes the bare root
 	debootstrap --variant=minbase --include=ca-certificates "$release" "$dir" ${url:+"$url"} ${url:+sid} >"$dir.log" 2>&1 ||
 		die "debootstrap of $release failed: $(tail -n 3 "$dir.log")"
 	[ -z "$security" ] || echo "deb $security $release-security main" >>"$dir/etc/apt/sources.list"
-	[ "$suite" = "$release" ] || sed -n "1s/ $release / experimental /p" "$dir/etc/apt/sources.list" \
-		>"$dir/etc/apt/sources.list.d/experimental.list"
+	[ "$suite" = "$release" ] || deb_experimental "$dir"
 	apt-config dump | grep -E '^Acquire::(http|https)::Proxy ' >"$dir/etc/apt/apt.conf.d/80proxy" || true
 	# a throw-away system: no syncs, no services
 	echo force-unsafe-io >"$dir/etc/dpkg/dpkg.cfg.d/unsafe"

@@ -8,8 +8,8 @@
 # Roots and compiled crates are kept below /var/cache/tacho/deb (TACHO_DEB_CACHE).
 # Needs root.
 #
-#   -t  a trial: without link-time optimisation. The packages are for inspection:
-#       their programs are some per cent slower and larger
+#   -t  a trial: programs without optimisation, as "make demo" compiles them. The
+#       packages are for inspection: their programs are slow and large
 #
 # TACHO_DEB_JOBS: processes of cargo (default: one for each CPU).
 set -euo pipefail
@@ -19,7 +19,7 @@ cd "$(dirname "$0")/.."
 source tools/deb.sh
 options="nocheck parallel=${TACHO_DEB_JOBS:-$(nproc)}"
 while getopts t option; do
-	case $option in t) options+=" nolto" ;; *) sed -n '2,/^set /{/^set /d;s/^# \{0,1\}//p}' "$0" >&2; exit 2 ;; esac
+	case $option in t) options+=" trial" ;; *) sed -n '2,/^set /{/^set /d;s/^# \{0,1\}//p}' "$0" >&2; exit 2 ;; esac
 done
 shift $((OPTIND - 1))
 [ "$(id -u)" = 0 ] || die "Debian roots need root"
@@ -82,22 +82,24 @@ build_root() {
 		deb_copy "$suite" build
 		mkdir -p "$root/tmp/depends/debian"
 		printf '%s\n\nPackage: tacho\nArchitecture: any\n' "${depends%$'\n'*}" >"$root/tmp/depends/debian/control"
-		deb_apt "$root" install build-essential fakeroot "${deb_from[@]}"
-		deb_apt "$root" build-dep "${deb_from[@]}" /tmp/depends
+		deb_apt "$root" install build-essential fakeroot
+		deb_apt "$root" build-dep /tmp/depends
+		# postgresql-server-dev-all is of forky
+		[ "$suite" != experimental ] || deb_apt "$root" install postgresql-server-dev-19
 	} >"$root.log" 2>&1 || die "the build dependencies failed to install:" "$(tail -n 5 "$root.log")"
 	echo "$depends" >"$root.made"
 }
 
 build() {
-	local suite=$1 dir=$deb_cache/$1 out=build/deb/$1 deb_from=()
-	[ "$suite" != experimental ] || deb_from=(-t experimental)
+	# experimental has the compiler and the C library of forky
+	local suite=$1 dir=$deb_cache/$1 out=build/deb/$1 target=$deb_cache/${1/experimental/forky}/target
 	build_root "$suite"
 	source_tree "$suite"
-	mkdir -p "$dir/target"
-	forget "$dir/target"
+	mkdir -p "$target"
+	forget "$target"
 	say "building for $suite, see $dir/package.log"
 	deb_env=("DEB_BUILD_OPTIONS=$options" "SOURCE_DATE_EPOCH=$SOURCE_DATE_EPOCH" CARGO_TARGET_DIR=/target)
-	deb_in -n -b "$dir/work:/build" -b "$dir/target:/target" "$dir/build" /bin/sh -c \
+	deb_in -n -b "$dir/work:/build" -b "$target:/target" "$dir/build" /bin/sh -c \
 		"cd /build/$name && exec nice dpkg-buildpackage -us -uc" >"$dir/package.log" 2>&1 ||
 		die "the packages were not built:" "$(tail -n 20 "$dir/package.log")"
 	deb_env=()

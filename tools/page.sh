@@ -16,7 +16,7 @@ node=$(node --version 2>/dev/null | sed -E 's/^v([0-9]+).*/\1/' || true)
 command -v npm >/dev/null || without "there is no npm"
 [ -w . ] || without "its directory is read only"
 if [ -e dist/index.html ] &&
-	[ -z "$(find src public index.html vite.config.ts svelte.config.js package-lock.json -newer dist/index.html -print -quit)" ]; then
+	[ -z "$(find src public index.html vite.config.ts svelte.config.js package-lock.json ../catalog/waits.txt -newer dist/index.html -print -quit)" ]; then
 	exit 0
 fi
 if [ ! node_modules/.package-lock.json -nt package-lock.json ]; then

@@ -27,7 +27,7 @@ case $level in extension | sql | page | fleet | build | demo | test | lint | mat
 *) sed -n '2,/^set /{/^set /d;s/^# \{0,1\}//p}' "$0" >&2; exit 2 ;;
 esac
 repo=$(cd "$(dirname "$0")/.." && pwd)
-PATH=$PATH:$HOME/.cargo/bin
+PATH=$PATH:/usr/sbin:$HOME/.cargo/bin
 packages=() rust=''
 
 major() { # the major of the configured PostgreSQL, nothing if it is unusable
@@ -102,7 +102,7 @@ look() {
 		choose_rust
 	fi
 	case $level in build) return 0 ;; demo) want node:nodejs npm:npm; return 0 ;; esac
-	want tmux:tmux promtool:prometheus pgbouncer:pgbouncer openssl:openssl
+	want tmux:tmux promtool:prometheus amtool:prometheus-alertmanager nginx:nginx pgbouncer:pgbouncer openssl:openssl curl:curl
 	perl -MIPC::Run -e 1 2>/dev/null || packages+=(libipc-run-perl)
 	[ "$level" != lint ] || want shellcheck:shellcheck
 	[ "$level" != matrix ] || want debootstrap:debootstrap pip3:python3-pip unzip:unzip unshare:util-linux

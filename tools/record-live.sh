@@ -29,7 +29,7 @@ screen() {
 	done
 	shown=$now
 	# shellcheck disable=SC2016 # Markdown
-	printf '\n```\n%s\n```\n' "$now"
+	printf '\n```text\n%s\n```\n' "$now"
 }
 
 # press WHAT-IT-SAYS KEY...

@@ -41,9 +41,12 @@ my %functions = (
 	chart => [qw(WINDOW bucket by n width ascii FILTERS)],
 	server_history => [qw(WINDOW bucket METRICS)],
 	statements_history => [qw(WINDOW bucket n order_by STATEMENTS)],
+	tables_history => [qw(WINDOW bucket n order_by DATABASE)],
 	latency_history => [qw(WINDOW bucket STATEMENTS)],
 	plans => [qw(WINDOW n STATEMENTS)],
 	plan_changes => [qw(WINDOW n STATEMENTS)],
+	queries => [qw(WINDOW n order_by FILTERS)],
+	plan => [qw(plan_id STATEMENTS)],
 );
 my @functions = sort keys %functions;
 die "error: no function $option{f}\n" if $option{f} && !$functions{ $option{f} };
@@ -249,7 +252,8 @@ my %values = (
 	width => sub { return one_of(1, 20, 40, 1000); },
 	by => sub { return one_of(@dimensions, 'nothing'); },
 	dimension => sub { return one_of(@dimensions); },
-	order_by => sub { return one_of($_[0] eq 'top' ? qw(avg peak p99 sessions) : qw(time mean p95 calls rows running_time), 'nothing'); },
+	order_by => sub { return one_of($_[0] eq 'top' ? qw(avg peak p99 sessions) : $_[0] eq 'tables_history' ? qw(work scans tuples_updated) : qw(time mean p95 calls rows running_time), 'nothing'); },
+	plan_id => sub { return one_of(1, 7, 'nothing'); },
 	ascii => sub { return one_of(qw(true false)); },
 );
 
@@ -262,6 +266,7 @@ sub argument
 	return often(0.3) ? '--at=' . moment($known) : () if $name eq 'at';
 	return map { often(0.15) ? filter($known, $_) : () } @{ $filters{server_history} } if $name eq 'METRICS';
 	return map { often(0.2) ? filter($known, $_) : () } @{ $filters{statements_history} } if $name eq 'STATEMENTS';
+	return often(0.2) ? filter($known, 'database') : () if $name eq 'DATABASE';
 	if ($name eq 'FILTERS')
 	{
 		return (often(0.4) ? '--scope=' . one_of(qw(load foreground all)) : (), often(0.15) ? '--by-leader=true' : (),

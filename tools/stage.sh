@@ -25,10 +25,10 @@ dir=$(cd "$1" && pwd -P)
 program=${TACHO_PROGRAM:-${CARGO_TARGET_DIR:-$repo/target}/release/tacho}
 
 parts=(extension catalog tools)
-for each in conformance dashboards sql; do
-	[ ! -d "$repo/$each" ] || parts+=("$each")
+for each in conformance dashboards sql docs README.md; do
+	[ ! -e "$repo/$each" ] || parts+=("$each")
 done
-tar -C "$repo" -cf - --exclude='*.o' --exclude='*.so' --exclude='*.bc' --exclude=tacho-parent "${parts[@]}" |
+tar -C "$repo" -cf - --exclude='*.o' --exclude='*.so' --exclude='*.bc' --exclude=tacho-parent --exclude='*.png' "${parts[@]}" |
 	tar -C "$dir/src" -xf - --no-same-owner --no-same-permissions
 config=$("$repo/tools/pg-tree.sh" "${PG_CONFIG:-pg_config}" "$dir/pg")
 arguments=()

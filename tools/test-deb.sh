@@ -2,9 +2,9 @@
 # usage: tools/test-deb.sh [SUITE]
 #
 # Installs the packages of build/deb/SUITE (tools/package-deb.sh; default: bookworm) in a
-# bare Debian root and tries them: debian/tests, an upgrade and a removal beside a running
-# server, a purge, lintian. The last line is "N passed, N failed". Needs root and a
-# network.
+# bare Debian root and tries them: the commands of README.md by a stopwatch, the list of
+# files, debian/tests, an upgrade under load, a removal and a purge beside a running
+# server, lintian. The last line is "N passed, N failed". Needs root and a network.
 set -euo pipefail
 
 cd "$(dirname "$0")/.."
@@ -22,14 +22,16 @@ compgen -G "$built/*.deb" >/dev/null || die "there are no packages for $suite" "
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 
-inside() { deb_in -b "$built:/built" -b "$PWD/debian/tests:/tests" "$root" "$@"; }
+major=$(basename "$(compgen -G "$built/postgresql-*-tacho_*.deb")" | cut -d- -f2)
+
+inside() { deb_in -b "$built:/built" -b "$PWD:/src" "$root" "$@"; }
 # holds WHAT COMMAND...
 holds() {
 	local what=$1
 	shift
 	if "$@" >"$log" 2>&1; then
 		passed=$((passed + 1))
-		sed -n 's/^ok - /  ok - /p' "$log"
+		sed -nE 's/^(ok - |[0-9.]+ s  )/  \1/p' "$log"
 		echo "ok - $what"
 	else
 		failed=$((failed + 1))
@@ -38,79 +40,62 @@ holds() {
 	fi
 }
 
-install() {
+# what the host of a server has before
+server() {
 	exec 8>"$deb_cache/try.lock"
 	flock 8
 	deb_base "$suite"
 	deb_copy "$suite" try
+	deb_apt "$root" install curl procps sudo systemd "postgresql-$major"
+	# a person answers yes
+	echo 'APT::Get::Assume-Yes "true"; APT::Sandbox::User "root";' >"$root/etc/apt/apt.conf.d/90yes"
+}
+
+files() {
 	# shellcheck disable=SC2016 # expanded inside
-	inside bash -euc 'apt-get -qq -y --no-install-recommends -o APT::Sandbox::User=root install curl procps systemd \
-		$(find /built -name "*.deb" ! -name "*dbgsym*")'
+	inside bash -euc '
+		for each in tacho tacho-doctor tacho-live tacho-mcp tacho-record tacho-ship tacho-watch tacho-web; do
+			printf "/usr/bin/%s\n/usr/share/man/man1/%s.1.gz\n" $each $each
+		done >/tmp/wanted
+		printf "/usr/lib/systemd/system/tacho-%s.service\n" record ship watch web >>/tmp/wanted
+		printf "/usr/lib/postgresql/$1/%s\n" bin/tacho lib/tacho.so lib/tacho-parent >>/tmp/wanted
+		printf "/usr/share/postgresql/$1/extension/%s\n" tacho.control tacho--0.1.sql >>/tmp/wanted
+		dpkg -L tacho "postgresql-$1-tacho" | sed "s,^/lib/,/usr/lib/," |
+			grep -E "^/usr/(bin|lib/systemd|lib/postgresql|share/postgresql)/|/man1/tacho(-(doctor|live|mcp|record|ship|watch|web))?\.1" |
+			while read -r each; do [ -d "$each" ] || echo "$each"; done | sort | diff <(sort /tmp/wanted) -
+		grep -q "^Files: vendor/tokio-" /usr/share/doc/tacho/copyright
+		grep -q "uplot (Expat)" /usr/share/doc/tacho/copyright' - "$major"
 }
 
 newer() { # packages of a version after this one
 	# shellcheck disable=SC2016 # expanded inside
 	inside bash -euc '
-		mkdir -p /tmp/newer && cd /tmp/newer
+		rm -rf /tmp/newer && mkdir /tmp/newer && cd /tmp/newer
 		for each in $(find /built -name "*.deb" ! -name "*dbgsym*"); do
 			dpkg-deb -R "$each" package
 			sed -i "s/^Version: .*/&+newer/" package/DEBIAN/control
-			dpkg-deb -b package . >/dev/null
+			dpkg-deb -Zgzip -z1 -b package . >/dev/null
 			rm -r package
 		done'
 }
 
-# a server with a history, while packages come and go
-# shellcheck disable=SC2016 # expanded inside
-lives() {
-	inside bash -euc '
-		version=$(ls /usr/lib/postgresql)
-		say() { su postgres -c "psql -XAtqc \"$1\""; }
-		count() { say "select coalesce(sum(ticks_observed), 0) from tacho.aas(since => now() - interval '\''1 hour'\'')"; }
-		finish() { pg_dropcluster --stop "$version" main 2>/dev/null || true; }
-		trap finish EXIT
-		[ -e "/etc/postgresql/$version/main" ] || pg_createcluster "$version" main >/dev/null
-		pg_conftool "$version" main set shared_preload_libraries "pg_stat_statements, tacho"
-		pg_ctlcluster "$version" main start
-		say "create extension tacho"
-		until [ "$(count)" -gt 3 ]; do sleep 0.5; done
-		before=$(head -n 1 "/var/lib/postgresql/$version/main/postmaster.pid")
-
-		dpkg -i /tmp/newer/*.deb >/tmp/upgrade 2>&1 || { cat /tmp/upgrade; exit 1; }
-		[ "$(head -n 1 "/var/lib/postgresql/$version/main/postmaster.pid")" = "$before" ] || { echo "an upgrade restarted the server"; exit 1; }
-		grep -q "pg_ctlcluster $version main restart" /tmp/upgrade || { cat /tmp/upgrade; exit 1; }
-		echo "ok - an upgrade restarts no server, and says which one runs the old library"
-		ticks=$(count)
-		until [ "$(count)" -gt "$((ticks + 2))" ]; do sleep 0.5; done
-		echo "ok - the old library records with the new program"
-
-		apt-get -qq -y purge "postgresql-$version-tacho" >/tmp/remove 2>&1 || { cat /tmp/remove; exit 1; }
-		grep -q "cluster $version/main preloads tacho and will not start" /tmp/remove || { cat /tmp/remove; exit 1; }
-		grep -qF "pg_conftool $version main set shared_preload_libraries '\''pg_stat_statements'\''" /tmp/remove || { cat /tmp/remove; exit 1; }
-		echo "ok - a removal warns of the next start"
-		say "select 1" >/dev/null
-		echo "ok - the server goes on"
-		apt-get -qq -y purge tacho >/tmp/purge 2>&1 || { cat /tmp/purge; exit 1; }
-		[ -n "$(find "/var/lib/postgresql/$version/main/tacho" -type f)" ] && [ -n "$(find /var/lib/tacho/main -type f)" ] ||
-			{ echo "a purge removed history"; exit 1; }
-		echo "ok - a purge leaves the history"
-		pg_conftool "$version" main set shared_preload_libraries pg_stat_statements
-		pg_ctlcluster "$version" main restart
-		say "select 1" >/dev/null
-		echo "ok - the line of the warning lets the server start without the package"'
-}
-
 check() {
 	deb_apt "$root" install lintian >/dev/null
-	inside bash -euc 'lintian --allow-root --fail-on error,warning,info --tag-display-limit 0 -I /built/*.changes'
+	# bookworm asks for an override that later lintians do not know, and its version of the
+	# standards is older; a string that one override names exists in optimised programs only
+	inside bash -euc 'lintian --allow-root --fail-on none --tag-display-limit 0 -I \
+		--suppress-tags alien-tag,out-of-date-standards-version /built/*.changes >/tmp/tags
+		! grep "^[EWI]: " /tmp/tags | grep -v "mismatched-override spelling-error-in-binary wtH with"'
 }
 
-holds "the packages install on a bare $suite" install
+holds "a bare $suite with PostgreSQL $major" server
+[ "$failed" != 0 ] || holds "the commands of README.md" inside /src/tools/deb-stopwatch.sh "$suite" "$major"
 if [ "$failed" = 0 ]; then
-	holds "debian/tests/server" inside bash /tests/server
-	holds "debian/tests/units" inside bash /tests/units
+	holds "the packages have their files" files
+	holds "debian/tests/server" inside bash /src/debian/tests/server
+	holds "debian/tests/units" inside bash /src/debian/tests/units
 	holds "packages of a later version" newer
-	holds "upgrade, removal and purge beside a running server" lives
+	holds "upgrade, removal and purge beside a running server" inside /src/tools/deb-lives.sh "$major"
 	holds "no tag of lintian" check
 fi
 echo "$passed passed, $failed failed"

@@ -28,7 +28,7 @@ holds() {
 }
 
 # the files below a directory
-installed() { (cd "$1" && find . -type f | sort); }
+installed() { (cd "$1" && find . ! -type d | sort); }
 
 mkdir "$scratch/source" "$scratch/bin" "$scratch/elsewhere"
 git ls-files --cached --others --exclude-standard Makefile Cargo.toml Cargo.lock extension catalog page tools |
@@ -40,7 +40,7 @@ cat >"$scratch/bin/cargo" <<-'END'
 	build)
 		mkdir -p target/release && cd target/release
 		printf '#!/bin/sh\nmkdir -p "$2" && echo "$@" >"$2/$1"\n' >tacho
-		for each in -doctor -live -record -ship -web; do touch "tacho$each"; done
+		for each in -doctor -live -mcp -record -ship -watch -web; do touch "tacho$each"; done
 		chmod 755 tacho*
 		;;
 	clean) rm -rf target ;;
@@ -66,10 +66,16 @@ holds "the program is installed" test -x "$scratch/plain$("$config" --bindir)/ta
 holds "the library is installed" test -e "$scratch/plain$("$config" --pkglibdir)/tacho.so"
 holds "the parent of programs is installed beside it" test -x "$scratch/plain$("$config" --pkglibdir)/tacho-parent"
 holds "it made completions and manual pages" test -e "$scratch/plain/usr/local/share/generate"
+# files of the extension and the program, with the same names on each major
+wanted() {
+	printf '.%s\n' "$("$config" --bindir)/tacho" "$("$config" --pkglibdir)"/{tacho.so,tacho-parent} \
+		"$("$config" --sharedir)"/extension/{tacho.control,tacho--0.1.sql} /usr/local/share/generate | sort
+}
+holds "these files are installed, and no others" diff <(installed "$scratch/plain") <(wanted)
 holds "install-programs" "${in_source[@]}" install-programs PREFIX=/opt DESTDIR="$scratch/programs"
 holds "... of people" diff <(cd "$scratch/programs" && find . -type f | sort) \
-	<(printf './opt/bin/tacho%s\n' '' -doctor -live -record -ship -web; echo ./opt/share/generate)
-holds "... with completions of programs beside" grep -q 'tacho-doctor .*tacho-live .*tacho-record .*tacho-ship .*tacho-web$' \
+	<(printf './opt/bin/tacho%s\n' '' -doctor -live -mcp -record -ship -watch -web; echo ./opt/share/generate)
+holds "... with completions of programs beside" grep -q 'tacho-doctor .*tacho-live .*tacho-mcp .*tacho-record .*tacho-ship .*tacho-watch .*tacho-web$' \
 	"$scratch/programs/opt/share/generate"
 # a warning is an error for developers, but not for packagers
 echo 'static int unused_here;' >>"$scratch/source/extension/src/readers/child.c"

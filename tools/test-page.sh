@@ -9,6 +9,8 @@
 # SOURCES=dsn: the tests run on a server of their own, read through connections, with
 # the extension and with the SQL edition (tools/page-server.sh). PG_CONFIG names its
 # installation, or MAJOR, such as 18, its major (tools/in-pg.sh).
+# SOURCES=incidents: the incidents of the demo are solved on the page. It plays them first,
+# for a quarter of an hour, unless a demo that runs has played them (demo/incidents.sh).
 # The last line counts: "N passed, N failed".
 set -euo pipefail
 
@@ -22,5 +24,15 @@ export TACHO_PROGRAMS=${TACHO_PROGRAMS:-${CARGO_TARGET_DIR:-$(realpath ..)/targe
 npm install --no-save --loglevel=error
 npm run --silent check
 npm test --silent
+if [ "${SOURCES:-}" = incidents ]; then
+	if [ ! -e ../.demo/incidents ]; then
+		trap '../demo/run.sh --stop' EXIT
+		../demo/run.sh >&2
+		../demo/incidents.sh >&2
+	fi
+	TACHO_DEMO=$(realpath ../.demo)
+	export TACHO_DEMO
+	set -- --config e2e/incidents.config.ts "$@"
+fi
 [ "${SOURCES:-}" != dsn ] || set -- --config e2e/sources.config.ts "$@"
-exec node_modules/.bin/playwright test "$@"
+node_modules/.bin/playwright test "$@"

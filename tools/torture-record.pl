@@ -267,8 +267,8 @@ sub observed { my ($since) = @_; return sum0(map { $_->[1] } seconds($since, tim
 # pattern of the marker if there is a hole.
 
 my $silence = qr/did not answer|did not connect|timeout|timed out/;
-my $broken = qr/$silence|could not connect|connection|server conn|closed|answered after|held up/;
-my $restarted = qr/$broken|shut|server started again|starting up|terminating|recovery/;
+my $broken = qr/$silence|could not connect|connection|server conn|closed|answered after|was delayed/;
+my $restarted = qr/$broken|shut|server restarted|starting up|terminating|recovery/;
 
 my @kinds = (
 	{ name => 'the recorder is killed', weight => 3, lost => 1, gap => qr/did not run|recorder started/, do => sub { end_recorder('KILL') } },
