@@ -1,6 +1,8 @@
 import { expect, test } from 'vitest'
-import { asText, chosen, planFlags, planLanes, times, trees, turned } from './plans'
+import { asText, chosen, planFlags, planLanes, planQuestion, times, trees, turned } from './plans'
 import type { Series } from './series'
+import { HOUR } from './time'
+import { parseView } from './view'
 
 const span = { since: 0, until: 100 }
 const empty: Series = { times: [], keys: [], loads: [], coverage: [], peaks: [], vcpus: null }
@@ -37,4 +39,13 @@ test('two plans at most are chosen; a third takes the place of the first', () =>
   expect(chosen(['1'], '2')).toEqual(['1', '2'])
   expect(chosen(['1', '2'], '3')).toEqual(['2', '3'])
   expect(chosen(['1', '2'], '1')).toEqual(['2'])
+})
+
+test('changes of plans are asked for windows up to the longest that the server allows', () => {
+  const view = parseView('?database=shop&application=web')
+  const window = (length: number) => ({ since: 0, until: length })
+  const asked = { function: 'plan_changes', args: { since: '1970-01-01T00:00:00Z', until: '1970-01-01T01:00:00Z', database: 'shop' } }
+  expect(planQuestion(view, window(HOUR), HOUR)).toMatchObject(asked)
+  expect(planQuestion(view, window(HOUR + 1), HOUR)).toBeNull()
+  expect(planQuestion(view, window(HOUR), null)).toBeNull()
 })

@@ -3,7 +3,7 @@
 import type { Asked, Row } from './api'
 import { windowArgs } from './args'
 import type { Series } from './series'
-import { DAY, SECOND, type Span, steady } from './time'
+import { SECOND, type Span, steady } from './time'
 import { DASH, grouped, ms } from './units'
 import type { View } from './view'
 
@@ -57,12 +57,11 @@ export const turned = (row: Row) => `${ms(row.old_mean_exec_time as number | nul
 
 /** Filters that statistics of statements know. */
 const KNOWN = ['query_id', 'database', 'username'] as const
-/** Longest window whose changes of plans are flags: all its statistics are read. */
-const LONGEST = 7 * DAY
 
-/** The question for changes of plans, which several panels ask in the same words. */
-export function planQuestion(view: View, window: Span): Asked | null {
-  if (window.until - window.since > LONGEST) return null
+/** The question for changes of plans, which several panels ask in the same words. It reads all
+ *  statistics of the window, so it is asked for windows of at most `longest` ms; null: not known yet. */
+export function planQuestion(view: View, window: Span, longest: number | null): Asked | null {
+  if (longest === null || window.until - window.since > longest) return null
   const filters = KNOWN.flatMap((name) => (view.filters[name] === undefined ? [] : [[name, view.filters[name]]]))
   const span = steady(window, view.live, 30 * SECOND)
   return { function: 'plan_changes', args: { ...windowArgs(view, span), ...(Object.fromEntries(filters) as Record<string, string>) } }

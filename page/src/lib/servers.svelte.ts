@@ -20,7 +20,8 @@ class Servers {
   all: Server[] = $state.raw([])
   problem: Problem | null = $state.raw(null)
   history: History | null = $state.raw(null)
-  /** Length of the longest window whose causes are shown, in ms; null until it has been received. */
+  /** Length in ms of the longest window with causes, changes of plans and alarms, which read all of
+   *  it; null until it has been received. */
   longest: number | null = $state(null)
   /** True if the list of servers has been received. */
   known = $state(false)

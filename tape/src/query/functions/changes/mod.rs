@@ -50,7 +50,7 @@ use crate::query::value::bucket::DAY;
 use crate::query::value::error::QueryResult;
 
 /// Longest window whose causes the report and the page show, in µs: `changes` reads all samples of the
-/// window and of an earlier one.
+/// window and of an earlier one. The page limits changes of plans and alarms by it too.
 pub const LONGEST_WITH_CAUSES: i64 = 7 * DAY;
 
 row! {
