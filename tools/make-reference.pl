@@ -18,6 +18,9 @@ use utf8;
 use open qw(:std :utf8);
 use File::Basename qw(basename dirname);
 use File::Path qw(make_path);
+use FindBin;
+use lib $FindBin::RealBin;
+use Catalog qw(declarations described_dimensions);
 
 chdir dirname($0) . '/..' or die $!;
 my ($check, $programs, %pages) = (0);
@@ -35,28 +38,15 @@ sub row { return '| ' . join(' | ', map { cell($_) } @_) . " |\n" }
 sub table { my (@head) = @_; return row(@head) . '|' . '---|' x @head . "\n" }
 sub code { return map { $_ eq '' ? '' : "`$_`" } @_ }
 
-# The declarations NAME(a, b, "c") of a list header, as [NAME, a, b, c].
-sub declarations {
-	my ($file) = @_;
-	my $text = content($file) =~ s{/\*.*?\*/}{}gsr;
-	return map {
-		/^(\w+)\((.*)\)$/ or die "$file: not understood: $_\n";
-		my ($kind, $rest, @fields) = ($1, $2);
-		push @fields, defined $1 ? $1 =~ s/\\(.)/$1/gr : $2
-			while $rest =~ /\G\s*(?:"((?:[^"\\]|\\.)*)"|([^,"]+?))\s*(?:,|$)/g;
-		[ $kind, @fields ] } grep { /\S/ } split /\n/, $text;
-}
-
-my @samples = declarations('catalog/samples.h');
-my @counters = declarations('catalog/counters.h');
-my @named = ((map { [ @$_[3, 7] ] } grep { $_->[0] eq 'COLUMN' and $_->[6] eq 'DIM' } @samples),
-	map { [ @$_[1, 2] ] } declarations('catalog/derived.h'));
+my @samples = declarations('samples.h');
+my @counters = declarations('counters.h');
+my @named = described_dimensions();
 my @dimensions = map { $_->[0] } @named;
 my %dimension = map { @$_ } @named;
 
 # Descriptions of columns: [unit, text] by "name" and "function name"; those that were used.
 my (%answer, %used);
-foreach (declarations('catalog/answers.h')) {
+foreach (declarations('answers.h')) {
 	my ($kind, @fields) = @$_;
 	my $name = $kind eq 'ANSWER_OF' ? join(' ', splice @fields, 0, 2) : shift @fields;
 	die "catalog/answers.h: \"$name\" twice\n" if $answer{$name};
@@ -220,7 +210,7 @@ sub amount {
 sub settings {
 	my %change = (POSTMASTER => 'restart', SIGHUP => 'reload', SUSET => 'reload, or a superuser in a session');
 	my (%options, @rows);
-	my @declared = declarations('catalog/settings.h');
+	my @declared = declarations('settings.h');
 	push @{ $options{ $_->[1] } }, $_->[2] foreach grep { $_->[0] eq 'OPTION' } @declared;
 	foreach (@declared) {
 		my ($kind, $name, undef, $default, @rest) = @$_;

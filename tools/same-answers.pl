@@ -14,6 +14,8 @@ use File::Copy qw(copy);
 use File::Temp qw(tempdir);
 use FindBin;
 use Getopt::Long;
+use lib $FindBin::RealBin;
+use Catalog qw(dimensions);
 use JSON::PP qw(decode_json encode_json);
 use List::Util qw(sum);
 use POSIX qw(strftime);
@@ -24,8 +26,7 @@ my ($old, $new, @tapes) = @ARGV;
 my $root = "$FindBin::RealBin/..";
 my $scratch = tempdir('tacho-same-XXXXXX', TMPDIR => 1, CLEANUP => 1);
 
-my @dimensions = qw(wait_event_type wait_event cpu query_id plan_id pid database username application
-  client_addr backend_type category state leader blocked_by root_blocker);
+my @dimensions = dimensions();
 # functions about statements and measurements take only these filters
 my %filters = (samples => \@dimensions, statements_history => [qw(query_id database username)],
 	server_history => [qw(metric object)]);

@@ -3,6 +3,7 @@
 import json
 import multiprocessing
 import os
+import re
 import signal
 import subprocess
 from collections.abc import Iterator
@@ -72,6 +73,19 @@ def case_files() -> list[dict]:
     paths = sorted((CONFORMANCE / "cases").glob("*.json"))
     files = (json.loads(path.read_text(), parse_float=str, parse_int=str) for path in paths)
     return [file | {"server": path.stem} for path, file in zip(paths, files, strict=True)]
+
+
+def dimensions() -> tuple[list[str], list[str]]:
+    """The dimensions of the catalog: columns of samples, and those that readers derive."""
+    lines = {
+        "samples.h": r"^COLUMN\(\w+, \d+, (\w+), \w+, \w+, DIM,",
+        "derived.h": r"^DERIVED\((\w+),",
+    }
+    columns, derived = (
+        re.findall(line, (REPOSITORY / "catalog" / file).read_text(), re.MULTILINE)
+        for file, line in lines.items()
+    )
+    return columns, derived
 
 
 def _run(step: int, words: tuple[str, ...]) -> None:

@@ -1,7 +1,7 @@
 """The cases of `conformance/` that a lake can answer, run on shipped hours."""
 
 import pytest
-from lake import Lake, case_files
+from lake import Lake, case_files, dimensions
 
 from tacho_fleet.load import DIMENSIONS
 
@@ -18,6 +18,11 @@ CASES_LEFT_OUT = (
 )
 
 
+COLUMNS, DERIVED = dimensions()
+# Dimensions of a fleet alone.
+OF_FLEETS = {"server", "fingerprint"}
+
+
 def _is_answered(case: dict) -> bool:
     arguments = case["arguments"]
     named = {arguments.get("dimension"), arguments.get("by"), *arguments} - {None}
@@ -26,7 +31,7 @@ def _is_answered(case: dict) -> bool:
         and "rows" in case
         and case["name"] not in CASES_LEFT_OUT
         and case.get("zone", "UTC") == "UTC"
-        and not named & {*LEFT_OUT, "root_blocker"}
+        and not named & {*LEFT_OUT, *DERIVED}
     )
 
 
@@ -66,5 +71,10 @@ def test_most_cases_are_asked() -> None:
     of_functions = [c for f in case_files() for c in f["cases"] if c["function"] in FUNCTIONS]
     assert len(CASES) >= 100, f"{len(CASES)} of {len(of_functions)}"
     assert {case.values[1]["function"] for case in CASES} == set(FUNCTIONS)
-    dimensions = {case.values[1]["arguments"].get("dimension") for case in CASES}
-    assert set(DIMENSIONS) - dimensions <= {"server", "fingerprint"}
+    asked = {case.values[1]["arguments"].get("dimension") for case in CASES}
+    assert set(DIMENSIONS) - asked <= OF_FLEETS
+
+
+def test_the_dimensions_are_the_columns_of_the_catalog() -> None:
+    assert [name for name in DIMENSIONS if name not in OF_FLEETS] == COLUMNS
+    assert set(DERIVED) & set(DIMENSIONS) == set()

@@ -97,6 +97,19 @@ mod tests {
     }
 
     #[test]
+    fn dimensions_of_the_sql_edition_are_those_of_the_catalog() {
+        let script = include_str!("../../sql/src/05_dimensions.sql");
+        let rows = script.lines().filter_map(|line| {
+            let mut cells = line.strip_prefix("\t(")?.split(", ");
+            let position: usize = cells.next()?.parse().ok()?;
+            Some((position, cells.next()?.trim_matches('\'')))
+        });
+        let rows: Vec<(usize, &str)> = rows.collect();
+        let names = dimension_names().iter().copied();
+        assert_eq!(rows, (1..).zip(names).collect::<Vec<_>>());
+    }
+
+    #[test]
     fn measurements_are_the_columns_that_the_schema_marks() {
         let all: Vec<Measurement> = measurements().collect();
         let wal = all.iter().find(|m| m.name == "wal_bytes").unwrap();

@@ -21,6 +21,18 @@ pub fn catalog() -> &'static Schema {
     SCHEMA.get_or_init(tacho_tape::catalog::samples)
 }
 
+/// The dimensions of the catalog, with the derived ones.
+pub fn dimensions() -> &'static [&'static str] {
+    static NAMES: OnceLock<Vec<&str>> = OnceLock::new();
+    NAMES.get_or_init(|| tacho_tape::query::dimension_names(catalog()))
+}
+
+/// Names of the derived dimensions.
+pub fn derived() -> Vec<&'static str> {
+    let all = tacho_tape::catalog::derived().iter();
+    all.map(|(name, _)| *name).collect()
+}
+
 /// pid, backend start, category, backend type, database, user, application, address, leader. The
 /// first two are one process that changed its name. The last has the pid of the third.
 type Session = (
@@ -282,7 +294,7 @@ pub fn tape() -> impl Strategy<Value = Tape> {
 }
 
 /// Values for filters by dimension. Some of them never occur.
-const VALUES: [(&str, &[&str]); 16] = [
+pub const VALUES: &[(&str, &[&str])] = &[
     (
         "wait_event_type",
         &["IO", "Lock", "CPU", "Client", "(null)"],
@@ -326,7 +338,7 @@ const VALUES: [(&str, &[&str]); 16] = [
 fn filter() -> impl Strategy<Value = (String, String)> {
     let items = prop::collection::vec(any::<prop::sample::Index>(), 1..4);
     let what = (
-        prop::sample::select(&VALUES[..]),
+        prop::sample::select(VALUES),
         items,
         prop::bool::weighted(0.3),
     );
@@ -350,10 +362,10 @@ fn is_outside((name, text): &(String, String)) -> bool {
         .any(|item| !item.starts_with('!') && !inside(item))
 }
 
-pub fn asked(dimensions: &'static [&'static str]) -> impl Strategy<Value = Asked> {
+pub fn asked() -> impl Strategy<Value = Asked> {
     let dimension = || {
-        let any = prop::sample::select(dimensions);
-        prop_oneof![4 => any, 1 => Just("root_blocker")]
+        let any = prop::sample::select(dimensions());
+        prop_oneof![4 => any, 1 => prop::sample::select(derived())]
     };
     let scope = prop_oneof![Just("load"), Just("foreground"), Just("all")];
     let order = prop_oneof![Just("avg"), Just("peak"), Just("p99"), Just("sessions")];

@@ -1,6 +1,6 @@
 //! The same answers by definition: looks at every sample separately.
 
-use crate::model::{Answer, Asked, Tape, Tick};
+use crate::model::{self, Answer, Asked, Tape, Tick};
 use std::collections::{BTreeMap, HashMap};
 use tacho_tape::query::Value;
 use tacho_tape::query::bucket::{HOUR, Zone};
@@ -52,23 +52,6 @@ pub struct Naive {
     /// The ticks of the tape.
     ticks: Vec<Tick>,
 }
-
-const TEXTS: [(&str, &str); 14] = [
-    ("wait_event_type", "wait_event_type"),
-    ("wait_event", "wait_event"),
-    ("query_id", "query_id"),
-    ("plan_id", "plan_id"),
-    ("pid", "pid"),
-    ("backend_type", "backend_type"),
-    ("category", "category"),
-    ("database", "database"),
-    ("username", "username"),
-    ("application", "application"),
-    ("client_addr", "client_addr"),
-    ("leader", "leader"),
-    ("state", "state"),
-    ("blocked_by", "blocked_by"),
-];
 
 impl Naive {
     pub fn new(tape: &Tape, samples: &Answer, asked: &Asked) -> Naive {
@@ -309,10 +292,13 @@ fn int(value: Value) -> i64 {
 
 fn row(samples: &Answer, i: usize) -> Row {
     let mut keys: HashMap<&'static str, Option<String>> = HashMap::new();
-    for (dimension, column) in TEXTS {
-        keys.insert(dimension, text(samples.get(i, column)));
+    let derived = model::derived();
+    for dimension in model::dimensions() {
+        if !derived.contains(dimension) {
+            keys.insert(dimension, text(samples.get(i, dimension)));
+        }
     }
-    let cpu = text(samples.get(i, "cpu"));
+    let cpu = keys["cpu"].clone();
     let event = match (&keys["wait_event_type"], &keys["wait_event"], &cpu) {
         (Some(class), Some(event), _) => Some(format!("{class}:{event}")),
         (_, _, Some(kind)) if kind == "CPU*" => Some("CPU*".to_string()),
@@ -323,7 +309,6 @@ fn row(samples: &Answer, i: usize) -> Row {
     if keys["wait_event_type"].is_none() && cpu.is_some() {
         keys.insert("wait_event_type", Some("CPU".to_string()));
     }
-    keys.insert("cpu", cpu);
     Row {
         slot_us: int(samples.get(i, "sample_time")),
         tick: int(samples.get(i, "tick")),
