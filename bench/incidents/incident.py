@@ -14,7 +14,7 @@ Play = Callable[[Server], Steps]
 
 @dataclass
 class Incident:
-    """What is done, and what must be found."""
+    """An incident: the steps that cause it, and the findings that are required."""
 
     name: str
     play: Play

@@ -107,7 +107,7 @@ def named(row: Row) -> str:
 
 
 def judged_off(row: Row, played: Row) -> float | None:
-    """How many seconds the time of a finding lies outside the time of the cause."""
+    """Seconds by which the time of a finding lies outside the time of the cause."""
     if not row.get("started"):
         return None
     started = datetime.fromisoformat(row["started"]).timestamp()

@@ -116,8 +116,8 @@ def _named(line: Row, sides: list[_Side], is_other: bool) -> Row:
 
 
 def _windows(options: Namespace) -> list[Window]:
-    """The second window is that of other questions. The first is as long, a day earlier, unless
-    its own bounds are given."""
+    """The two windows. The second has the bounds of other questions. The first is as long, a
+    day earlier, unless its own bounds are given."""
     given = {"since": options.since_2 or options.since, "until": options.until_2 or options.until}
     second = Session.window_of(Namespace(**vars(options) | given))
     since, until = (

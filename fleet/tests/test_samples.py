@@ -1,4 +1,4 @@
-"""Load of real tapes: the lake's answers equal those of the tapes."""
+"""Load of real tapes: the lake gives the answers of the tapes."""
 
 from fractions import Fraction
 from pathlib import Path

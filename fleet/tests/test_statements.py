@@ -1,4 +1,4 @@
-"""Statistics of real tapes: the lake's answers equal those of the tapes."""
+"""Statistics of real tapes: the lake gives the answers of the tapes."""
 
 import re
 from fractions import Fraction

@@ -106,9 +106,9 @@ sub incident
 	note($all);
 	is(sql(qq{SELECT count(DISTINCT sums) FROM (
 		SELECT concat_ws('|', sum(before), sum(after), sum(difference), sum(pct)) AS sums
-		  FROM $answer WHERE kind = 'effect' AND unit = 'sessions' GROUP BY dimension) d}), 1, '... each dimension adds up to the same');
+		  FROM $answer WHERE kind = 'effect' AND unit = 'sessions' GROUP BY dimension) d}), 1, 'effects of each dimension add up to the same difference');
 	is(sql(qq{SELECT string_agg(c::text, E'\n' ORDER BY rank) FROM $answer c}),
-		sql(qq{SELECT string_agg(c::text, E'\n' ORDER BY rank) FROM $answer c}), '... the same window twice is the same answer');
+		sql(qq{SELECT string_agg(c::text, E'\n' ORDER BY rank) FROM $answer c}), 'the same window asked twice gives the same answer');
 	return;
 }
 

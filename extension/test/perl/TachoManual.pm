@@ -126,7 +126,7 @@ sub run_page
 	foreach my $block (blocks($file))
 	{
 		my $name = "$page:$block->{line}";
-		isnt($block->{language}, '', "$name has a language");
+		isnt($block->{language}, '', "the code block $name names its language");
 		next if $block->{reason} or $block->{language} !~ /^(?:sh|console|sql)$/;
 		my @commands =
 		  $block->{language} eq 'console' ? console($block->{text}) : { command => $block->{text}, output => [] };

@@ -9,5 +9,5 @@ use Test::More;
 my $node = tacho_cluster('down', start => 0);
 local $PostgreSQL::Test::Utils::timeout_default = 2;
 
-ok(!$node->poll_query_until('postgres', 'SELECT true'), 'no answer without a server');
+ok(!$node->poll_query_until('postgres', 'SELECT true'), 'a poll without a server ends without an answer');
 done_testing();

@@ -18,9 +18,9 @@ is( $node->safe_psql('postgres',
 	'tacho sampler||postgres',
 	'the sampler is a background worker without a database');
 is(metric($node, 'recording'), 'on', 'recording is on');
-is(metric($node, 'reason'), '', 'and there is no reason why not');
-is(metric($node, 'sampler_starts'), '1', 'it was started once');
-is(metric($node, 'tick_interval_ms'), '50', 'at the interval that was set');
+is(metric($node, 'reason'), '', 'status() gives no reason for a pause');
+is(metric($node, 'sampler_starts'), '1', 'the sampler was started once');
+is(metric($node, 'tick_interval_ms'), '50', 'the sampler has the interval of the setting');
 
 $node->safe_psql('postgres', 'CREATE ROLE walker LOGIN');
 my $session = tacho_session($node, user => 'walker', app => 'a walk');
@@ -33,7 +33,7 @@ ok(wait_for_metric($node, 'ticks_taken', "value::bigint >= $ticks + 20"),
 	'ticks go on');
 ok(wait_until_written($node), 'the writer acknowledges frames');
 is(metric($node, 'frames_lost'), '0', 'no frame is lost');
-is(metric($node, 'names_pending'), '0', 'all names are known');
+is(metric($node, 'names_pending'), '0', 'no name is missing in the dictionaries');
 
 # a sample may also be of the moment before the statement sleeps
 is( $node->safe_psql('postgres',

@@ -23,21 +23,21 @@ ok(wait_for_metric($node, 'reason',
 is(metric($node, 'recording'), 'off', 'recording is off');
 is(metric($node, 'writer_pid'), '', 'there is no writer');
 is($node->safe_psql('postgres', 'CREATE TABLE t AS SELECT 1 AS a; SELECT a FROM t'),
-	'1', 'the server works');
+	'1', 'the server answers queries without the program');
 ok(wait_for_metric($node, 'ticks_taken', 'value::bigint > 5'),
-	'sampling goes on');
-is(metric($node, 'frames_lost'), '0', 'into the buffer');
+	'sampling goes on without the program');
+is(metric($node, 'frames_lost'), '0', 'frames wait in the buffer');
 
 symlink $ENV{TACHO_PROGRAM}, $program or die "symlink: $!";
 ok(wait_for_metric($node, 'recording', "value = 'on'"),
 	'history begins when the program is there');
-ok(wait_until_written($node), 'with all that waited');
-is(metric($node, 'sampler_starts'), '1', 'the sampler has never died');
+ok(wait_until_written($node), 'the waiting frames are written');
+is(metric($node, 'sampler_starts'), '1', 'the sampler process is still the first one');
 
 $node->stop;
 my $log = slurp_file($node->logfile);
 like($log,
 	qr/WARNING:  history is not being written: could not run "\Q$program\E": No such file or directory\n.*DETAIL:  The server itself is not affected.\n.*HINT:  Install the tacho program there, or set "tacho.program"./,
-	'the log says it with a hint');
+	'the log has the reason with a hint');
 
 done_testing();

@@ -31,10 +31,10 @@ my (undef, undef, $too_long) = $node->psql('postgres',
 	"ALTER SYSTEM SET tacho.directory = '$long/$long'");
 like($too_long,
 	qr/ERROR:  the path in "tacho.directory" is too long\nDETAIL:  It has ${\($bytes + 901)} bytes; at most 959 are allowed./,
-	'a path that would be cut is refused');
+	'a path that is too long is refused');
 my ($code) = $node->psql('postgres',
 	q{ALTER SYSTEM SET tacho.directory = 'base_of_tacho'});
-is($code, 0, 'a directory that only begins alike is accepted');
+is($code, 0, 'a directory whose name begins like a refused one is accepted');
 $node->safe_psql('postgres', 'ALTER SYSTEM RESET tacho.directory');
 my (undef, undef, $error) = $node->psql('postgres',
 	q{ALTER SYSTEM SET tacho.program = 'bin/tacho'});
@@ -42,39 +42,39 @@ like($error, qr/ERROR:  "tacho.program" must be an absolute path or empty/,
 	'a relative program is refused');
 (undef, undef, $error) = $node->psql('postgres', q{SET tacho.no_such = 1});
 like($error, qr/ERROR:  invalid configuration parameter name "tacho.no_such"/,
-	'the prefix is reserved');
+	'settings with the prefix tacho are reserved');
 
 $node->stop;
 $node->append_conf('postgresql.conf', "tacho.directory = 'pg_wal/tacho'");
 $node->start;
 is($node->safe_psql('postgres', 'SELECT 1'), '1',
 	'a server with a refused directory starts');
-is(metric($node, 'recording'), 'off', 'without recording');
+is(metric($node, 'recording'), 'off', 'a server with a refused directory does not record');
 is( metric($node, 'reason'),
 	'directory "pg_wal/tacho" is refused: it belongs to the server (pg_wal)',
-	'and says why');
+	'status() names the refused directory');
 is( $node->safe_psql('postgres',
 		q{SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'tacho sampler'}),
 	'0',
-	'there is no sampler');
-ok(!-e $node->data_dir . '/pg_wal/tacho', 'the directory was not made');
+	'a server with a refused directory has no sampler');
+ok(!-e $node->data_dir . '/pg_wal/tacho', 'the refused directory was not made');
 like(slurp_file($node->logfile),
 	qr/WARNING:  directory "pg_wal\/tacho" cannot be used for "tacho.directory"/,
-	'the log warns');
+	'the log warns of the refused directory');
 $node->stop;
 
 my $shared = $node->basedir . '/shared';
 $node->append_conf('postgresql.conf', "tacho.directory = '$shared'");
 $node->start;
 ok(wait_for_metric($node, 'frames_written', 'value::bigint > 0'),
-	'a directory outside the data directory works');
+	'a directory outside the data directory is recorded into');
 my $other = tacho_cluster('other', conf => "tacho.directory = '$shared'");
 ok(wait_for_metric($other, 'reason',
 		qq{value = 'directory "$shared" is in use by another tape writer'}),
-	'a second server says that the directory is in use');
+	'status() of a second server says that the directory is in use');
 $node->stop;
 ok(wait_for_metric($other, 'recording', "value = 'on'"),
-	'and records when it is free');
+	'the second server records when the directory is free');
 $other->stop;
 
 done_testing();

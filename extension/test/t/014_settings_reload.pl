@@ -8,7 +8,7 @@ use TachoTest qw(tacho_cluster wait_for_marker);
 use Test::More;
 
 my $node = tacho_cluster('reload', interval => '1s');
-is(metric($node, 'tick_interval_ms'), '1000', 'the interval before');
+is(metric($node, 'tick_interval_ms'), '1000', 'the interval before the reload is that of the setting');
 
 $node->append_conf('postgresql.conf',
 	"tacho.sample_interval = 40ms\ntacho.flush_interval = 2s\n"
@@ -20,29 +20,29 @@ my $ticks = metric($node, 'ticks_taken');
 ok(wait_for_metric($node, 'ticks_taken', "value::bigint >= $ticks + 50"),
 	'ticks follow the interval');
 ok(wait_until_written($node), 'frames are written');
-ok(wait_for_marker($node, 'settings changed', 3), 'each change is marked');
+ok(wait_for_marker($node, 'settings changed', 3), 'each changed setting is a marker');
 is( $node->safe_psql('postgres',
 		q{SELECT string_agg(substring(detail from '(.*) \(.*\)$'), ', ' ORDER BY detail)
 		FROM tacho.markers(since => '2000-01-01') WHERE kind = 'settings changed'}),
 	'tacho.flush_interval: 1s -> 2s, tacho.retention_unshipped: 0 -> 20GB, tacho.sample_interval: 1s -> 40ms',
-	'the markers tell what changed');
+	'a marker has the old and the new value');
 
 $node->append_conf('postgresql.conf',
 	"tacho.max_cpu = 0.01\ntacho.sample_interval = 10ms");
 $node->reload;
 ok(wait_for_metric($node, 'tick_interval_ms', 'value::int > 10'),
 	'a sampler over its budget takes fewer ticks');
-ok(wait_for_marker($node, 'interval changed', 1), 'which is marked');
+ok(wait_for_marker($node, 'interval changed', 1), 'the lower rate is marked');
 like(
 	$node->safe_psql('postgres',
 		q{SELECT detail FROM tacho.markers(since => '2000-01-01')
 		WHERE kind = 'interval changed' ORDER BY marker_time LIMIT 1}),
 	qr/^10 ms -> 20 ms: the sampler used [0-9.]+ % of a CPU, the limit is 0.0 %$/,
-	'with the reason');
+	'the marker of the lower rate has the reason');
 $node->append_conf('postgresql.conf', 'tacho.max_cpu = 0');
 $node->reload;
 ok(wait_for_metric($node, 'tick_interval_ms', "value = '10'"),
-	'without a limit the interval is what the setting says');
+	'without a limit of CPU the interval is that of the setting');
 $node->stop;
 
 done_testing();

@@ -24,9 +24,9 @@ sub tick_after
 		"SELECT ($last_tick) > $tick FROM pg_sleep(0.2)");
 }
 
-ok(wait_for_metric($node, 'ticks_taken', 'value::bigint > 20'), 'ticks are taken');
-ok(wait_until_written($node), 'and written');
-ok(tick_after(0), 'and have numbers');
+ok(wait_for_metric($node, 'ticks_taken', 'value::bigint > 20'), 'ticks are taken before the stop');
+ok(wait_until_written($node), 'ticks are written before the stop');
+ok(tick_after(0), 'ticks have numbers before the stop');
 
 for my $mode ('fast', 'immediate', 'smart')
 {
@@ -41,19 +41,19 @@ for my $mode ('fast', 'immediate', 'smart')
 	ok(!kill(0, $writer), "no writer survives a $mode stop");
 	$node->start;
 	ok(wait_for_metric($node, 'ticks_taken', 'value::bigint > 20'),
-		'ticks are taken again');
-	ok(wait_until_written($node), 'and written');
-	ok(tick_after($before), 'their numbers go on');
+		'ticks are taken after the start');
+	ok(wait_until_written($node), 'ticks are written after the start');
+	ok(tick_after($before), 'numbers of ticks go on after the start');
 }
-ok(wait_for_marker($node, 'start', 4), 'starts are marked');
+ok(wait_for_marker($node, 'start', 4), 'each start is marked');
 is($node->safe_psql('postgres', $kinds),
 	'start, stop, start, start, stop, start',
-	'and stops, but for the immediate one');
+	'each stop but the immediate one is marked');
 is( $node->safe_psql('postgres',
 		q{SELECT DISTINCT detail FROM tacho.markers(since => '2000-01-01')
 		WHERE kind = 'stop'}),
 	'server stopped',
-	'as stops of the server');
+	'stops are marked as stops of the server');
 $node->stop;
 
 done_testing();

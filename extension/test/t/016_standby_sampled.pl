@@ -32,7 +32,7 @@ my $session = tacho_session($standby, app => 'reader');
 $session->send('SELECT pg_sleep(1000);');
 ok( $standby->poll_query_until('postgres',
 		q{SELECT count(*) >= 10 FROM tacho.samples(n => NULL, application => 'reader')}),
-	'its sessions are sampled');
+	'sessions of the standby are sampled');
 
 $primary->safe_psql('postgres', 'CREATE TABLE copied (id int)');
 $primary->wait_for_catchup($standby);
@@ -41,12 +41,12 @@ ok( $standby->poll_query_until('postgres', q{
 		SELECT string_agg(t.relation || ': ' || t.condition, ', ') = 'copied: Filter: (id = ?)'
 		  FROM tacho.statement_plans p JOIN tacho.statements s USING (userid, dbid, toplevel, queryid), tacho.plan(p.plan_id::text) t
 		  WHERE s.query = 'SELECT * FROM copied WHERE id = $1'}),
-	'its plans are recorded');
+	'plans of the standby are recorded');
 is( $standby->safe_psql('postgres',
 		q{SELECT DISTINCT category, state FROM tacho.samples(n => NULL, scope => 'all',
 			backend_type => 'startup') WHERE category <> 'background'}),
 	'',
-	'the startup process is background work');
+	'the startup process is a background process');
 is( $primary->safe_psql('postgres',
 		q{SELECT DISTINCT category, state FROM tacho.samples(n => NULL, scope => 'all',
 			backend_type => 'walsender', application => 'standby')}),
@@ -57,8 +57,8 @@ $standby->poll_query_until('postgres', q{SELECT count(*) > 0 FROM tacho.tables_h
   or die 'no record of tables';
 $standby->safe_psql('postgres', 'SELECT sum(id) FROM item') for 1 .. 3;
 my $reads = q{FROM tacho.tables_history(since => '2000-01-01', n => NULL) WHERE oid = 'item'::regclass};
-ok($standby->poll_query_until('postgres', "SELECT sum(scans) = 3 $reads"), 'reads of its tables are counted');
-is($standby->safe_psql('postgres', "SELECT scans, tuples_returned, tuples_inserted $reads"), '3|900|0', 'its own ones only');
+ok($standby->poll_query_until('postgres', "SELECT sum(scans) = 3 $reads"), 'reads of tables on the standby are counted');
+is($standby->safe_psql('postgres', "SELECT scans, tuples_returned, tuples_inserted $reads"), '3|900|0', 'reads of tables on the primary are not counted on the standby');
 
 $standby->promote;
 ok(wait_for_marker($standby, 'promotion', 1), 'a promotion is marked');
@@ -69,20 +69,20 @@ is( $standby->safe_psql('postgres',
 		'primary', 'timeline 2',
 		'system ' . $standby->safe_psql('postgres', 'SELECT system_identifier FROM pg_control_system()'),
 		'host ' . hostname()),
-	'with its new timeline');
+	'the marker of the promotion has the new timeline');
 is( $standby->safe_psql('postgres',
 		q{SELECT count(*) FROM tacho.markers(since => '2000-01-01') WHERE kind = 'crash recovery'}),
-	'0', 'a base backup is no crash');
+	'0', 'a base backup is not marked as a crash');
 is( $primary->safe_psql('postgres',
 		q{SELECT count(*) FROM tacho.server_history(metric => 'replica_replay_lag,replica_sent_lag', object => 'standby')}),
 	'2', 'the primary has measured its replica');
 is( $standby->safe_psql('postgres',
 		q{SELECT count(*) FROM tacho.server_history(metric => 'recovery_lag_bytes')}),
-	'1', 'and the standby how far it was behind');
+	'1', 'the standby has measured how far it was behind');
 my $ticks = metric($standby, 'ticks_taken');
 ok(wait_for_metric($standby, 'ticks_taken', "value::bigint >= $ticks + 10"),
-	'ticks go on');
-is(metric($standby, 'sampler_starts'), '1', 'by the same sampler');
+	'ticks go on after the promotion');
+is(metric($standby, 'sampler_starts'), '1', 'the sampler goes on through the promotion');
 $standby->safe_psql('postgres',
 	q{SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE application_name = 'reader'});
 $session->finish;

@@ -115,7 +115,7 @@ $node->safe_psql('postgres', 'CREATE EXTENSION tacho');
 my $session = tacho_session($node, app => 'seen');
 $session->send('SELECT pg_sleep(100000)');
 my $rows = metric($node, 'rows_taken');
-ok(wait_for_metric($node, 'rows_taken', "value::bigint >= $rows + 10"), 'a session is seen');
+ok(wait_for_metric($node, 'rows_taken', "value::bigint >= $rows + 10"), 'the first sample of the session is taken');
 
 # Back, to where it was, forward, and back again, by an hour each.
 for my $step (-7200, -3600, 0, -3600)
@@ -124,14 +124,14 @@ for my $step (-7200, -3600, 0, -3600)
 	my $ticks = metric($node, 'ticks_taken');
 	ok(wait_for_metric($node, 'ticks_taken', "value::bigint >= $ticks + 30"),
 		"ticks go on with the clock at $step s");
-	ok(is_saved(), 'so do saves of the statistics');
+	ok(is_saved(), "statistics are saved with the clock at $step s");
 }
 $node->safe_psql('postgres',
 	q{SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE application_name = 'seen'});
 $session->finish;
-ok(wait_until_written($node), 'all is written');
-is(metric($node, 'recording'), 'on', 'recording is on');
-is(metric($node, 'frames_lost'), '0', 'nothing is lost');
+ok(wait_until_written($node), 'no frame waits for the writer');
+is(metric($node, 'recording'), 'on', 'recording is on after the clock steps');
+is(metric($node, 'frames_lost'), '0', 'no frame is lost by the clock steps');
 is(metric($node, 'sampler_starts'), '1', 'the sampler was started once');
 my $missed = metric($node, 'ticks_missed');
 
@@ -140,7 +140,7 @@ is( $node->safe_psql('postgres', q{
 		FROM tacho.markers(since => '2000-01-01'),
 		  regexp_match(detail, '^the wall clock went (back|forward) by ([0-9.]+) s$') m
 		WHERE kind = 'clock step'}),
-	'back true, back true, forward true, forward true', 'each step is marked');
+	'back true, back true, forward true, forward true', 'each step of the clock is marked');
 
 # The same before and after the files are sealed.
 for my $when ('as written', 'after a restart')
@@ -165,7 +165,7 @@ for my $when ('as written', 'after a restart')
 		ok(wait_for_metric($node, 'ticks_taken', "value::bigint >= $ticks + 30"),
 			"ticks go on with the clock at $step s");
 	}
-	ok(wait_until_written($node), 'all is written');
+	ok(wait_until_written($node), 'no frame waits for the writer after the step back');
 	$node->restart;
 }
 is( $node->safe_psql('postgres', q{
@@ -173,7 +173,7 @@ is( $node->safe_psql('postgres', q{
 		FROM tacho.markers(since => '2000-01-01'),
 		  regexp_match(detail, '^the wall clock went back by ([0-9.]+) s$') m
 		WHERE kind = 'clock step' AND m[1]::numeric > 86400}),
-	'8760.00', 'the way back is marked; the way ahead stands in a time to come');
+	'8760.00', 'the step back is marked, the step ahead has a later time');
 $node->stop;
 
 done_testing();

@@ -17,8 +17,8 @@ sub sql { return $node->safe_psql('postgres', $_[0]) }
 my $seen = tacho_session($node, app => 'seen');
 $seen->send('SELECT pg_sleep(1000)');
 my $rows = metric($node, 'rows_taken');
-ok(wait_for_metric($node, 'rows_taken', "value::bigint >= $rows + 40"), 'a session is seen');
-ok(wait_until_written($node), 'the writer works');
+ok(wait_for_metric($node, 'rows_taken', "value::bigint >= $rows + 40"), 'the first sample of the session is taken');
+ok(wait_until_written($node), 'the writer acknowledges frames');
 my $writer = metric($node, 'writer_pid');
 kill 'STOP', $writer;
 
@@ -36,19 +36,19 @@ sql(q{
 			EXIT WHEN lost >= 3;
 		END IF;
 	END LOOP; END $$});
-cmp_ok(metric($node, 'frames_lost'), '>=', 3, 'frames that find no room are counted');
-cmp_ok(metric($node, 'bytes_buffered'), '<=', 8 * 1024 * 1024, 'the buffer has its limit');
+cmp_ok(metric($node, 'frames_lost'), '>=', 3, 'frames without room in the buffer are counted as lost');
+cmp_ok(metric($node, 'bytes_buffered'), '<=', 8 * 1024 * 1024, 'the buffer stays within its limit');
 my $ticks = metric($node, 'ticks_taken');
-ok(wait_for_metric($node, 'ticks_taken', "value::bigint >= $ticks + 20"), 'ticks go on');
+ok(wait_for_metric($node, 'ticks_taken', "value::bigint >= $ticks + 20"), 'ticks go on beside a writer that hangs');
 
 kill 'CONT', $writer;
-ok(wait_until_written($node), 'what had found room is written');
-ok(wait_for_marker($node, 'frames lost', 1), 'the loss is marked');
+ok(wait_until_written($node), 'the frames in the buffer are written when the writer goes on');
+ok(wait_for_marker($node, 'frames lost', 1), 'the lost frames are marked');
 $ticks = metric($node, 'ticks_taken');
-ok(wait_for_metric($node, 'ticks_taken', "value::bigint >= $ticks + 60"), 'and recording goes on');
-ok(wait_until_written($node), 'with the same writer');
-is(metric($node, 'writer_pid'), $writer, 'which was not replaced');
-is(metric($node, 'sampler_starts'), '1', 'nor was the sampler');
+ok(wait_for_metric($node, 'ticks_taken', "value::bigint >= $ticks + 60"), 'recording goes on after the loss');
+ok(wait_until_written($node), 'the writer that hung is the one that goes on');
+is(metric($node, 'writer_pid'), $writer, 'the writer that hung was not replaced');
+is(metric($node, 'sampler_starts'), '1', 'the sampler was not replaced');
 
 is( sql(q{SELECT sum(substring(detail FROM '^(\d+) frames found no room in the buffer$')::int)
 		FROM tacho.markers(since => '2000-01-01') WHERE kind = 'frames lost'}),
@@ -71,16 +71,16 @@ is( sql(qq{
 		SELECT sum(within), bool_and(before < b AND after > e),
 		  sum(extract(epoch FROM (b - before) + (after - e)) / 0.05 - 2) <= $missed
 		FROM around}),
-	'0|t|t', 'with exact bounds');
+	'0|t|t', 'the marker has the exact bounds of the loss');
 
 # A stop does not wait for it. (The kernel wakes it when the sampler is gone,
 # and it ends by itself.)
 kill 'STOP', $writer;
 $node->stop;
-ok(!-e $node->data_dir . '/postmaster.pid', 'the server stops beside a writer that hangs');
+ok(!-e $node->data_dir . '/postmaster.pid', 'the server stops although the writer hangs');
 $node->start;
-ok(wait_for_metric($node, 'recording', "value = 'on'"), 'the next start records');
-ok(wait_for_marker($node, 'frames lost', 1), 'the history is there');
+ok(wait_for_metric($node, 'recording', "value = 'on'"), 'the server records after the next start');
+ok(wait_for_marker($node, 'frames lost', 1), 'the history from before the stop is kept');
 $node->stop;
 
 done_testing();

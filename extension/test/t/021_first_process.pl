@@ -41,9 +41,9 @@ sub unharmed
 
 	$witness->{out} = '';
 	$witness->run('SELECT 1 + 1');
-	like($witness->{out}, qr/^2$/m, "$name: a session goes on");
-	is(metric($node, 'sampler_starts'), $samplers, "$name: so does the sampler");
-	is(() = $log =~ /terminating any other active server processes/g, $crashes, "$name: no crash");
+	like($witness->{out}, qr/^2$/m, "$name: other sessions go on");
+	is(metric($node, 'sampler_starts'), $samplers, "$name: the sampler goes on");
+	is(() = $log =~ /terminating any other active server processes/g, $crashes, "$name: the server does not crash");
 	return;
 }
 
@@ -84,11 +84,11 @@ sub ends_late
 {
 	my ($program, $name) = @_;
 
-	ok(-e "/proc/$program", "$name: is slow to die");
+	ok(-e "/proc/$program", "$name: the program is slow to die");
 	kill 'KILL', $program;
 	let_go($program);
-	ok(gone_from($program), "$name: ends at last");
-	ok(!processes_of($server, qr/^tacho-parent/) || wait_for_parents(), "$name: so does its parent");
+	ok(gone_from($program), "$name: the program ends");
+	ok(!processes_of($server, qr/^tacho-parent/) || wait_for_parents(), "$name: the parent of the program ends");
 	return unharmed($name);
 }
 
@@ -139,8 +139,8 @@ $samplers++;
 ok(wait_for_metric($node, 'sampler_starts', "value = '2'"), 'the sampler is started again');
 kill 'KILL', $writer;
 let_go($writer);
-ok(gone_from($writer), 'its writer is killed');
-ok(recording(), 'the next one records');
+ok(gone_from($writer), 'the writer of the terminated sampler is killed');
+ok(recording(), 'the next writer records');
 unharmed('a writer of a terminated sampler');
 
 # This test crashes the server: programs that outlive the crash cause no other.
@@ -155,7 +155,7 @@ ok(-e "/proc/$_", 'a program outlives a crash') for $writer, $program;
 kill 'KILL', $writer;
 let_go($writer);
 ends_late($program, 'the program of a killed backend');
-ok(gone_from($writer), 'its writer is killed');
+ok(gone_from($writer), 'the program that outlives the crash is killed');
 ok(recording(), 'the server records after the crash');
 unharmed('after the crash');
 
@@ -171,6 +171,6 @@ for my $signal (qw(QUIT INT))
 	$server = container_start($node) if $signal eq 'QUIT';
 }
 is(() = slurp_file($node->logfile) =~ /terminating any other active server processes/g, 1,
-	'no crash but that of this test');
+	'the server did not crash but for the crash of this test');
 
 done_testing();

@@ -21,7 +21,7 @@ push @functions, map { "pg_stat_statements$_" } '', qw(_1_2 _1_3 _1_8 _1_9 _1_10
 my @expected = (
 	qw(Pg_magic_func _PG_init tacho_sampler_main statements_saver_main),
 	map { ($_, "pg_finfo_$_") } @functions);
-is_deeply([ sort @visible ], [ sort @expected ], 'PostgreSQL looks up each visible symbol');
+is_deeply([ sort @visible ], [ sort @expected ], 'the library shows only symbols that PostgreSQL looks up');
 
 $node->stop;
 done_testing();

@@ -71,12 +71,12 @@ is(rows(q{answer(map { [ 'argument', $_ ] } grep { /bucket/ } @ARGV)},
 like(
 	messages(q{print STDERR grep({ /bucket/ } @ARGV), "\n"; exit 1},
 		q{tacho.aas(bucket => '1 day 00:00:01.5')}),
-	qr/--bucket=86401500000us/, 'an interval');
+	qr/--bucket=86401500000us/, 'an interval is passed in microseconds');
 
 # The program gets a clean environment, descriptors and signals.
 is( rows(q{answer(map { [ $_, $ENV{$_} ] } grep { !/TZDIR/ } sort keys %ENV)}),
-	'LC_ALL|C', 'environment');
-is( rows(<<'END'), "group|own\nstdin|/dev/null\nblocked|\nignored|\nopen|", 'process');
+	'LC_ALL|C', 'the program has a clean environment');
+is( rows(<<'END'), "group|own\nstdin|/dev/null\nblocked|\nignored|\nopen|", 'the program has no open file of the server');
 my ($blocked, $ignored) = map { /^Sig(?:Blk|Ign):\s*(\w+)/ ? hex $1 : () }
   do { open my $f, '<', '/proc/self/status'; <$f> };
 # Perl itself ignores SIGFPE (8); 32 and 33 belong to the C library
@@ -93,7 +93,7 @@ answer(
 END
 
 # Rows
-is(rows(<<'END'), "a\tb\nc\\d\r|\n|\\N", 'escapes and nulls');
+is(rows(<<'END'), "a\tb\nc\\d\r|\n|\\N", 'escapes and nulls are read');
 print <<'ROWS';
 metric	value
 a\tb\nc\\d\r	\N
@@ -102,91 +102,91 @@ a\tb\nc\\d\r	\N
 ROWS
 END
 is( rows(q{print "value\tnew\tmetric\nv\tn\tm\n\\\\.\n"}),
-	'm|v', 'columns are matched by name, those nobody asked for left out');
-is(rows(q{answer()}), '', 'no rows');
+	'm|v', 'columns are matched by name, other columns are left out');
+is(rows(q{answer()}), '', 'an answer without rows is empty');
 is( rows(q{print STDERR 'x' x 1e6; answer(map { [ $_, 'y' x 1000 ] } 1 .. 50000)},
 		q{(SELECT count(*), sum(length(value)), sum(metric::int) FROM tacho.summary()) x}),
 	'50000|50000000|1250025000',
-	'more rows than work_mem, more on standard error than a pipe holds');
+	'an answer larger than work_mem is complete beside many messages');
 is( rows(q{answer([ 'long', 'y' x 20e6 ])},
 		q{(SELECT metric, length(value) FROM tacho.summary()) x}),
-	'long|20000000', 'a long row');
+	'long|20000000', 'a row of megabytes is complete');
 
 # Unexpected output
 my $versions =
   'HINT:  The tacho program and the extension have different versions. Install both from the same release.';
 is( messages(q{print "metric\nx\n\\\\.\n"}),
 	qq{ERROR:  08P01: output of the tacho program has no column "value"\n$versions},
-	'a missing column');
+	'an answer without a declared column is an error');
 is( messages(q{print "metric\tvalue\na\tb\tc\n\\\\.\n"}),
 	"ERROR:  08P01: row 1 of the output of the tacho program has 3 columns instead of 2\n$versions",
-	'a row with too many columns');
+	'a row with too many columns is an error');
 is( messages(q{answer([ 'a', 'b' ], ['c'])}),
 	"ERROR:  08P01: row 2 of the output of the tacho program has 1 columns instead of 2\n$versions",
-	'a row with too few columns');
+	'a row with too few columns is an error');
 is( messages(q{print "metric\tvalue\na\tb\n"}),
 	"ERROR:  08P01: output of the tacho program is incomplete\n"
 	  . 'DETAIL:  It ended after 1 rows without the end marker.',
-	'a missing end');
+	'an answer without its end is an error');
 is( messages(q{print "metric\tvalue\na\tb\n\\\\."}),
 	"ERROR:  08P01: output of the tacho program is incomplete\n"
 	  . 'DETAIL:  It ended after 1 rows without the end marker.',
-	'an end that is cut');
+	'an answer whose end is cut is an error');
 is( messages(q{1}),
 	"ERROR:  08P01: output of the tacho program is incomplete\n"
 	  . 'DETAIL:  It ended after 0 rows without the end marker.',
-	'no output');
+	'a program without output is an error');
 is( messages(q{answer(); print "more\n"}),
 	"ERROR:  08P01: output of the tacho program continues after its end marker\n$versions",
-	'output after the end');
+	'output after the end is an error');
 like( messages(q{print map { chr(int(rand(256))) } 1 .. 1e6; print "\n"}),
 	qr/^ERROR:  08P01: output of the tacho program has no column "metric"/,
-	'random bytes');
+	'random bytes are an error');
 is( messages(q{print 'x' x 1e6 while 1}),
 	'ERROR:  08P01: row of the output of the tacho program is longer than 64 MB',
-	'a row without end');
+	'a row without its end is an error');
 is( messages(q{print join("\t", qw(marker_time kind period_start period_end detail command object_class object_oid
 		object_name database username application client_addr old_value new_value outcome left_out)), "\nsoon\n\\\\.\n"},
 		'tacho.markers(until => now())'),
 	'ERROR:  22007: invalid input syntax for type timestamp with time zone: "soon"',
-	'a value that is none of its type');
+	'a value of another type is an error');
 
 # Messages
 is( messages(q{print STDERR "ERROR\t42704\tunknown dimension \"x\"\tIt is\\\\na detail.\tAvailable: y.\n"; exit 1}),
 	qq{ERROR:  42704: unknown dimension "x"\nDETAIL:  It is\na detail.\nHINT:  Available: y.},
-	'an error');
+	'an error of the program has its SQLSTATE, detail and hint');
 is( messages(q{print STDERR "NOTICE\t00000\tnote\t\\\\N\t\\\\N\nWARNING\t01000\tmind\t\tCare.\n"; answer()}),
 	"NOTICE:  00000: note\nWARNING:  01000: mind\nHINT:  Care.",
-	'notices and warnings');
+	'notices and warnings of the program are raised');
 is( messages(q{print STDERR "ERROR\tnonsense\tit failed\n"; exit 1}),
-	'ERROR:  38000: it failed', 'an SQLSTATE that is none');
+	'ERROR:  38000: it failed', 'an invalid SQLSTATE becomes an internal error');
 
 # Bad ends
 is( messages(q{print STDERR "thread panicked\nat line 3\n"; exit 101}),
 	qq{ERROR:  38000: program "$program" failed with exit code 101\nDETAIL:  thread panicked\nat line 3},
-	'an exit code without a message');
+	'an exit code without a message is an error');
 is( messages(q{answer(); exit 2}),
 	qq{ERROR:  38000: program "$program" failed with exit code 2\n$versions},
-	'an exit code after a complete answer');
+	'an exit code after a complete answer is an error');
 is( messages(q{answer(); kill 'KILL', $$}),
 	qq{ERROR:  38000: program "$program" was terminated by signal 9: Killed\n}
 	  . 'HINT:  It was killed, or the system ran out of memory. See the kernel log.',
-	'killed');
+	'a killed program is an error');
 is( messages(q{print "metric\tvalue\n"; kill 'SEGV', $$}),
 	qq{ERROR:  38000: program "$program" was terminated by signal 11: Segmentation fault\n}
 	  . 'HINT:  It may have been refused memory (limit: 512 MB). Use a shorter window or fewer rows.',
-	'crashed');
+	'a crashed program is an error');
 is( messages(q{print STDERR "memory allocation of 999 bytes failed\n"; kill 'ABRT', $$}),
 	"ERROR:  53200: tacho program ran out of memory\n"
 	  . "DETAIL:  The limit is 512 MB.\n"
 	  . 'HINT:  Use a shorter window or fewer rows.',
-	'out of memory');
+	'a program without memory is an error');
 
 # status() answers even then, with the failure as a row.
 like(
 	rows(q{print STDERR "ERROR\t58030\tthe tape is torn\t\tMend it.\n"; exit 1}, 'tacho.status()'),
 	qr/^tape_error\|the tape is torn\ntape_error_hint\|Mend it\.$/m,
-	'status() of a tape that cannot be read');
+	'status() says that the tape cannot be read');
 
 # Arguments that are refused before a program starts
 for my $case (
@@ -205,8 +205,8 @@ unlink $program;
 is( messages('', 'tacho.aas()'),
 	qq{ERROR:  38000: could not start program "$program": No such file or directory\n}
 	  . 'HINT:  Install the tacho program beside the postgres program, or set tacho.program and restart the server.',
-	'a missing program');
-is($node->safe_psql('postgres', 'SELECT 1'), '1', 'the server goes on');
+	'a missing program is an error with a hint');
+is($node->safe_psql('postgres', 'SELECT 1'), '1', 'the session goes on after all these errors');
 
 $node->stop;
 done_testing();

@@ -98,14 +98,14 @@ for my $name (sort keys %endless)
 	my $state = state_of($program);
 
 	like($session->{out}, qr/canceling statement due to user request/,
-		"$name: cancel");
+		"$name: a cancel ends the reader");
 	if ($name =~ /child of its own/)
 	{
-		ok(wait_until_gone($program), "$name: gone");
+		ok(wait_until_gone($program), "$name: the program has ended");
 	}
 	else
 	{
-		is($state, '', "$name: gone, no zombie");
+		is($state, '', "$name: the program has ended and is reaped");
 	}
 	$session->finish;
 }
@@ -114,9 +114,9 @@ behave($node, $endless{'a silent program'});
 
 is( error_of_timeout("SET statement_timeout = '2s'; SELECT * FROM tacho.summary();"),
 	'ERROR:  canceling statement due to statement timeout',
-	'statement_timeout');
+	'statement_timeout ends the reader');
 is(state_of(wait_for_file($node, 'pid')), '',
-	'the program has gone after the timeout');
+	'the program has ended after the timeout');
 
 # The session waits in an event of its own and reads again afterwards.
 {
@@ -127,12 +127,12 @@ is(state_of(wait_for_file($node, 'pid')), '',
 	ok( $node->poll_query_until('postgres',
 			"SELECT wait_event_type || '|' || wait_event FROM pg_stat_activity WHERE pid = $backend",
 			$wait),
-		'the wait event of a reader');
+		'a session that waits for the program has a wait event');
 	$node->safe_psql('postgres', "SELECT pg_cancel_backend($backend)");
 	$session->run('SELECT 1;');
 	behave($node, q{answer([ 'a', 'b' ])});
 	$session->run('SELECT * FROM tacho.summary();');
-	like($session->{out}, qr/^a\|b$/m, 'the session reads again');
+	like($session->{out}, qr/^a\|b$/m, 'the session can ask after a cancel');
 	$session->finish;
 	behave($node, $endless{'a silent program'});
 }
@@ -152,9 +152,9 @@ EXCEPTION WHEN query_canceled THEN
 END $$;});
 		last if has_file($node, 'pid');
 	}
-	like($session->{out}, qr/NOTICE:  caught/, 'an error that is caught');
+	like($session->{out}, qr/NOTICE:  caught/, 'an error of the reader can be caught');
 	is(state_of(wait_for_file($node, 'pid')), '',
-		'the program has gone before the transaction ends');
+		'the program has ended before the transaction ends');
 	$session->finish;
 }
 
@@ -163,7 +163,7 @@ END $$;});
 	my ($session, $backend, $program) = busy_session();
 
 	$node->safe_psql('postgres', "SELECT pg_terminate_backend($backend)");
-	ok(wait_until_gone($backend), 'the backend is terminated');
+	ok(wait_until_gone($backend), 'the backend of a reader is terminated');
 	is(state_of($program), '', 'terminating the backend kills the program');
 }
 
@@ -184,9 +184,9 @@ SKIP:
 
 	kill 'KILL', $program;
 	$session->run('SELECT 1;');
-	like($session->{out}, qr/was terminated by signal 9/, 'the program is killed');
-	like($session->{out}, qr/^1$/m, 'the session goes on');
-	is(state_of($program), '', 'and is reaped');
+	like($session->{out}, qr/was terminated by signal 9/, 'the program of a reader is killed');
+	like($session->{out}, qr/^1$/m, 'the session goes on after its program was killed');
+	is(state_of($program), '', 'the killed program is reaped');
 	$session->finish;
 }
 
@@ -196,8 +196,8 @@ behave($node, q{note('pid', $$); if (grep { /since/ } @ARGV) { sleep 1000 while 
 is( error_of_timeout(q{SET statement_timeout = '2s'; SET client_min_messages = error;
 SELECT (SELECT count(*) FROM tacho.summary(since => now() - length(o.value) * interval '1 hour')) FROM tacho.summary() o;}),
 	'ERROR:  canceling statement due to statement timeout',
-	'a reader within a reader');
-ok(wait_until_gone(wait_for_file($node, 'pid')), 'its program has gone');
+	'a timeout ends a reader within a reader');
+ok(wait_until_gone(wait_for_file($node, 'pid')), 'the program of the session has ended');
 
 # The postmaster is killed: the backend notices, and its program goes with it.
 behave($node, $endless{'a silent program'});
@@ -206,7 +206,7 @@ behave($node, $endless{'a silent program'});
 
 	$node->kill9;
 	ok(wait_until_gone($backend), 'the backend ends with the postmaster');
-	ok(wait_until_gone($program), 'and the program with the backend');
+	ok(wait_until_gone($program), 'the program ends with the postmaster');
 }
 
 done_testing();

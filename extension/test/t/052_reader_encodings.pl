@@ -105,12 +105,12 @@ for my $case (
 	behave($node, q{answer(map { [ 'node', unpack 'H*', $_ ] } grep { s/^--node=// } @ARGV)});
 	is( $node->safe_psql($name,
 			"SELECT value FROM tacho.summary(node => convert_from('\\x$given', '$database{$name}'))"),
-		$expected, "an argument in $database{$name}");
+		$expected, "an argument in $database{$name} matches the name of the history");
 }
 my $stderr;
 $node->psql('sql_ascii', q{SELECT * FROM tacho.summary(node => E'\xe4')}, stderr => \$stderr);
 like($stderr, qr/ERROR:  invalid byte sequence for encoding "UTF8": 0xe4/,
-	'an argument without an encoding that is not UTF-8');
+	'an argument of SQL_ASCII that is not UTF-8 is an error');
 
 $node->stop;
 done_testing();

@@ -39,7 +39,7 @@ sub expected_part
 
 my %file = map { m{([^/]+)\.json$} ? ($1 => exact_json(slurp_file($_))) : () }
   glob "$data/cases/*.json";
-ok(scalar(keys %file), 'there are cases');
+ok(scalar(keys %file), 'conformance/ has cases');
 
 # Every input is a node, imported before the server starts.
 for my $name (sort keys %file)
@@ -191,7 +191,7 @@ for my $function (sort keys %columns)
 		$function eq 'top' ? '--dimension=pid' : (),
 		$function eq 'explain' ? '--function=top' : () ]))[0];
 	is_deeply([ split /\t/, $line ], $columns{$function},
-		"columns of $function()");
+		"$function() has the columns of its cases");
 }
 
 $node->stop;

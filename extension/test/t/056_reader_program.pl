@@ -42,14 +42,14 @@ wait_for_ticks($node, 5, server_ms($node));
 	behave($node, q{exec $program, map { s/^(--memory-limit-mb=).*/${1}16/r } @ARGV});
 	$session->run("SELECT * FROM tacho.aas($filters);");
 	like($session->{out}, qr/ERROR:  tacho program ran out of memory\nDETAIL:  The limit is 16 MB\.\nHINT:  Use a shorter window or fewer rows\./,
-		'too little memory');
+		'a program with too little memory is an error');
 	behave($node, $real);
 	$session->run("SELECT 'ticks: ' || (ticks_observed > 0) FROM tacho.aas();");
-	like($session->{out}, qr/^ticks: true$/m, 'the session reads again');
+	like($session->{out}, qr/^ticks: true$/m, 'the session can ask after that error');
 	$session->finish;
 	is($node->safe_psql('postgres', $starts), $before,
-		'sampler and writer are the same as before');
-	is_deeply([ glob $node->data_dir . '/core*' ], [], 'no core file');
+		'sampler and writer are the same processes as before');
+	is_deeply([ glob $node->data_dir . '/core*' ], [], 'no program left a core file');
 }
 
 # A standby reads its own history.
@@ -64,10 +64,10 @@ wait_for_ticks($node, 5, server_ms($node));
 	is( $standby->safe_psql('postgres', q{
 SELECT pg_is_in_recovery(), (SELECT source FROM tacho.aas()),
        (SELECT value FROM tacho.status() WHERE metric = 'recording')}),
-		't|raw|on', 'a standby records and reads');
+		't|raw|on', 'a standby records and answers');
 	is( $standby->safe_psql('postgres', q{
 SELECT count(*) FROM tacho.markers(since => '2000-01-01') WHERE kind = 'start'}),
-		'1', 'its history begins with its start');
+		'1', 'the history of the standby begins with its start');
 	$standby->stop;
 }
 

@@ -18,14 +18,14 @@ is( metric($node, 'tape_error'),
 	qq{could not read directory "$directory": Permission denied (os error 13)},
 	'status() says that the history cannot be read');
 is(metric($node, 'tape_error_hint'),
-	'The history files belong to the operating system user of the server.', 'with a hint');
-isnt(metric($node, 'ticks_taken'), '', 'beside what the server knows');
+	'The history files belong to the operating system user of the server.', 'the message has a hint');
+isnt(metric($node, 'ticks_taken'), '', 'status() has the facts of the server beside the error');
 my ($stdout, $stderr);
 $node->psql('postgres', 'SELECT * FROM tacho.aas()', stderr => \$stderr);
 like($stderr, qr/ERROR:  could not read directory/, 'a question about the history fails');
 chmod 0700, $directory;
 $node->psql('postgres', q{SELECT * FROM tacho.status(node => 'x')}, stderr => \$stderr);
-like($stderr, qr/ERROR:  .*node/, 'and so does an impossible one about its status');
+like($stderr, qr/ERROR:  .*node/, 'an invalid argument of status() is an error');
 $node->stop;
 
 done_testing();

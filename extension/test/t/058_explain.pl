@@ -75,19 +75,19 @@ for my $case (
 	my ($sql, @options) = @$given ? @$given : @window;
 	my $got = plan_in_sql("$call, $sql");
 	is($got->[0]{plan}, $plan, "$call is read by $plan");
-	is_deeply($got, plan_of_program(@words, @options), 'as the command line says') or diag(explain($got));
+	is_deeply($got, plan_of_program(@words, @options), "$call has the plan of the command line") or diag(explain($got));
 }
 
 # A role that sees only its own sessions has its own plan.
 $node->safe_psql('postgres', q{CREATE ROLE alice; GRANT EXECUTE ON FUNCTION tacho.explain TO alice});
 is(plan_in_sql("'top', $window[0]", 'alice')->[0]{why}, 'totals have no filters',
-	'a filter by the role that asks is in the plan');
+	'a filter by the current user is in the plan');
 
 # A function that adds up no samples reads columns.
 my $samples = plan_in_sql("'samples', $window[0]");
 is($samples->[0]{plan}, 'columns', 'samples are read by columns');
-like($samples->[0]{why}, qr/^reads name, run, session, statement, tick, wait$/, '... of these tables');
-is_deeply($samples, plan_of_program('samples', @window[1, 2]), '... as the command line says');
+like($samples->[0]{why}, qr/^reads name, run, session, statement, tick, wait$/, 'the plan names the tables of samples');
+is_deeply($samples, plan_of_program('samples', @window[1, 2]), 'the plan of samples() is that of the command line');
 
 # An unknown function, and an unknown argument, are errors.
 for my $case (

@@ -29,7 +29,7 @@ while (($at = index($bytes, "\xF1TCK", $at + 1)) >= 0)
 {
 	last if substr($bytes, $at + 4, 1) eq "\x03" && substr($bytes, $at + 6, 3) eq "\x16\x02\x02";
 }
-cmp_ok($at, '>', 0, 'the column is there');
+cmp_ok($at, '>', 0, 'the damaged column is in the file');
 substr($bytes, $at + 24, 1) ^= "\x01";
 open my $out, '>:raw', $file or die "$file: $!";
 print $out $bytes;
@@ -55,14 +55,14 @@ is($stdout, 'IO:DataFileRead|60.0000', 'top() answers with what can be read');
 like(
 	$stderr,
 	qr/WARNING:  skipped a damaged group of the history\nDETAIL:  File "9\d+\.tape": damaged chunk at offset $at\. Group 2 was skipped, ticks 3601 to 3660, .* This time counts as unobserved\.\nHINT:  Run "tacho inspect"/,
-	'and warns');
-unlike($stderr, qr/ERROR/, 'without an error');
+	'top() warns of the damage');
+unlike($stderr, qr/ERROR/, 'top() of a damaged column is no error');
 ($stdout, $stderr) = ask('ticks_observed', 'aas', '', $shop);
-is($stdout, '60', 'the time of the group counts as unobserved');
-like($stderr, qr/WARNING:  skipped a damaged group/, 'in every answer');
+is($stdout, '60', 'the time of the damaged group counts as unobserved');
+like($stderr, qr/WARNING:  skipped a damaged group/, 'every answer counts that time as unobserved');
 ($stdout, $stderr) = ask('ticks_observed', 'aas', '', '');
-is($stdout, '120', 'totals answer for the whole');
-is($stderr, '', 'what does not need the column does not warn');
+is($stdout, '120', 'totals answer for the whole window');
+is($stderr, '', 'an answer without the damaged column has no warning');
 $node->stop;
 
 done_testing();

@@ -65,7 +65,7 @@ sub no_place_is_lost
 	my ($after) = @_;
 	my @sessions = busy(2);
 
-	is(answer_of($call), refused(2), "$after: two run, a third is refused");
+	is(answer_of($call), refused(2), "$after: two questions run, a third is refused");
 	for my $session (@sessions)
 	{
 		cancel($session);
@@ -76,13 +76,13 @@ sub no_place_is_lost
 }
 
 behave($node, $share);
-is(answer_of($call), '--memory-limit-mb|500', 'each may use its share of the memory');
+is(answer_of($call), '--memory-limit-mb|500', 'each question may use its share of the memory');
 no_place_is_lost('at first');
 
 my @sessions = busy(2);
 like(answer_of("SELECT * FROM tacho.status() WHERE metric IN ('recording', 'tape_error')"),
 	qr/^recording\|\w+\ntape_error\|too many questions to the history at the same time$/,
-	'status() answers all the same');
+	'status() answers while all places are taken');
 cancel($_) for @sessions;
 $_->run('SELECT 1')->finish for @sessions;
 
@@ -134,15 +134,15 @@ sub set_max
 
 @sessions = busy(2);
 set_max(3);
-is(answer_of($call), '--memory-limit-mb|333', 'one more after a reload, each with less memory');
+is(answer_of($call), '--memory-limit-mb|333', 'a reload allows one more question, each with less memory');
 set_max(1);
-is(answer_of($call), refused(1), 'fewer after a reload: those that run go on');
+is(answer_of($call), refused(1), 'a reload allows fewer questions, those that run go on');
 cancel($sessions[0]);
 $sessions[0]->run('SELECT 1')->finish;
-is(answer_of($call), refused(1), '... and count');
+is(answer_of($call), refused(1), 'questions from before the reload count');
 cancel($sessions[1]);
 $sessions[1]->run('SELECT 1')->finish;
-is(answer_of($call), '--memory-limit-mb|1001', '... until they have ended');
+is(answer_of($call), '--memory-limit-mb|1001', 'a question is refused until those have ended');
 
 $node->stop;
 done_testing();

@@ -55,28 +55,28 @@ sub rows
 
 is( rows("SELECT key, avg_aas FROM tacho.top('username', $window) WHERE key IN ('alice', 'bob') ORDER BY 2 DESC"),
 	"alice|3.0000\nbob|2.0000",
-	'load by user');
+	'load by user is the load that was made');
 is( rows("SELECT key, avg_aas FROM tacho.top('application', $window) WHERE key IN ('billing', 'reports') ORDER BY 2 DESC"),
 	"billing|3.0000\nreports|2.0000",
-	'load by application');
+	'load by application is the load that was made');
 is( rows("SELECT avg_aas, peak_sessions FROM tacho.aas($window, database => 'shop')"),
 	'3.0000|3',
-	'load of one database');
+	'load of one database is the load that was made');
 is( rows("SELECT key, avg_aas FROM tacho.top('wait_event_type', $window) WHERE key IN ('Lock', 'Timeout') ORDER BY 2 DESC"),
 	"Timeout|3.0000\nLock|2.0000",
-	'load by wait event type');
+	'load by wait event type is the load that was made');
 is( rows("SELECT avg_aas FROM tacho.aas($window, application => 'holder', scope => 'foreground', state => 'idle in transaction')"),
 	'1.0000',
 	'the idle transaction is recorded outside the load');
 is( rows("SELECT avg_aas FROM tacho.aas($window, application => 'holder')"),
-	'0.0000', 'and not counted in it');
+	'0.0000', 'the idle transaction does not count as load');
 is( rows("SELECT query_text FROM tacho.top('query_id', $window, username => 'bob', n => 1)"),
 	'UPDATE held SET id = $1',
 	'the query text is recorded with constants replaced');
 is( rows("SELECT count(*), count(DISTINCT pid) FROM tacho.samples($window, n => 1000000, username => 'bob')")
 	  eq rows("SELECT 2 * ticks_observed, 2 FROM tacho.aas($window)") ? 'same' : 'different',
 	'same',
-	'two rows of samples() a tick');
+	'samples() has two rows a tick');
 
 # A job of half a slot that begins with every fourth one: samples do not run in
 # step with the clock, which would see it always or never. How long it was

@@ -49,7 +49,7 @@ my $waited = queued_ms();
 my ($load, $trouble) =
   run_command([ @pgbench, '-n', '-c', '4', '-T', '15', '-f', $script, 'measured' ]);
 $waited = queued_ms() - $waited;
-ok($load =~ /actually processed: (\d+)/, 'load') or diag($load, $trouble);
+ok($load =~ /actually processed: (\d+)/, 'pgbench runs its load') or diag($load, $trouble);
 my $transactions = $1;
 $node->poll_query_until('postgres',
 	"SELECT count(*) = 0 FROM pg_stat_activity WHERE datname = 'measured'");
@@ -78,7 +78,7 @@ my $error = sqrt(sum(map { ($_ - $mean)**2 } @seconds) / (@seconds - 1) / @secon
 my $span = $until - $since;
 my $changed = $waited / $ticks * 2 * 3 * $transactions / $span;
 my $allowed = $span * (5 * $error + 4 * $missed + $changed);
-cmp_ok(@seconds, '>=', 8, "@{[scalar @seconds]} whole seconds of load");
+cmp_ok(@seconds, '>=', 8, "@{[scalar @seconds]} whole seconds of load are sampled");
 cmp_ok(abs($aas * $span - $counted), '<=', $allowed,
 	"sampled @{[$aas * $span]} ms, counted by the server $counted ms, within $allowed ms, $changed changed");
 

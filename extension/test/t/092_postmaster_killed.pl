@@ -50,12 +50,12 @@ wait_for_ticks($node, 10, server_ms($node));
 is_deeply(
 	[ map { observed($_->[0], $_->[1]) } @kept ],
 	[ map { $_->[2] } @kept ],
-	'everything observed before a kill is still there');
+	'every tick before a kill is still in the history');
 
 my @gaps = split /\n/, $node->safe_psql('postgres',
 	"SELECT quote_literal(period_start), quote_literal(period_end), detail FROM tacho.markers(since => '2000-01-01') WHERE kind = 'gap' ORDER BY period_start"
 );
-is(scalar(@gaps), $rounds, 'one gap for each kill');
+is(scalar(@gaps), $rounds, 'each kill is one gap');
 my $tick = "interval '100 ms'";
 for my $gap (@gaps)
 {
@@ -64,10 +64,10 @@ for my $gap (@gaps)
 	is(observed("$since\::timestamptz", "$until\::timestamptz"),
 		0, "nothing was observed from $since to $until");
 	is(observed("$since\::timestamptz - $tick", "$since\::timestamptz"),
-		1, 'the tick before the gap is there');
+		1, 'the history has the tick before the gap');
 	is(observed("$until\::timestamptz", "$until\::timestamptz + $tick"),
-		1, 'the tick after it too');
-	like($detail, qr/killed/, "the cause is named: $detail");
+		1, 'the history has the tick after the gap');
+	like($detail, qr/killed/, "the gap names its cause: $detail");
 }
 
 $node->stop;

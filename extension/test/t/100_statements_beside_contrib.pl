@@ -98,7 +98,7 @@ track_io_timing = on
 			from tacho.statements o
 			join pg_stat_statements t using (userid, dbid, toplevel, queryid)
 			where t.calls > 0 and t.total_exec_time > 0}),
-		't|t', 'times are measured for the same executions');
+		't|t', 'tacho and pg_stat_statements time the same executions');
 	$node->stop;
 	$node->clean_node;
 }

@@ -38,7 +38,7 @@ with cold:cold as (select 1) select from cold:cold;
 END
 reset_all();
 my $executed = run_pgbench($node, $hot, '-c', 16, '-j', 2, '-t', 1250);
-is($executed, 20000, 'all transactions were done');
+is($executed, 20000, 'pgbench has done all transactions');
 # the reset and these queries are evicted too, so their number is known
 is($node->safe_psql('postgres', q{
 	select sum(calls) filter (where query ~ '^with')
@@ -50,25 +50,25 @@ is($node->safe_psql('postgres', q{
 is($node->safe_psql('postgres', q{select count(*) from tacho.statements where query ~ '^with hot'}),
 	100, 'every hot statement has its entry');
 cmp_ok($node->safe_psql('postgres', 'select evicted from tacho.statements_info'),
-	'>', 2000, 'thousands were evicted');
+	'>', 2000, 'thousands of statements were evicted');
 is($node->safe_psql('postgres', 'select entries <= max and max = 500 from tacho.statements_info'),
-	't', 'the limit is kept');
+	't', 'the number of entries stays within its limit');
 is($node->safe_psql('postgres', q{
 	select count(*), count(queryid), count(userid), count(query), bool_and(calls > 0)
 		from tacho.statements where queryid is null}),
-	'1|0|0|0|t', 'what was evicted of the database is one row without query');
+	'1|0|0|0|t', 'evicted statements of the database are one row without a query');
 
 # one statement more than fits, in turns: the newest is counted, too
 reset_all();
 my $queries = join "\n", map { "with q$_ as (select 1) select from q$_;" } 1 .. 501;
 $node->safe_psql('postgres', $queries) for 1 .. 3;
 is($node->safe_psql('postgres', q{select calls >= 1 from tacho.statements where query ~ '^with q501 '}),
-	't', 'the statement beyond the limit is counted');
+	't', 'a statement beyond the limit is counted');
 is($node->safe_psql('postgres', q{
 	select sum(calls) filter (where query ~ '^with' or queryid is null) + (select skipped from tacho.statements_info)
 			- (select 1 - count(*) from tacho.statements where query ~ 'statements_reset')
 		from tacho.statements}),
-	1503, 'entries + evicted + skipped = executed, in turns');
+	1503, 'entries + evicted + skipped = executed, with eviction in turns');
 
 # the memory of evicted texts is freed
 reset_all();
@@ -76,9 +76,9 @@ my $base = $node->safe_psql('postgres', 'select text_bytes from tacho.statements
 run_pgbench($node, $hot, '-c', 8, '-j', 2, '-t', 1000);
 reset_all();
 is($node->safe_psql('postgres', "select text_bytes - $base from tacho.statements_info"),
-	128, 'after a reset no text is kept but that of the question before');
+	128, 'after a reset only the text of the last question is kept');
 is($node->safe_psql('postgres', 'select texts_missing from tacho.statements_info'),
-	0, 'no text was lost');
+	0, 'no text is missing');
 
 # after the limit was lowered, no statement pays for more than one sweep; neither the
 # size of the change nor empty slots of the slab matter
@@ -100,17 +100,17 @@ for my $n (1000, 3000)
 	limit_is(100);
 	my @known = split /\n/, $node->safe_psql('postgres', join "\n", "$evicted;",
 		map { "with next$_ as (select 1) select from next$_; $evicted;" } 1 .. 300);
-	is($known[0], 0, "$n to 100: nothing goes before something comes");
+	is($known[0], 0, "$n entries over a limit of 100: nothing is evicted before a new statement");
 	my @each = sort { $a <=> $b } map { $known[$_] - $known[ $_ - 1 ] } 1 .. $#known;
 	# the statement, and this query if it was evicted
-	cmp_ok($each[-1], '<=', 2 * 72, "... no statement evicts more than a sweep does");
+	cmp_ok($each[-1], '<=', 2 * 72, "no statement evicts more than one sweep does");
 	cmp_ok($node->safe_psql('postgres', 'select entries from tacho.statements_info'),
-		'<=', 100, '... soon the limit is reached');
+		'<=', 100, 'the number of entries reaches the limit');
 	is($node->safe_psql('postgres', 'select skipped from tacho.statements_info'),
-		0, '... no execution is left out');
+		0, 'no execution is left out');
 	is($node->safe_psql('postgres', qq{
 		select sum(calls) filter (where query ~ '^with' or queryid is null) >= $n + 300
-			from tacho.statements}), 't', '... and nothing was lost');
+			from tacho.statements}), 't', 'no execution is lost');
 }
 
 # the limit moves by reload, down and up, under load
@@ -123,20 +123,20 @@ my $bench = IPC::Run::start(
 $node->append_conf('postgresql.conf', 'tacho.statements_max = 100');
 $node->reload;
 ok($node->poll_query_until('postgres', 'select entries <= 100 and max = 100 from tacho.statements_info'),
-	'a lower limit is reached');
+	'a lower limit is reached after a reload');
 $node->append_conf('postgresql.conf', 'tacho.statements_max = 2000');
 $node->reload;
 ok($node->poll_query_until('postgres', 'select entries > 1000 and max = 2000 from tacho.statements_info'),
-	'a higher limit is used');
+	'a higher limit is used after a reload');
 $bench->finish;
 is($node->safe_psql('postgres', q{
 	select sum(calls) filter (where query ~ '^with' or queryid is null) + (select skipped from tacho.statements_info)
 			>= 40000
-		from tacho.statements}), 't', 'nothing was lost while the limit moved');
+		from tacho.statements}), 't', 'no execution is lost while the limit changes');
 # beyond the reserved number
 $node->append_conf('postgresql.conf', 'tacho.statements_max = 1000000');
 $node->reload;
 ok($node->poll_query_until('postgres', 'select max = reserved from tacho.statements_info'),
-	'what is reserved bounds the limit');
+	'the limit is at most the reserved number');
 $node->stop;
 done_testing();

@@ -23,11 +23,11 @@ $node->safe_psql('postgres', join("\n", map { "with q$_ as (select $_) select fr
 	extra_params => [ '-U', 'quiet' ]);
 $node->safe_psql('postgres', join("\n", map { "with t$_ as (select $_) select from t$_;" } 1 .. 800),
 	extra_params => [ '-U', 'loader' ]);
-is(sql($of->('quiet')), '60|60', 'what another role runs does not take its texts');
-like(sql($of->('loader')), qr/^800\|4\d\d$/, 'that role has what is left');
+is(sql($of->('quiet')), '60|60', 'texts of one role leave those of another');
+like(sql($of->('loader')), qr/^800\|4\d\d$/, 'the other role has the rest of the memory');
 $node->safe_psql('postgres', join("\n", map { "with r$_ as (select $_) select from r$_;" } 1 .. 40),
 	extra_params => [ '-U', 'quiet' ]);
-is(sql($of->('quiet')), '100|100', 'and comes to its share when the memory is full');
+is(sql($of->('quiet')), '100|100', 'a role gets its share when the memory is full');
 
 my $state = 'select text_bytes <= 65536, text_bytes_max, texts_missing > 0 from tacho.statements_info';
 my $counted = q{select sum(calls) from tacho.statements s join pg_roles r on r.oid = userid where rolname = 'loader'};
@@ -35,14 +35,14 @@ sql('select tacho.statements_reset()');
 $node->safe_psql('postgres', join("\n", map { "with t$_ as (select $_) select from t$_;" } 1 .. 700),
 	extra_params => [ '-U', 'loader' ]);
 is(sql(q{select query from tacho.statements where query ~ '^with t700 '}),
-	'with t700 as (select $1) select from t700', 'the last one has its text');
-is(sql($state), 't|65536|t', 'the limit is kept, and what did not fit is counted');
+	'with t700 as (select $1) select from t700', 'the last statement has its text');
+is(sql($state), 't|65536|t', 'texts stay within the limit, the others are counted');
 is(sql($counted), 700, 'every statement is counted, with or without its text');
 my $missing = sql('select count(*) from tacho.statements where query is null');
-cmp_ok($missing, '>', 100, 'those that had to make room have none');
+cmp_ok($missing, '>', 100, 'older statements have lost their texts to newer ones');
 sql('select ' . join(', ', map { "1 as column_$_" } 1 .. 400));
 is(sql(q{select length(query), right(query, 3) from tacho.statements where query ~ '1 as column_1,'}),
-	'4096|...', 'a long text has a 16th of the memory, and is cut visibly');
+	'4096|...', 'a long text is cut at a 16th of the memory, with a mark');
 
 # raised by reload: the texts come with the next execution, normalised
 $node->append_conf('postgresql.conf', 'tacho.query_text_memory = 2MB');
@@ -52,22 +52,22 @@ $node->safe_psql('postgres', join("\n", map { "with t$_ as (select -$_) select f
 	extra_params => [ '-U', 'loader' ]);
 is(sql(q{select count(*), sum(calls), min(calls), max(calls) from tacho.statements
 	where query ~ '^with t\d+ as \(select \$1\) select from t\d+$'}),
-	'700|1400|2|2', 'texts are filled in, without constants, and counting went on');
+	'700|1400|2|2', 'a text filled in later has no constants, and the counts are kept');
 cmp_ok(sql(q{select count(*) from tacho.statements where text_since > stats_since and query ~ '^with t'}),
-	'>', 100, 'text_since tells that they came later');
+	'>', 100, 'text_since says that the text came later');
 
 # a long text
 sql('select tacho.statements_reset()');
 sql('select ' . join(', ', map { "1 as column_$_" } 1 .. 1600));
 is(sql(q{select length(query) > 20000 from tacho.statements where query ~ 'column_1600'}),
-	't', 'a long text spans many chunks');
+	't', 'a long text is kept in many chunks');
 
 # existing entries need no normalising
 sql('select 1 as warm');
 my $before = sql('select normalizations from tacho.statements_info');
 sql(join ";\n", map { "select $_ as warm" } 1 .. 50);
 is(sql("select normalizations - $before from tacho.statements_info"), 1,
-	'an entry that exists is not normalised again');
+	'an existing entry is not normalised again');
 
 # the memory comes back
 sql('select tacho.statements_reset()');

@@ -27,21 +27,21 @@ $node->psql('postgres', 'select 1 / 0 as known');
 my $before = $node->safe_psql('postgres', $all);
 my $info = $node->safe_psql('postgres', 'select stats_reset from tacho.statements_info');
 my $restored = q{select string_agg(query || ':' || restored, ', ' order by query collate "C") from tacho.statements where query ~ 'as (known|later)$' and query !~ 'tacho|/'};
-is($node->safe_psql('postgres', $restored), 'select $1 as known:false, select $1, $2 as known:false', 'what is counted here is not restored');
+is($node->safe_psql('postgres', $restored), 'select $1 as known:false, select $1, $2 as known:false', 'entries counted since the start are not marked as restored');
 $node->stop;
 ok(-e $dump, 'shutdown writes the dump');
-ok(!-e $save, '... and removes what was saved meanwhile');
+ok(!-e $save, 'shutdown removes the periodic save');
 my $content = slurp_file($dump);
 $node->start;
 is($node->safe_psql('postgres', $all), $before, 'a clean restart keeps every counter and text');
-is($node->safe_psql('postgres', 'select stats_reset from tacho.statements_info'), $info, '... and the time of the last reset');
+is($node->safe_psql('postgres', 'select stats_reset from tacho.statements_info'), $info, 'a clean restart keeps the time of the last reset');
 ok(!-e $dump, 'the dump is removed when it is loaded');
 is($node->safe_psql('postgres', 'select 3 as known; ' . $calls),
 	"3\nselect \$1 / \$2 as known:0, select \$1 as known:3, select \$1, \$2 as known:1",
-	'counting goes on in the loaded entries');
+	'loaded entries go on counting');
 is($node->safe_psql('postgres', 'select 1, 2, 3 as later; ' . $restored),
 	"1|2|3\nselect \$1 as known:true, select \$1, \$2 as known:true, select \$1, \$2, \$3 as later:false",
-	'what was loaded is marked as such, what began afterwards is not');
+	'restored entries are marked, later ones are not');
 
 # a crash loses at most the counts since the last save
 my $saved = $node->safe_psql('postgres', $calls);
@@ -63,9 +63,9 @@ is($node->safe_psql('postgres', $calls), $saved, 'after a crash of the server th
 my $pid = $node->safe_psql('postgres', 'select pid from pg_stat_activity where backend_type = \'checkpointer\'');
 kill 'KILL', $pid;
 $node->poll_query_until('postgres', "select count(*) = 1 from pg_stat_activity where backend_type = 'checkpointer' and pid <> $pid");
-is($node->safe_psql('postgres', $calls), $saved, 'after a crash of a process as well');
+is($node->safe_psql('postgres', $calls), $saved, 'after a crash of a process the last save is loaded');
 is($node->safe_psql('postgres', $restored), 'select $1 as known:true, select $1, $2 as known:true, select $1, $2, $3 as later:true',
-	'... and marked as loaded');
+	'entries of that save are marked as restored');
 
 # a terminated saver is started again; not every major shows it as a session
 sub savers
@@ -95,22 +95,22 @@ isnt(saver($first), 0, 'a terminated saver is started again');
 # under pg_upgrade nothing is counted, loaded or saved
 $node->stop;
 my $kept = slurp_file($dump);
-command_ok(['pg_ctl', '-D', $data, '-l', $node->logfile, '-o', '-b', '-w', 'start'], 'a server as pg_upgrade starts it');
-is(scalar(savers()), 0, '... has no saver');
-is($node->safe_psql('postgres', q{select count(*) from pg_shmem_allocations where name like 'tacho%'}), 0, '... and no memory of ours');
-command_ok(['pg_ctl', '-D', $data, '-w', 'stop'], '... and stops');
-ok(slurp_file($dump) eq $kept, '... with the statistics as they were');
+command_ok(['pg_ctl', '-D', $data, '-l', $node->logfile, '-o', '-b', '-w', 'start'], 'a server starts as pg_upgrade starts it');
+is(scalar(savers()), 0, 'under pg_upgrade there is no saver process');
+is($node->safe_psql('postgres', q{select count(*) from pg_shmem_allocations where name like 'tacho%'}), 0, 'under pg_upgrade shared memory has nothing of tacho');
+command_ok(['pg_ctl', '-D', $data, '-w', 'stop'], 'the server of pg_upgrade stops');
+ok(slurp_file($dump) eq $kept, 'pg_upgrade leaves the dump as it was');
 $node->start;
-is($node->safe_psql('postgres', $calls), $saved, '... for the next start to load');
+is($node->safe_psql('postgres', $calls), $saved, 'the start after pg_upgrade loads the dump');
 
 # a shutdown that cannot write its dump keeps the last save
 mkdir "$dump.new" or die;
 my $end = -s $node->logfile;
 $node->stop;
 rmdir "$dump.new" or die;
-like(slurp_file($node->logfile, $end), qr{could not write file "pg_stat/tacho_statements.stat": Is a directory}, 'a dump that cannot be written is told');
+like(slurp_file($node->logfile, $end), qr{could not write file "pg_stat/tacho_statements.stat": Is a directory}, 'the log says that a dump cannot be written');
 $node->start;
-is($node->safe_psql('postgres', $calls), $saved, '... and the last save is loaded instead');
+is($node->safe_psql('postgres', $calls), $saved, 'the next start loads the last save instead');
 
 # files that cannot be used are set aside
 sub restart_with
@@ -121,9 +121,9 @@ sub restart_with
 	overwrite($dump, $bytes);
 	my $offset = -s $node->logfile;
 	$node->start;
-	is($node->safe_psql('postgres', $calls), '', "$name: not loaded");
-	like(slurp_file($node->logfile, $offset), $pattern, "$name: a warning says why");
-	ok(-e "$dump.rejected" && !-e $dump, "$name: set aside");
+	is($node->safe_psql('postgres', $calls), '', "$name: the dump is not loaded");
+	like(slurp_file($node->logfile, $offset), $pattern, "$name: the log warns with the reason");
+	ok(-e "$dump.rejected" && !-e $dump, "$name: the dump is set aside");
 	unlink "$dump.rejected";
 }
 restart_with(substr($content, 0, length($content) - 7), qr/checksum is wrong/, 'torn');
@@ -145,7 +145,7 @@ $node->safe_psql('postgres', 'select 1 as known');
 $saved = $node->safe_psql('postgres', $calls);
 $node->stop;
 my $moved = substr(slurp_file($dump), 0, -4);
-is(unpack('Q', substr($moved, 24, 8)), (stat $data)[0], 'a dump names the device');
+is(unpack('Q', substr($moved, 24, 8)), (stat $data)[0], 'a dump names its device');
 substr($moved, 24, 8) = pack('Q', (stat $data)[0] + 1);
 overwrite($dump, $moved . pack('L', crc32c($moved)));
 $node->start;
@@ -162,7 +162,7 @@ overwrite($copy->data_dir . '/pg_stat/tacho_statements.stat', slurp_file($dump))
 $copy->start;
 $copy->safe_psql('postgres', 'create extension tacho');
 is($copy->safe_psql('postgres', $calls), '', 'a dump of another cluster is not loaded');
-like(slurp_file($copy->logfile), qr/belongs to another database cluster/, '... a warning says why');
+like(slurp_file($copy->logfile), qr/belongs to another database cluster/, 'the log names the other cluster');
 $copy->stop;
 system("cp -R '$data' '$data.copied'") == 0 or die;
 rename $data, "$data.original" or die;
@@ -170,7 +170,7 @@ rename "$data.copied", $data or die;
 my $offset = -s $node->logfile;
 $node->start;
 is($node->safe_psql('postgres', $calls), '', 'a dump in a copied directory is not loaded');
-like(slurp_file($node->logfile, $offset), qr/copied from another data directory/, '... a warning says why');
+like(slurp_file($node->logfile, $offset), qr/copied from another data directory/, 'the log names the other directory');
 
 # with statements_save = off nothing is saved, and no file is kept for later
 $node->safe_psql('postgres', 'select 1 as known');
@@ -184,12 +184,12 @@ $node->reload;
 # a new session has the settings of the postmaster
 $node->poll_query_until('postgres', "select current_setting('tacho.statements_save') = 'off'");
 $node->stop;
-ok(!-e $dump, 'no dump with statements_save = off');
+ok(!-e $dump, 'statements_save = off writes no dump');
 $node->start;
-is($node->safe_psql('postgres', $calls), '', '... and nothing to load');
+is($node->safe_psql('postgres', $calls), '', 'the next start has nothing to load');
 $node->append_conf('postgresql.conf', 'tacho.statements_save = on');
 $node->restart;
-is($node->safe_psql('postgres', $calls), '', '... nor when it is on again');
+is($node->safe_psql('postgres', $calls), '', 'a later start with saves on has nothing to load');
 
 # no memory for statements at all
 $node->append_conf('postgresql.conf', 'tacho.statements = off');
@@ -197,8 +197,8 @@ $node->restart;
 is($node->safe_psql('postgres', q{select count(*) from pg_shmem_allocations where name like 'tacho statements%'}),
 	0, 'no memory is reserved with tacho.statements = off');
 my ($code, $out, $err) = $node->psql('postgres', 'select * from tacho.statements');
-like($err, qr/tacho must be loaded via "shared_preload_libraries"/, '... and the view says so');
-is($node->safe_psql('postgres', 'select 1 as known'), 1, '... while statements are executed');
-ok(!-e $dump && !-e $save, '... and what was saved before does not stay');
+like($err, qr/tacho must be loaded via "shared_preload_libraries"/, 'the view says that statistics are off');
+is($node->safe_psql('postgres', 'select 1 as known'), 1, 'statements run with statistics off');
+ok(!-e $dump && !-e $save, 'the older dump is removed');
 $node->stop;
 done_testing();

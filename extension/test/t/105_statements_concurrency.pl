@@ -22,11 +22,11 @@ my $reader = IPC::Run::start(
 my $done = run_pgbench($node, $one, '-c', 32, '-j', 2, '-t', 1000);
 $reader->finish;
 my $skipped = sql('select skipped from tacho.statements_info');
-is(sql($counts), join('|', ($done - $skipped) x 3), 'calls, rows and histogram of 32,000 executions');
-cmp_ok($skipped, '<', $done / 1000, 'next to nothing was skipped');
+is(sql($counts), join('|', ($done - $skipped) x 3), 'calls, rows and histogram have all of 32,000 executions');
+cmp_ok($skipped, '<', $done / 1000, 'few executions were skipped');
 is(sql(q{select total_exec_time >= max_exec_time and min_exec_time > 0 and min_exec_time <= mean_exec_time
 	and abs(mean_exec_time - total_exec_time / calls) < 1e-9 from tacho.statements where query ~* '^select .1 as hot$'}),
-	't', 'times agree with each other');
+	't', 'total, mean, minimum and maximum agree');
 is(sql(q{select n_sampled > 100 and n_sampled < calls / 4 from tacho.statements where query ~* '^select .1 as hot$'}),
 	't', 'a frequent short statement has its CPU time sampled');
 
@@ -55,13 +55,13 @@ sub at_most
 	}
 	return;
 }
-is(my $exact = $session->(16), 16, 'of the first executions of a statement each is measured');
+is(my $exact = $session->(16), 16, 'the first executions of a statement are all measured');
 my $quarter = $session->(48) - $exact;
-cmp_ok($quarter, '>=', int(int(48 * 16 / 112) / 2), '... of the next a quarter');
-at_most($quarter, 48 * 16 / 16 / 2, '... and no more');
+cmp_ok($quarter, '>=', int(int(48 * 16 / 112) / 2), 'a quarter of the next executions is measured');
+at_most($quarter, 48 * 16 / 16 / 2, 'at most half of the next executions is measured');
 my $rest = $session->(960) - $exact - $quarter;
-cmp_ok($rest, '>=', int(int(960 * 4 / 112) / 2), '... then a sixteenth');
-at_most($rest, 960 * 4 / 16 / 2, '... and no more');
+cmp_ok($rest, '>=', int(int(960 * 4 / 112) / 2), 'a sixteenth of later executions is measured');
+at_most($rest, 960 * 4 / 16 / 2, 'at most an eighth of later executions is measured');
 
 # sessions that end before a sample is due are sampled as long ones are: one
 # execution in 128, wherever in its session it is
@@ -72,8 +72,8 @@ for my $n (16, 32)
 	run_pgbench($node, $short, '-C', '-c', 1, '-t', 200);
 	my ($some, $mean) = (sql($sampled) - $before, 200 * $n / 128);
 	$longs = sql($long) - $long_before;
-	cmp_ok($some, '>', $mean / 5, "of sessions of $n executions some are measured");
-	at_most($some, 2.5 * $mean, '... and no more than of a long one');
+	cmp_ok($some, '>', $mean / 5, "some executions of sessions with $n executions are measured");
+	at_most($some, 2.5 * $mean, 'at most two and a half times the mean of a long session is measured');
 }
 
 # where an execution takes next to nothing, it counts for four: of eight the
@@ -83,8 +83,8 @@ run_pgbench($node, $tiny, '-c', 1, '-t', 8);
 my ($all, $least, $total) = split /\|/,
 	sql(q{select sum(calls), min(n_sampled), sum(n_sampled) from tacho.statements where query ~* '^with tiny'});
 is($all, 1600, '200 tiny statements are executed eight times');
-cmp_ok($least, '>=', 4, '... and each is measured four times at first');
-cmp_ok($total, '<', 1300, '... and then less often');
+cmp_ok($least, '>=', 4, 'each of the tiny statements is measured four times at first');
+cmp_ok($total, '<', 1300, 'later executions of the tiny statements are measured less often');
 
 # two processes on one CPU: a statement has waited for it, and not for longer than
 # the kernel says
@@ -100,9 +100,9 @@ my $by_kernel = $waited->() - $already;
 $other->kill_kill;
 $pinned->quit;
 my ($counted, $wait) = split /\|/, sql(q{select n_sampled, run_queue_time from tacho.statements where query ~ 'as waits'});
-is($counted, 10, 'each of few executions is measured');
+is($counted, 10, 'each execution is measured if there are few');
 cmp_ok($wait, '>', 0, 'a wait for the CPU is counted');
-cmp_ok($wait, '<=', $by_kernel, '... which is no longer than all that the session has waited');
+cmp_ok($wait, '<=', $by_kernel, 'the wait for the CPU is at most that of the session');
 
 # extremes reset under load: an old extreme must not come back
 sql('select pg_sleep(0.3) as slow') for 1 .. 2;
@@ -117,7 +117,7 @@ sql('select tacho.statements_reset(0, 0, 0, true)');
 $node->poll_query_until('postgres', qq{select calls > $before + 500 from tacho.statements where query ~ 'as slow\$' and query !~ 'tacho'});
 # on a busy machine another one may be slow, but not as slow to the last digit
 is(sql(qq{select max_exec_time <> $slow and min_exec_time > 0 and total_exec_time > 600 from tacho.statements where query ~ 'as slow\$' and query !~ 'tacho'}),
-	't', 'after a reset under load it is gone, and the total is not');
+	't', 'after a reset under load the maximum is gone, the total is not');
 $bench->kill_kill;
 
 # resets of everything while 16 backends count and evict
@@ -132,10 +132,10 @@ run_pgbench($node, $churn, '-c', 16, '-j', 2, '-t', 500);
 $resets->finish;
 sql('select tacho.statements_reset()');
 is(sql('select entries, evicted, skipped, text_bytes from tacho.statements_info'), '1|0|0|128',
-	'after a storm of resets nothing is left over');
+	'after a storm of resets no count is left over');
 run_pgbench($node, $one, '-c', 8, '-j', 2, '-t', 500);
-is(sql(q{select calls from tacho.statements where query ~* '^select .1 as hot$'}), 4000, 'and counting is exact');
+is(sql(q{select calls from tacho.statements where query ~* '^select .1 as hot$'}), 4000, 'counts after a storm of resets are exact');
 
 $node->stop;
-unlike(slurp_file($node->logfile), qr/PANIC|terminated by signal/, 'no process died');
+unlike(slurp_file($node->logfile), qr/PANIC|terminated by signal/, 'no process of the server died');
 done_testing();

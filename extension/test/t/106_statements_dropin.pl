@@ -41,20 +41,20 @@ sub state_and_warning
 
 sql('create extension pg_stat_statements; grant select on pg_stat_statements to pg_monitor; create view mine as select query, calls from pg_stat_statements');
 is(sql($libraries), '$libdir/tacho', 'CREATE EXTENSION makes its functions call tacho');
-is(state_and_warning(), 'replaced|', '... and status() says so');
+is(state_and_warning(), 'replaced|', 'status() says that the functions are replaced');
 my $count = sql($members);
 sql('select tacho.uninstall_pg_stat_statements()');
 my ($code, $out, $err) = $node->psql('postgres', 'select * from pg_stat_statements');
-like($err, qr/must be loaded via/, 'its own library does not work here');
+like($err, qr/must be loaded via/, 'the library of pg_stat_statements does not work here');
 like(state_and_warning(), qr/^its functions call their own library\|.*WARNING:  \d functions of the extension "pg_stat_statements" call their own library instead of tacho\n.*HINT:  Call tacho.install_pg_stat_statements/s,
-	'... and status() says so, and warns');
+	'status() warns of functions that do not call tacho');
 sql('create extension if not exists plpgsql');
 is(sql($libraries), '$libdir/pg_stat_statements', 'another extension does not change what was uninstalled');
 sql('create role anybody; set role anybody; create extension if not exists pg_stat_statements');
-is(sql($libraries), '$libdir/pg_stat_statements', 'nor does somebody who may not change the extension');
-like(sql('select tacho.install_pg_stat_statements()'), qr/^[23]$/, 'its functions are replaced');
-is(state_and_warning(), 'replaced|', 'status() says so, without a warning');
-is(sql($members), $count, '... and remain members of the extension');
+is(sql($libraries), '$libdir/pg_stat_statements', 'a role without rights on the extension changes nothing');
+like(sql('select tacho.install_pg_stat_statements()'), qr/^[23]$/, 'installing replaces the functions');
+is(state_and_warning(), 'replaced|', 'status() says that the functions are replaced, without a warning');
+is(sql($members), $count, 'replaced functions remain members of the extension');
 sql('drop view mine; drop extension pg_stat_statements');
 
 # each way to get it, in databases that know nothing of tacho
@@ -65,7 +65,7 @@ sub database
 
 	$node->safe_psql($name, $_) for @commands;
 	is($node->safe_psql($name, $sees), "7|8|9\n1", $how);
-	is($node->safe_psql($name, $libraries), '$libdir/tacho', '... all its functions');
+	is($node->safe_psql($name, $libraries), '$libdir/tacho', 'all functions of the extension are replaced');
 }
 
 sql('create database made_later');
@@ -73,7 +73,7 @@ database('made_later', 'a database made later', 'create extension pg_stat_statem
 sql('create database copied template made_later');
 database('copied', 'a database made from one that has it');
 $node->safe_psql('copied', 'begin; drop extension pg_stat_statements; create extension pg_stat_statements; rollback');
-is($node->safe_psql('copied', $libraries), '$libdir/tacho', 'made anew and rolled back: nothing changes');
+is($node->safe_psql('copied', $libraries), '$libdir/tacho', 'a CREATE EXTENSION that is rolled back changes nothing');
 sql('create database updated');
 database('updated', 'after its update', q{create extension pg_stat_statements version '1.9'}, 'alter extension pg_stat_statements update');
 sql('create database other_schema');
@@ -91,13 +91,13 @@ database('cascaded', 'brought by another extension', 'create extension tacho_tes
 sql('create extension pg_stat_statements; create view mine as select query, calls from pg_stat_statements');
 sql('select 4, 5, 6 as shown');
 is(sql(q{select calls from mine where query = 'select $1, $2, $3 as shown'}), 1, 'a view over it shows what tacho counts');
-is(sql(q{select dealloc = (select evicted from tacho.statements_info) from pg_stat_statements_info}), 't', 'its state as well');
+is(sql(q{select dealloc = (select evicted from tacho.statements_info) from pg_stat_statements_info}), 't', 'the info view of pg_stat_statements shows the state of tacho');
 sql('select pg_stat_statements_reset()');
-is(sql(q{select count(*) from mine where query ~ 'shown'}), 0, 'its reset resets');
+is(sql(q{select count(*) from mine where query ~ 'shown'}), 0, 'pg_stat_statements_reset() resets the statistics of tacho');
 is(sql('select tacho.install_pg_stat_statements()'), 0, 'installing again changes nothing');
-is(sql('select count(*) from pg_stat_statements where queryid is null'), 0, 'what was evicted is not shown there');
-like(sql('select tacho.uninstall_pg_stat_statements()'), qr/^[23]$/, 'they go back');
-is(sql($libraries), '$libdir/pg_stat_statements', '... to their own library');
+is(sql('select count(*) from pg_stat_statements where queryid is null'), 0, 'the view pg_stat_statements hides what tacho evicted');
+like(sql('select tacho.uninstall_pg_stat_statements()'), qr/^[23]$/, 'uninstalling gives the functions back');
+is(sql($libraries), '$libdir/pg_stat_statements', 'functions call their own library after uninstalling');
 
 # contrib preloaded as well: it keeps its name
 for my $order ('tacho, pg_stat_statements', 'pg_stat_statements, tacho')
@@ -105,10 +105,10 @@ for my $order ('tacho, pg_stat_statements', 'pg_stat_statements, tacho')
 	$node->append_conf('postgresql.conf', "shared_preload_libraries = '$order'");
 	my $offset = -s $node->logfile;
 	$node->restart;
-	like(slurp_file($node->logfile, $offset), qr/WARNING:  tacho does not replace pg_stat_statements/, "$order: a warning");
+	like(slurp_file($node->logfile, $offset), qr/WARNING:  tacho does not replace pg_stat_statements/, "$order: the log has a warning");
 	sql('select 1');
-	is(sql('select count(*) > 0 from pg_stat_statements'), 't', "$order: contrib's own works");
-	is(sql('select max from tacho.statements_info'), 10000, "$order: its settings are its own");
+	is(sql('select count(*) > 0 from pg_stat_statements'), 't', "$order: the view of contrib works");
+	is(sql('select max from tacho.statements_info'), 10000, "$order: contrib has settings of its own");
 }
 
 # a library that reads the setting when it is loaded, as pg_stat_kcache and powa do
@@ -134,13 +134,13 @@ for my $max (321, undef)
 		$node->stop;
 		if ($node->start(fail_ok => 1))
 		{
-			like(slurp_file($node->logfile, $offset), $max ? qr/max is 321/ : qr/max is 10000/, "$name: it has the setting");
-			is(sql('select max from tacho.statements_info'), $max // 10000, '... and so has tacho');
+			like(slurp_file($node->logfile, $offset), $max ? qr/max is 321/ : qr/max is 10000/, "$name: the library has the setting");
+			is(sql('select max from tacho.statements_info'), $max // 10000, 'tacho has the setting too');
 		}
 		else
 		{
-			is($name, 'not set, before tacho', 'a library that wants the setting does not find it');
-			like(slurp_file($node->logfile, $offset), qr/FATAL:  unrecognized configuration parameter "pg_stat_statements.max"/, '... and says so');
+			is($name, 'not set, before tacho', 'a library that reads the setting before tacho does not find it');
+			like(slurp_file($node->logfile, $offset), qr/FATAL:  unrecognized configuration parameter "pg_stat_statements.max"/, 'the log names the missing setting');
 		}
 	}
 }
@@ -160,12 +160,12 @@ for my $list (["$links/pg_stat_statements", '$libdir'], ['pg_stat_statements', "
 	my $offset = -s $node->logfile;
 	$node->restart;
 	unlike(slurp_file($node->logfile, $offset), qr/does not replace/, "$list->[0] in $list->[1]: a link to tacho");
-	is(sql('select max from tacho.statements_info'), 321, '... has the settings');
+	is(sql('select max from tacho.statements_info'), 321, 'the link has the settings');
 	sql('create extension pg_stat_statements; select 1 as a, 2 as b, 3 as c, 4 as d');
-	is(sql(q{select calls from pg_stat_statements where query = 'select $1 as a, $2 as b, $3 as c, $4 as d'}), 1, '... and the functions');
-	is(state_and_warning(), 'replaced|', '... as status() says');
+	is(sql(q{select calls from pg_stat_statements where query = 'select $1 as a, $2 as b, $3 as c, $4 as d'}), 1, 'the link has the functions');
+	is(state_and_warning(), 'replaced|', 'status() says that the functions are replaced');
 	ok($node->poll_query_until('postgres', q{select value from tacho.status() where metric = 'reason'},
-			'could not run "/nonexistent": No such file or directory'), '... and finds the parent of programs beside tacho');
+			'could not run "/nonexistent": No such file or directory'), 'the link finds the parent of programs beside tacho');
 	sql('select tacho.statements_reset(); drop extension pg_stat_statements');
 }
 $node->append_conf('postgresql.conf', "shared_preload_libraries = 'tacho, pg_stat_statements'\ndynamic_library_path = '\$libdir:$links'");

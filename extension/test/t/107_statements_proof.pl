@@ -44,8 +44,8 @@ my $since = sql('select clock_timestamp()');
 my $executed = 3001 + run_pgbench($node, $churn, '-c', 32, '-j', 2, '-t', 750);
 is(sql($counted), $executed, 'entries + evicted + skipped = executed, 32 clients');
 is(sql("select count(*) from tacho.statements where query ~ '^with hot' and stats_since < '$since'"),
-	1000, 'of 1,000 hot statements each has kept its entry');
-cmp_ok(sql('select evicted from tacho.statements_info'), '>', 500, '... while hundreds were evicted');
+	1000, 'each of 1,000 hot statements has kept its entry');
+cmp_ok(sql('select evicted from tacho.statements_info'), '>', 500, 'hundreds of statements were evicted meanwhile');
 
 # ... also when they leave room for few others
 $node->append_conf('postgresql.conf', 'tacho.statements_max = 1500');
@@ -56,12 +56,12 @@ sql($hot) for 1 .. 3;
 $since = sql('select clock_timestamp()');
 is(3001 + run_pgbench($node, $churn, '-c', 8, '-j', 2, '-t', 1500), sql($counted), 'entries + evicted + skipped = executed');
 cmp_ok(sql("select count(*) from tacho.statements where query ~ '^with hot' and stats_since < '$since'"),
-	'>=', 950, 'hot statements stay where they leave room for few others');
+	'>=', 950, 'hot statements stay although they leave few places for others');
 
 # a limit far above the reserved number does not overflow
 $node->append_conf('postgresql.conf', 'tacho.statements_max = 1073741823');
 $node->reload;
-ok($node->poll_query_until('postgres', 'select max = reserved from tacho.statements_info'), 'the largest limit');
+ok($node->poll_query_until('postgres', 'select max = reserved from tacho.statements_info'), 'the limit is the reserved number');
 
 # one transaction with thousands of statements: others see it meanwhile
 sql('select tacho.statements_reset()');
@@ -72,7 +72,7 @@ is(sql(q{select count(*), sum(calls) from tacho.statements where query ~ '^with 
 	'a transaction of 5,000 statements is visible before its end');
 $in .= "rollback;\n\\q\n";
 $session->finish;
-is(sql(q{select count(*), sum(calls) from tacho.statements where query ~ '^with long'}), '5000|5000', '... and stays when it rolls back');
+is(sql(q{select count(*), sum(calls) from tacho.statements where query ~ '^with long'}), '5000|5000', 'a transaction of 5,000 statements stays counted when it rolls back');
 
 # writers stopped at any moment hold up neither others nor readers
 sub pgbench_start
@@ -111,5 +111,5 @@ is(run_pgbench($node, $consistent, '-c', 1, '-t', 100), 100, 'calls, rows and hi
 $load->finish;
 
 $node->stop;
-unlike(slurp_file($node->logfile), qr/PANIC|terminated by signal/, 'no process died');
+unlike(slurp_file($node->logfile), qr/PANIC|terminated by signal/, 'no process of the server died');
 done_testing();

@@ -56,24 +56,24 @@ for my $n (1 .. $steps)
 	$refused++ if $stderr =~ /ERROR:  out of memory/;
 	$foreign .= $stderr if $stderr =~ /tacho|ERROR:  (?!out of memory)/;
 }
-is($alive, $steps, 'every session lives on');
-is($executed + $refused, $steps, 'a statement is executed, or lacks memory for itself');
-cmp_ok($refused, '>', 0, '... as some did');
-is($foreign, '', 'no error is of tacho');
+is($alive, $steps, 'every session goes on');
+is($executed + $refused, $steps, 'each statement is executed or lacks memory itself');
+cmp_ok($refused, '>', 0, 'some statements lacked memory');
+is($foreign, '', 'no error comes from tacho');
 
 my $none = sql(q{select count(*) from tacho.statements where query is null and queryid is not null});
 my $some = sql(q{select count(*) from tacho.statements where query ~ '^with refused'});
-is(sql('select texts_missing, skipped from tacho.statements_info'), '0|0', 'the memory for texts had room');
+is(sql('select texts_missing, skipped from tacho.statements_info'), '0|0', 'memory for texts was not exhausted');
 cmp_ok($none, '>', 0, "some of $executed executed statements have no text");
-cmp_ok($some, '>', 0, '... and some have');
+cmp_ok($some, '>', 0, 'some of the executed statements have a text');
 is(sql(q{select sum(calls) from tacho.statements
 	where queryid is not null and (query is null or query ~ '^with refused')}),
-	$executed, 'each is counted');
+	$executed, 'each executed statement is counted');
 
 # the text comes with the next execution
 sql(statement($_)) for 1 .. $steps;
 is( sql(q{select count(*), sum(calls), count(*) filter (where query ~ '^with refused_\d+ as \(select .1\) select')
 	from tacho.statements where query ~ '^with refused'}),
-	join('|', $steps, $executed + $steps, $steps), 'with memory each gets its text');
+	join('|', $steps, $executed + $steps, $steps), 'with memory each statement gets its text');
 $node->stop;
 done_testing();

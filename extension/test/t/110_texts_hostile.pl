@@ -60,11 +60,11 @@ for my $what (sort keys %message)
 	$session{timeout}->finish;
 }
 is(sql(q{SELECT count(*), min(query) FROM tacho.statements WHERE query ~ 'quote_' AND query !~ 'tacho'}),
-	'3|SELECT $1, $2 AS quote_, ' . ($two_forms ? '$3, $4, $5, $6, $7' : '$3, $4'), 'what a setting forbids is scanned where it was parsed before');
+	'3|SELECT $1, $2 AS quote_, ' . ($two_forms ? '$3, $4, $5, $6, $7' : '$3, $4'), 'text that a setting would forbid is scanned as it was parsed');
 if ($two_forms)
 {
 	is(sql(q{SELECT count(*), max(query) FROM tacho.statements WHERE query ~ '^SELECT \$1, $'}),
-		'3|SELECT $1, ', 'what cannot be scanned ends the text');
+		'3|SELECT $1, ', 'text that cannot be scanned ends the text');
 
 	# A literal that was parsed before a setting took effect, and would end elsewhere
 	# after it.
@@ -78,14 +78,14 @@ if ($two_forms)
 	my $on = q{set_config('standard_' || 'conform' || 'ing_strings', 'on', false)};
 	tacho_session($node)->run(qq{SELECT $on \\; SELECT 1 AS second_, 2.0, 'a\\'geheim'})->finish;
 	is(sql(q{SELECT query FROM tacho.statements WHERE query ~ 'second_' AND query !~ 'tacho'}),
-		'SELECT $1 AS second_, $2, $3', 'also where no statement names the setting');
+		'SELECT $1 AS second_, $2, $3', 'a literal ends the text although no statement names the setting');
 	sql('CREATE TABLE again (a int)');
 	tacho_session($node)->run(q{PREPARE p AS SELECT 1 AS third_, 'a\'geheim\'b', a FROM again})->run("SELECT $on")->run('SELECT 1 AS between_, 2.0, 3, 4, 5')
 	  ->run('SELECT tacho.statements_reset() IS NULL; ALTER TABLE again ADD b int')->run('EXECUTE p')->finish;
 	sql('ALTER ROLE CURRENT_USER RESET ALL');
 	is(sql(q{SELECT query FROM tacho.statements WHERE query ~ 'third_' AND query !~ 'tacho'}),
-		'PREPARE p AS SELECT $1 AS third_, $2', 'also when it was prepared before');
-	is(system("grep -rqa geheim '" . $node->data_dir . "/tacho'"), 256, 'the history has no part of it');
+		'PREPARE p AS SELECT $1 AS third_, $2', 'a literal of a statement that was prepared earlier ends the text');
+	is(system("grep -rqa geheim '" . $node->data_dir . "/tacho'"), 256, 'the history has no part of the literal');
 }
 
 # Memory is refused at some point between the message and the result.

@@ -55,7 +55,7 @@ $session->send('SET compute_query_id = off') if $node->pg_version >= 18;
 $session->send(q{ALTER ROLE app PASSWORD 's3cret-1' \; CREATE INDEX built ON big (md5(repeat('x', 1000000 + a)))});
 is(text_of('parallel worker', 'built'),
 	'ALTER ROLE app PASSWORD $1 ; CREATE INDEX built ON big (md5(repeat($2, $3 + a)));',
-	'a parallel worker reports what the client of its leader has sent');
+	'a parallel worker shows the text of the client of its leader');
 finish($session, 'build');
 
 $session = tacho_session($node, app => 'no id');
@@ -63,14 +63,14 @@ $session = tacho_session($node, app => 'no id');
 $session->send(q{SET compute_query_id = off});
 $session->send(q{SELECT count(*), 's3cret-2' FROM big WHERE md5(repeat('x', 1000000 + a)) > ''});
 is(text_of('parallel worker', 'count'),
-	'SELECT count(*), $1 FROM big WHERE md5(repeat($2, $3 + a)) > $4;', 'also where there is no query identifier');
+	'SELECT count(*), $1 FROM big WHERE md5(repeat($2, $3 + a)) > $4;', 'the text is shown without a query identifier');
 finish($session, 'no id');
 
 my ($in, $out) = ('', '');
 my $walsender = IPC::Run::start(
 	[ 'psql', '-X', '-d', $node->connstr('postgres') . " replication=database options='-c compute_query_id=off'",
 		'-c', q{SELECT pg_sleep(1000), 's3cret-3'} ], '<', \$in, '>', \$out, '2>&1');
-is(text_of('walsender', 'pg_sleep'), 'SELECT pg_sleep($1), $2', 'so does a walsender that is sent SQL');
+is(text_of('walsender', 'pg_sleep'), 'SELECT pg_sleep($1), $2', 'a walsender shows the text of its SQL');
 sql(q{SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE backend_type = 'walsender'});
 $walsender->finish;
 
@@ -78,7 +78,7 @@ my $receiver = IPC::Run::start(
 	[ 'pg_receivewal', '-D', PostgreSQL::Test::Utils::tempdir(), '-d', $node->connstr('postgres') ],
 	'<', \$in, '>', \$out, '2>&1');
 like(text_of('walsender', 'REPLICATION'), qr{^START_REPLICATION [0-9A-F]+/[0-9A-F]+ TIMELINE 1$},
-	'a replication command is kept as it is');
+	'a replication command is kept unchanged');
 $receiver->signal('TERM');
 $receiver->finish;
 
@@ -125,12 +125,12 @@ is(sql(qq{SELECT query, calls, errors $utility ORDER BY query COLLATE "C"}), joi
 		'CREATE USER MAPPING FOR app SERVER s OPTIONS (user $1, "key" $2)|1|0',
 		'DO $1|1|0',
 		'DO $1|1|0',
-		'SET app.PassWord = $1|1|0'), 'secrets of utility statements are not in the statistics')
+		'SET app.PassWord = $1|1|0'), 'statistics have no secret of utility statements')
   if $node->pg_version < 18;
-is(sql(q{SELECT count(*) FROM tacho.statements WHERE query ~ 's3cret' AND query !~ 'tacho'}), '0', 'nor is any other');
+is(sql(q{SELECT count(*) FROM tacho.statements WHERE query ~ 's3cret' AND query !~ 'tacho'}), '0', 'statistics have no other secret');
 is(sql(q{SELECT query FROM tacho.statements WHERE query ~ '^(SET work_mem|CALL|PREPARE TR)' ORDER BY query COLLATE "C"}),
-	join("\n", 'CALL make_user($1, $2)', 'PREPARE TRANSACTION $1', 'SET work_mem = $1'), 'no utility statement has a literal');
+	join("\n", 'CALL make_user($1, $2)', 'PREPARE TRANSACTION $1', 'SET work_mem = $1'), 'statistics have no literal of utility statements');
 $node->stop('fast');
-is(system("grep -rqa s3cret '" . $node->data_dir . "/pg_stat'"), 256, 'nor are they in what is saved of them');
+is(system("grep -rqa s3cret '" . $node->data_dir . "/pg_stat'"), 256, 'saved statistics have no secret');
 
 done_testing();

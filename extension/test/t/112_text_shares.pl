@@ -43,8 +43,8 @@ CREATE ROLE late LOGIN;
 GRANT USAGE ON SCHEMA tacho TO second;
 GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA tacho TO second;
 });
-is(text_of('first', 'postgres', 'SELECT 1, pg_sleep(1000)'), 'SELECT $1, pg_sleep($2)', 'who runs a statement first has its text');
-is(text_of('second', 'second', 'SELECT 2, pg_sleep(1000)'), 'SELECT $1, pg_sleep($2)', 'who runs it later reads it, too');
+is(text_of('first', 'postgres', 'SELECT 1, pg_sleep(1000)'), 'SELECT $1, pg_sleep($2)', 'the role that runs a statement first has its text');
+is(text_of('second', 'second', 'SELECT 2, pg_sleep(1000)'), 'SELECT $1, pg_sleep($2)', 'a role that runs the statement later reads the text too');
 
 # 800 texts of 6 kB and more are twice the limit.
 for my $turn (1 .. 4)
@@ -53,14 +53,14 @@ for my $turn (1 .. 4)
 	$session->run('SELECT ' . 'NULL,' x (1000 + $_) . ' 1') for 1 .. 400;
 	$session->finish;
 }
-ok(wait_for_marker($node, 'texts left out', 1), 'that texts are cut or left out is marked');
+ok(wait_for_marker($node, 'texts left out', 1), 'a marker says that texts are cut or left out');
 is(sql(q{SELECT DISTINCT detail FROM tacho.markers() WHERE kind = 'texts left out'}),
 	'texts of role "burst" in database "postgres" are truncated or omitted: its share of tacho.text_limit',
-	'and whose');
+	'the marker names the role');
 is(text_of('late', 'postgres', 'SELECT 1, 2, 3, pg_sleep(1000)'),
-	'SELECT $1, $2, $3, pg_sleep($4)', 'others have room for theirs');
+	'SELECT $1, $2, $3, pg_sleep($4)', 'other roles have room for their texts');
 is(text_of('burst', 'postgres', 'SELECT 1, 2, pg_sleep(1000), 3'),
-	'SELECT $1, $2, pg_sleep($3), $4', 'so have short texts of the role itself');
+	'SELECT $1, $2, pg_sleep($3), $4', 'short texts of the role itself have room');
 
 # Two roles with the same hash have one share, and a marker each. A limit below the
 # bytes in use leaves no room at all.
@@ -68,11 +68,11 @@ my $database = sql("SELECT oid FROM pg_database WHERE datname = 'postgres'");
 my ($one, $two) = roles_of_an_account($node, sub { text_account($database, @_) });
 $node->safe_psql('postgres', $_)
   for "ALTER SYSTEM SET tacho.text_limit = '64kB'", 'SELECT pg_reload_conf()';
-ok(wait_for_marker($node, 'settings changed', 1), 'the limit is lower');
+ok(wait_for_marker($node, 'settings changed', 1), 'the limit is lowered');
 my $left_out = metric($node, 'texts_over_limit');
 sub long { return $node->safe_psql('postgres', 'SELECT ' . 'NULL,' x $_[1] . ' 1', extra_params => [ '-U', $_[0] ]) }
 long($one, 998);
-ok(wait_for_metric($node, 'texts_over_limit', "value::bigint > $left_out"), 'texts of a role are left out');
+ok(wait_for_metric($node, 'texts_over_limit', "value::bigint > $left_out"), 'texts of the role are left out');
 long($two, 999);
 for my $role ($one, $two)
 {

@@ -51,19 +51,19 @@ is(of('heavy'), '3|5|t|t|2|1', 'planning, temporary files and tables, and errors
 # minima and maxima of planning are unset, counts stay
 my $planned = q{select plans, min_plan_time > 0, max_plan_time > 0 from tacho.statements where query ~ '/[*] extremes'};
 sql('select /* extremes */ 1, 2');
-is(sql($planned), '1|t|t', 'extremes of planning');
+is(sql($planned), '1|t|t', 'extremes of planning are counted');
 sql(q{select tacho.statements_reset(0, 0, queryid, true) from tacho.statements where query ~ '/[*] extremes'});
-is(sql($planned), '1|f|f', '... are unset by a reset of extremes, and counts stay');
+is(sql($planned), '1|f|f', 'a reset of extremes unsets those of planning and keeps counts');
 sql('select /* extremes */ 1, 2');
-is(sql($planned), '2|t|t', '... and are set again');
+is(sql($planned), '2|t|t', 'extremes of planning are set again');
 
 # a restart keeps them, and a statement without them continues without
 execute_plain('plain', 2);
 $node->restart;
-is(of('heavy'), '3|5|t|t|2|1', 'a restart keeps them');
-is(of('plain'), '2|0|f|f|0|0', '... and that another statement has none');
+is(of('heavy'), '3|5|t|t|2|1', 'a restart keeps rare counters');
+is(of('plain'), '2|0|f|f|0|0', 'a restart leaves another statement without rare counters');
 execute_plain('plain', 1);
-is(of('plain'), '3|0|f|f|0|0', 'which then goes on without');
+is(of('plain'), '3|0|f|f|0|0', 'a statement without rare counters goes on without them');
 
 # every place has had all counters, and then gets plain statements
 sub everywhere
@@ -82,10 +82,10 @@ sql(join ';', $plain, map { "with /* second */ p$_ as (select 1) select 2 from p
 is(sql(q{select count(*), sum(calls), sum(plans), sum(temp_blks_written), sum(local_blks_hit), max(max_plan_time),
 	sum(errors), sum(shared_blk_read_time), count(last_sqlstate)
 	from tacho.statements where query ~ '/[*] second'}),
-	'80|80|0|0|0|0|0|0|0', 'statements in the same places begin with nothing');
+	'80|80|0|0|0|0|0|0|0', 'statements in reused places begin with no rare counters');
 sql(join ';', map { "with /* second */ p$_ as (select 1) select 2 from p$_" } 1 .. 80);
 is(sql(q{select sum(calls), sum(plans), sum(temp_blks_written), bool_and(min_plan_time > 0) from tacho.statements
-	where query ~ '/[*] second'}), '160|80|0|t', '... and what they count then is theirs alone');
+	where query ~ '/[*] second'}), '160|80|0|t', 'statements in reused places count their own');
 
 # eviction: entries come and go in the same places, and their counts are kept
 sql('select tacho.statements_reset()');
@@ -93,9 +93,9 @@ everywhere('many', 150);
 my $sums = sql(q{select sum(plans), sum(temp_blks_written) > 0,
 	(select evicted > 0 from tacho.statements_info) from tacho.statements
 	where queryid is null or query ~ '/[*] many'});
-is($sums, '150|t|t', 'the evicted leave their counters');
+is($sums, '150|t|t', 'evicted statements keep their counters in the sum');
 sql(join ';', $plain, map { "with /* last */ l$_ as (select 1) select 3 from l$_" } 1 .. 150);
 is(sql(q{select sum(plans), sum(temp_blks_written) from tacho.statements where query ~ '/[*] last'}),
-	'0|0', '... and nothing to who comes after them');
+	'0|0', 'evicted statements leave no counters to later ones');
 $node->stop;
 done_testing();

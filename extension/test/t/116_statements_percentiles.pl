@@ -28,13 +28,13 @@ sql("create function duration_percentiles(float8[], boolean) returns float8[] st
 # 19 executions of 9 s and one of 90 s: neither is near 49 s
 my $issue = "array_fill(9000::float8, array[19]) || 90000::float8";
 is(sql("select round(p[1]::numeric, 4), round(p[2]::numeric, 4), round(p[3]::numeric, 4) from duration_percentiles($issue, true) p"),
-	'10300.3855|12020.9853|90000.0000', 'percentiles of 19 executions of 9 s and one of 90 s');
+	'10300.3855|12020.9853|90000.0000', 'percentiles of 19 executions of 9 s and one of 90 s end at the extremes');
 is(sql("select round(p[1]::numeric, 4), round(p[2]::numeric, 4), round(p[3]::numeric, 4) from duration_percentiles($issue, false) p"),
-	'10300.3855|12020.9853|94714.9312', '... where the extremes are not of all executions');
+	'10300.3855|12020.9853|94714.9312', 'percentiles end at classes when the extremes are not of all executions');
 
 # one execution is each percentile of itself, without extremes too
 is(sql("select round(p[1]::numeric, 4), round(p[2]::numeric, 4), round(p[3]::numeric, 4) from duration_percentiles('{294}', false) p"),
-	'294.0000|294.0000|294.0000', 'percentiles of one execution of 294 ms');
+	'294.0000|294.0000|294.0000', 'percentiles of one execution of 294 ms are exact');
 
 # hundreds of statements whose durations are spread over up to ten orders of magnitude
 my $made = q{
@@ -52,12 +52,12 @@ my $made = q{
 				(values (1, 0.50), (2, 0.95), (3, 0.99)) as v(place, share);
 };
 sql($made);
-cmp_ok(sql('select max(d) from made, unnest(ms) d'), '>', 2.4 * 3600e3, 'some take more than 2.4 hours');
+cmp_ok(sql('select max(d) from made, unnest(ms) d'), '>', 2.4 * 3600e3, 'some executions take more than 2.4 hours');
 is(sql('select count(*) from told where estimate > most or estimate < least'), 0,
 	'no percentile is beyond the extremes');
 is(sql(q{select count(*) from told where exact between 0.002 and 17179869 and estimate / exact not between 0.5 and 2}),
-	0, 'each is less than a factor of two off');
-cmp_ok(sql('select count(*) from told where exact between 60e3 and 17179869'), '>', 100, '... also of minutes and hours');
+	0, 'each percentile is less than a factor of two off');
+cmp_ok(sql('select count(*) from told where exact between 60e3 and 17179869'), '>', 100, 'the comparison has percentiles of minutes and hours');
 is(sql(q{select count(*) from (select distinct on (ms) * from told) t
 	where (select sum(n) from unnest(p[4:]) n) <> array_length(ms, 1)
 		or exists (select from unnest(p[4:]) with ordinality c(n, class)

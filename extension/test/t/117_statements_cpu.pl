@@ -50,23 +50,23 @@ my $all = 0;
 $all += $_ for values %expected;
 my $counted = sql(q{select sum(user_time + system_time) from tacho.statements where query ~ '^with skewed_. '});
 cmp_ok($counted, '>', 0.9 * $all, 'CPU of skewed statements is at most a tenth less than the kernel says');
-cmp_ok($counted, '<', 1.1 * $all, '... and at most a tenth more');
+cmp_ok($counted, '<', 1.1 * $all, 'CPU of skewed statements is at most a tenth more than the kernel says');
 for (@names)
 {
 	my ($cpu, $time, $sampled, $measured) = split /\|/,
 		of($_, 'user_time + system_time, total_exec_time, n_sampled, sampled_exec_time');
-	cmp_ok(abs($cpu / $expected{$_} - 1), '<', 0.2, "$_: a fifth at most of each");
-	cmp_ok($cpu, '<=', $time, '... none has more CPU than time');
-	cmp_ok($sampled, '>=', 12, '... long executions are all measured');
-	cmp_ok($measured, '>', 0.9 * $time, '... of most of the time it is known');
-	cmp_ok($measured, '<=', $time * (1 + 1e-9), '... and of no more');
+	cmp_ok(abs($cpu / $expected{$_} - 1), '<', 0.2, "$_: sampled CPU is less than a fifth off");
+	cmp_ok($cpu, '<=', $time, 'no statement has more CPU than time');
+	cmp_ok($sampled, '>=', 12, 'long executions are all measured');
+	cmp_ok($measured, '>', 0.9 * $time, 'the CPU of most of the time is known');
+	cmp_ok($measured, '<=', $time * (1 + 1e-9), 'the CPU of no more than all of the time is known');
 }
 
 # long executions that wait have not used the CPU time of others
 execute('waiting', 'pg_sleep(%s)', (0.000001) x 200, (map { (0.000001) x 9, 0.02 } 1 .. 20));
 my ($cpu, $time) = split /\|/, of('waiting', 'user_time + system_time, total_exec_time');
 cmp_ok($time, '>', 400, 'twenty executions wait');
-cmp_ok($cpu, '<', 1.5 * $kernel{waiting}, '... which is no CPU time');
+cmp_ok($cpu, '<', 1.5 * $kernel{waiting}, 'waiting executions have the CPU of the kernel, not their waiting time');
 
 # a statement in a function: both levels have the CPU time, each once
 $session->query_safe(q{set tacho.statements_track = 'all'});
@@ -77,9 +77,9 @@ end $$});
 execute('calling', 'spend(%s)', (1) x 100, map { (1) x 19, 200000 } 1 .. 12);
 my ($outer, $inner) = map { sql("select sum(user_time + system_time) from tacho.statements where query ~ '$_'") }
 	'^with calling ', '^.select sum.i. from generate_series.* n. i.$';
-cmp_ok(abs($outer / $kernel{calling} - 1), '<', 0.25, 'CPU of statements that execute others');
-cmp_ok($inner, '>', 0.6 * $outer, '... and of these');
-cmp_ok($inner, '<=', $outer * 1.1, '... within');
+cmp_ok(abs($outer / $kernel{calling} - 1), '<', 0.25, 'statements that execute others have the CPU of all');
+cmp_ok($inner, '>', 0.6 * $outer, 'the executed statements have their CPU');
+cmp_ok($inner, '<=', $outer * 1.1, 'CPU of the executed statements is within that of the caller');
 
 # switched off, nothing is read; switched on again, that time is not counted
 $session->query_safe('set tacho.statements_cpu = off');
@@ -87,7 +87,7 @@ execute('unmeasured', $sum, (600000) x 5);
 is(of('unmeasured', 'n_sampled, user_time'), '0|0', 'without measuring there is no CPU time');
 $session->query_safe('set tacho.statements_cpu = sampled');
 execute('afterwards', 'pg_sleep(%s)', (0.000001) x 100, (0.02) x 5);
-cmp_ok(of('afterwards', 'user_time + system_time'), '<', 0.5 * $kernel{unmeasured}, '... and later executions do not get it');
+cmp_ok(of('afterwards', 'user_time + system_time'), '<', 0.5 * $kernel{unmeasured}, 'later executions do not get CPU time that was not measured');
 
 $session->quit;
 $node->stop;

@@ -29,11 +29,11 @@ my $took = fail(q{set work_mem = '64kB'; set statement_timeout = '300ms';}, 'wit
 	qr/statement timeout/);
 is(of('with cancelled', $counted), '0|0|1|0|0|0|0', 'a cancelled execution is no call');
 my ($time, $cpu, $files) = split /\|/, of('with cancelled', 'failed_exec_time, failed_cpu_time, failed_temp_blks_written');
-cmp_ok($time, '>', 250, '... its time is counted apart');
-cmp_ok($time, '<=', $took, '... as much as it took');
-cmp_ok($cpu, '>', 0, '... so is its CPU time');
-cmp_ok($cpu, '<=', $time, '... which is no more');
-cmp_ok($files, '>', 0, '... and the temporary blocks it wrote');
+cmp_ok($time, '>', 250, 'the time of the cancelled execution is counted as failed time');
+cmp_ok($time, '<=', $took, 'failed time is at most what the execution took');
+cmp_ok($cpu, '>', 0, 'CPU time of the cancelled execution is counted as failed CPU time');
+cmp_ok($cpu, '<=', $time, 'failed CPU time is at most the failed time');
+cmp_ok($files, '>', 0, 'temporary blocks of the cancelled execution are counted');
 
 # failed amid writing
 sql('create table t(n int primary key)');
@@ -42,29 +42,29 @@ fail('', 'with broken as (insert into t select 1000 - i from generate_series(0, 
 is(of('with broken', $counted), '0|1|0|0|0|0|0', 'a failed execution is no call');
 my ($blocks, $records, $bytes) = split /\|/,
 	of('with broken', 'failed_shared_blks_hit, failed_wal_records, failed_wal_bytes');
-cmp_ok($blocks, '>', 1000, '... the blocks it touched are counted');
-cmp_ok($records, '>=', 2001, '... and the WAL: a record for each row and each key');
-cmp_ok($bytes, '>', $records * 24, '... of so many bytes');
+cmp_ok($blocks, '>', 1000, 'blocks of the failed execution are counted');
+cmp_ok($records, '>=', 2001, 'WAL records of the failed execution are at least one for each row and each key');
+cmp_ok($bytes, '>', $records * 24, 'WAL bytes of the failed execution are counted');
 
 # an utility command, and one that is tried twice
 fail(q{set statement_timeout = '200ms';}, 'do $$ begin perform pg_sleep(10); end $$', qr/statement timeout/);
-cmp_ok(of('do', 'failed_exec_time'), '>', 150, 'time of a cancelled command');
+cmp_ok(of('do', 'failed_exec_time'), '>', 150, 'a cancelled command has failed time');
 sql('select 1; create function twice(n int) returns int language plpgsql as $$ begin return 1 / n; exception when others then return 0; end $$');
 sql(q{set tacho.statements_track = 'all'; select twice(0); select twice(1)});
 my ($inner, $outer) = map { of($_, 'calls, errors, failed_exec_time > 0, failed_exec_time < 1000') } 'select twice', '.?1 / n|^select .1 / n';
-is($inner, '2|0|f|t', 'who catches an error has not failed');
+is($inner, '2|0|f|t', 'a statement that catches an error has not failed');
 
 # cursors: rows fetched before the error count with it
 $node->psql('postgres', q{\set FETCH_COUNT 10
 with fetched as (select pg_sleep(0.01), 1 / (25 - i) as n from generate_series(1, 100) i) select n from fetched;}, on_error_stop => 0);
-ok(sql(q{select sum(failed_exec_time) >= 50 from tacho.statements}) eq 't', 'pieces of a failed execution');
+ok(sql(q{select sum(failed_exec_time) >= 50 from tacho.statements}) eq 't', 'pieces of a failed execution are counted once');
 
 # without an error these columns are 0, and planning does not fill them
 fail('', 'select * from missing_table', qr/does not exist/);
 fail('', 'select 1 / 0 as planned', qr/division by zero/);
 is(of('select .* as planned', 'errors, failed_exec_time'), '1|0', 'an error while planning took no execution');
 is(sql(q{select count(*) from tacho.statements where errors + cancellations = 0 and
-	failed_exec_time + failed_cpu_time + failed_shared_blks_hit + failed_wal_bytes > 0}), 0, 'who has not failed has nothing in these columns');
+	failed_exec_time + failed_cpu_time + failed_shared_blks_hit + failed_wal_bytes > 0}), 0, 'a statement that has not failed has zeros in these columns');
 
 # kept over restarts and resets
 my $all = q{select sum(failed_exec_time), sum(failed_wal_records), sum(failed_temp_blks_written) from tacho.statements};
@@ -73,5 +73,5 @@ $node->restart;
 is(sql($all), $before, 'the counters survive a restart');
 
 $node->stop;
-unlike(slurp_file($node->logfile), qr/PANIC|terminated by signal/, 'no process died');
+unlike(slurp_file($node->logfile), qr/PANIC|terminated by signal/, 'no process of the server died');
 done_testing();

@@ -75,19 +75,19 @@ my $flood = flood('flood', 100000);
 ok(wait_for_marker($node, 'names left out', 1), 'a marker says that names are left out');
 is( sql(q{SELECT detail FROM tacho.markers() WHERE kind = 'names left out'}),
 	'names that role "flood" gives are recorded as (other): its share of tacho.name_limit',
-	'... and which role gives them');
+	'the marker names the role');
 my $since = server_ms($node);
-ok(wait_for_metric($node, 'names_over_limit', 'value::bigint >= 100'), 'status() counts them');
+ok(wait_for_metric($node, 'names_over_limit', 'value::bigint >= 100'), 'status() counts the names left out');
 is(applications('flood', $since), '(other)', 'later names of the role are (other)');
-is(sql(q{SELECT count(*) FROM tacho.markers() WHERE kind = 'names left out' AND detail LIKE '%"flood"%'}), 1, '... with one marker');
+is(sql(q{SELECT count(*) FROM tacho.markers() WHERE kind = 'names left out' AND detail LIKE '%"flood"%'}), 1, 'names of the role left out later have the same marker');
 end_flood('flood', $flood);
 
 # a quarter of 32 kB, less what the burst itself takes away, is 91 names of 11 bytes with
 # a session each; one more is (other)
 cmp_ok(scalar(split /\n/, applications('flood', $begin)), '<=', 95, 'a burst of one role has a quarter of the bytes left');
-is(called('quiet', 'reports'), 'reports', 'others keep their names');
-is(called('quiet', 'exports'), 'exports', '... and get new ones');
-is(called('late', 'imports'), 'imports', '... roles that come later, too');
+is(called('quiet', 'reports'), 'reports', 'other roles keep their names');
+is(called('quiet', 'exports'), 'exports', 'other roles get new names');
+is(called('late', 'imports'), 'imports', 'roles that come later get new names');
 
 # the client gives the name of a prepared transaction, too
 my $gid = 'g' x 199;
@@ -113,7 +113,7 @@ my $replica = IPC::Run::start(
 	], '<', \undef, '>', \my $said, '2>&1');
 ok($node->poll_query_until('postgres', q{SELECT count(*) > 0
 	FROM tacho.server_history(metric => 'replica_sent_lag', object => '(other)')}), 'a replica of that role is (other)');
-is(sql(q{SELECT count(*) FROM tacho.server_history(metric => 'replica_sent_lag') WHERE object ~ '^r'}), '0', '... always');
+is(sql(q{SELECT count(*) FROM tacho.server_history(metric => 'replica_sent_lag') WHERE object ~ '^r'}), '0', 'names of that role are always (other)');
 $replica->kill_kill;
 
 # Two roles whose hashes meet have one share, and a marker each
@@ -131,7 +131,7 @@ for my $role (@roles)
 # room at first, and no others came.
 my $other = "FROM tacho.samples(since => @{[at($begin)]}, n => null, username => 'again', application => '(other)')";
 ok($node->poll_query_until('postgres', "SELECT count(*) > 0 $other"),
-	'a session that always returns to its names is (other) once their share is used up');
+	'a session that repeats its names is (other) once their share is used up');
 end_flood('again', $again);
 $node->stop;
 done_testing();

@@ -96,14 +96,14 @@ SKIP:
 is( history('abs(total_exec_time - calls * mean_exec_time) <= calls * 0.00005,
 	 p95_exec_time > 0, query_text, username = current_user'),
 	't|t|SELECT count(*) FROM pg_class WHERE oid > $1|t',
-	'times, percentile, text and user are there');
+	'a row has times, percentile, text and user');
 for my $times ('total_exec_time', 'user_time + system_time')
 {
 	my $counted = $node->safe_psql('postgres', "SELECT $times FROM tacho.statements s
 		JOIN pg_database d ON d.oid = s.dbid WHERE datname = 'app'");
 
 	# each is stored in units of 10 us
-	cmp_ok(abs(history($times) - $counted), '<', 0.02, "$times is that of the statistics");
+	cmp_ok(abs(history($times) - $counted), '<', 0.02, "$times of the history is that of the statistics");
 }
 is( $node->safe_psql('postgres',
 		"SELECT sum(calls), min(calls) >= 0, count(*) > 1 FROM tacho.statements_history(
@@ -136,7 +136,7 @@ EXECUTE folding(1.5 + folded(0))});
 $node->poll_query_until('postgres', q{
 	SELECT count(*) > 0 FROM tacho.samples(n => 10000) WHERE query_text ~ '^PREPARE folding'});
 is($node->safe_psql('postgres', q{SELECT count(*) FROM tacho.samples(n => 10000) WHERE query_text ~ '^EXECUTE folding|inner_of_folded'}),
-	'0', '... although others start before it');
+	'0', 'no sample has the EXECUTE or a statement that starts before its own');
 
 # many more statements than there are entries
 my $statements = join '', map { 'SELECT ' . join(', ', (1) x $_) . ";\n" } 1 .. 400;
@@ -155,11 +155,11 @@ is(history('sum(calls)'), $executed, 'evicted statements are in the sum, each on
 is( history('sum(calls)'),
 	$node->safe_psql('postgres', "SELECT sum(calls) FROM tacho.statements s
 		JOIN pg_database d ON d.oid = s.dbid WHERE datname = 'app'"),
-	'which is that of the statistics');
+	'the sum is that of the statistics');
 cmp_ok($node->safe_psql('postgres', 'SELECT evicted FROM tacho.statements_info'),
 	'>', 600, 'hundreds were evicted');
 cmp_ok(history("sum(calls) FILTER (WHERE key = '(evicted)')"),
-	'>', 0, 'and what nobody saw before is a row of its own');
+	'>', 0, 'evicted statements that no row names are a row of their own');
 
 # a reset takes nothing away and repeats nothing
 $executed += bench($script, 2, 25);
@@ -167,7 +167,7 @@ wait_until_in_history($node);
 $node->safe_psql('postgres', 'SELECT tacho.statements_reset()');
 $executed += bench($script, 2, 35);
 wait_until_in_history($node);
-is(history('sum(calls)'), $executed, 'a reset is no difference');
+is(history('sum(calls)'), $executed, 'a reset makes no difference to the history');
 
 # and it loses nothing that was counted just before
 my $other = pgbench_script($node, 'other', "SELECT count(*) FROM pg_proc WHERE oid > 0;\n");
@@ -179,16 +179,16 @@ for (1 .. 8)
 }
 $executed += $others;
 wait_until_in_history($node);
-is(history('sum(calls)'), $executed, 'what was counted before a reset is in the history');
-is(history("sum(calls) FILTER (WHERE query_text ~ 'FROM pg_proc')"), $others, '... with its statement');
+is(history('sum(calls)'), $executed, 'executions before a reset are in the history');
+is(history("sum(calls) FILTER (WHERE query_text ~ 'FROM pg_proc')"), $others, 'executions before a reset have their statement');
 ok($node->poll_query_until('postgres', "SELECT count(*) > 0 FROM tacho.markers(since => '2000-01-01')
 	WHERE kind = 'statistics reset' AND detail = 'statistics of all statements were reset'"), 'a reset is marked');
 $executed += bench($other, 2, 10);
 $node->safe_psql('postgres', q{SELECT tacho.statements_reset(0, 0, queryid) FROM tacho.statements WHERE query ~ 'FROM pg_proc'});
 ok($node->poll_query_until('postgres', "SELECT count(*) > 0 FROM tacho.markers(since => '2000-01-01')
-	WHERE kind = 'statistics reset' AND detail = 'statistics of some statements were reset'"), '... one of a statement as such');
+	WHERE kind = 'statistics reset' AND detail = 'statistics of some statements were reset'"), 'a reset of one statement is marked as such');
 wait_until_in_history($node);
-is(history('sum(calls)'), $executed, '... and loses nothing');
+is(history('sum(calls)'), $executed, 'a reset of one statement loses nothing');
 
 # resets of a full table, with more unrecorded entries than free slots
 for (1 .. 5)
@@ -213,19 +213,19 @@ start_again();
 cmp_ok(
 	$node->safe_psql('postgres', "SELECT sum(calls) FROM tacho.statements s
 		JOIN pg_database d ON d.oid = s.dbid WHERE datname = 'app'"),
-	'>', 0, 'statistics came back');
+	'>', 0, 'the saved statistics are loaded');
 $executed += bench($script, 2, 15);
 wait_until_in_history($node);
-is(history('sum(calls)'), $executed, 'statistics that came back are no difference');
+is(history('sum(calls)'), $executed, 'loaded statistics make no difference to the history');
 
 # a clean stop records the rest
 $executed += bench($script, 2, 12);
 $node->restart;
 wait_until_in_history($node);
-is(history('sum(calls)'), $executed, 'a restart loses nothing');
+is(history('sum(calls)'), $executed, 'a restart loses no execution');
 is( $node->safe_psql('postgres', "SELECT min(calls) >= 0 AND min(total_exec_time) >= 0
 	 AND min(shared_blks_hit) >= 0 FROM tacho.statements_history($only)"),
-	't', 'nothing is negative');
+	't', 'no counter is negative');
 
 # rows that no writer has taken reach the history later, after a new start of the
 # sampler or of the server
@@ -248,13 +248,13 @@ $node->poll_query_until('postgres', "SELECT value IS NOT NULL AND value <> '$sam
 	FROM tacho.status() WHERE metric = 'sampler_pid'") or die 'no sampler';
 rename "$program.away", $program or die "rename: $!";
 wait_until_in_history($node);
-is(history('sum(calls)'), $executed, 'a sampler that ends gives back what was not written');
+is(history('sum(calls)'), $executed, 'a sampler that ends gives back the rows not written');
 recorded_by_nobody();
 $node->stop;
 rename "$program.away", $program or die "rename: $!";
 $node->start;
 wait_until_in_history($node);
-is(history('sum(calls)'), $executed, '... and so does the server, over a restart');
+is(history('sum(calls)'), $executed, 'a restarted server gives back the rows not written');
 
 # rights
 $node->safe_psql('postgres', q{

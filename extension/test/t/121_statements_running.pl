@@ -40,35 +40,35 @@ sub waiting
 	ok( $node->poll_query_until('postgres', "SELECT count(*) >= 3
 			FROM tacho.statements_history(since => '$started', bucket => '1 second', n => null, database => 'app')
 			WHERE query_text ~ 'pg_advisory_lock' AND running = 1 AND coalesce(calls, 0) = 0"),
-		"$query runs in several buckets, and is no call in them");
+		"$query runs in several buckets and is a call in none of them");
 	return ($started, $holder, $waiter);
 }
 
 my ($started, $locker, $waiter) = waiting('SELECT pg_advisory_lock(1)', 'a statement');
 my $begun = "(extract(epoch FROM period_start) - extract(epoch FROM timestamptz '$started')) * 1000";
 my $running = "bool_and(running_time BETWEEN $begun AND $begun + 1000) FILTER (WHERE running = 1)";
-is(rows($running, 1), 't', 'its time so far is that since its start');
+is(rows($running, 1), 't', 'the time of the running execution is that since its start');
 is(rows('running, running_time > 2000, coalesce(calls, 0), toplevel, database, username = current_user'),
-	'1|t|0|t|app|t', 'the window has a row of it, without a call');
+	'1|t|0|t|app|t', 'the window has a row of the execution without a call');
 is(sql(qq{SELECT query_text ~ 'pg_advisory_lock' FROM tacho.statements_history(since => '$started',
-	order_by => 'running_time', n => 1) LIMIT 1}), 't', 'it comes first where running_time is the order');
+	order_by => 'running_time', n => 1) LIMIT 1}), 't', 'the running execution comes first in order of running_time');
 
 $locker->finish;
 $waiter->finish;
 wait_until_in_history($node);
 is(rows('running, running_time = 0, calls, total_exec_time > 2000, count(*) OVER ()'), '0|t|1|t|1',
-	'at its end the row has a call and its time, and nothing runs');
+	'when it ends the row has a call and its time, and nothing runs');
 is(rows('sum(calls), count(*) FILTER (WHERE calls = 1), count(*) FILTER (WHERE running = 1) >= 3', 1),
-	'1|1|t', '... one bucket has it, and those before go on to say that it ran');
+	'1|1|t', 'one bucket has the call, earlier buckets still say that it ran');
 # the query starts before its execution, by parsing and planning
-is(rows('sum(total_exec_time) + 1000 > max(running_time)', 1), 't', '... for no longer than the call took');
+is(rows('sum(total_exec_time) + 1000 > max(running_time)', 1), 't', 'the execution ran no longer than the call took');
 
 # a sealed file has seconds of long queries
 $node->restart;
 is(rows('sum(calls), count(*) FILTER (WHERE calls = 1), count(*) FILTER (WHERE running = 1) >= 3', 1),
-	'1|1|t', 'a sealed file tells the same');
+	'1|1|t', 'a sealed file gives the same answer');
 $running = "bool_and(running_time BETWEEN $begun - 1000 AND $begun + 2000) FILTER (WHERE running = 1)";
-is(rows($running, 1), 't', '... to a second');
+is(rows($running, 1), 't', 'a sealed file gives the same time to a second');
 
 # an EXECUTE runs its statement
 $begin = server_ms($node);
@@ -76,6 +76,6 @@ $begin = server_ms($node);
 $locker->finish;
 $waiter->finish;
 wait_until_in_history($node);
-is(rows('sum(running), sum(calls), count(*)'), '0|1|1', '... and is one call of the same row');
+is(rows('sum(running), sum(calls), count(*)'), '0|1|1', 'the execution is one call of the same row');
 $node->stop;
 done_testing();

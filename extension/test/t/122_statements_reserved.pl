@@ -46,8 +46,8 @@ is(sql($limits), '4000|8000', 'a larger limit at the start reserves more');
 is(sprintf('%.0f', reserved_bytes() / $small), 4, 'four times the limits take four times the memory');
 
 starts_with('statements_max_reserved = 6000', 'query_text_memory_reserved = 8MB');
-is(sql($limits), '4000|6000', 'the setting reserves another number');
+is(sql($limits), '4000|6000', 'the setting reserves another number of places');
 starts_with('statements_max_reserved = 500');
-is(sql($limits), '4000|4000', '... but never less than the limit at the start');
+is(sql($limits), '4000|4000', 'the reserved number is never less than the limit at the start');
 $node->stop;
 done_testing();

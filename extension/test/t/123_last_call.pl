@@ -30,20 +30,20 @@ sub called
 my $begin = now();
 sql('with first as (select 1) select from first');
 my $between = now();
-is(called($begin), 'first', 'a statement that was called since then');
-is(called($between), '', '... and not since a later moment');
+is(called($begin), 'first', 'since => a time has the statements called since then');
+is(called($between), '', 'no statement is called since a later moment');
 my $later = now();
 is(sql(qq{select last_call between '$begin'::timestamptz - interval '1 s' and '$between' from tacho.statements where query ~ '^with first'}),
 	't', 'last_call is the time of the call, to a tick');
 sql('with second as (select 1) select from second');
-is(called($later), 'second', 'a reading has only what was called after the one before');
-is(called($begin), 'first second', '... and another one has both');
+is(called($later), 'second', 'a reading has only the calls after the reading before');
+is(called($begin), 'first second', 'a reading since the begin has both calls');
 my $reset = now();
 sql(q{select tacho.statements_reset(0::oid, 0::oid, (select queryid from tacho.statements where query ~ '^with first'), true)});
-is(called($reset), 'first', 'extremes that were reset are a change');
+is(called($reset), 'first', 'a reset of extremes counts as a change');
 my $failed = now();
 $node->psql('postgres', 'select 1 / 0');
-is(sql("select errors from tacho.statements(true, null, '$failed') where query = 'select \$1 / \$2'"), 1, 'a failure is a call');
+is(sql("select errors from tacho.statements(true, null, '$failed') where query = 'select \$1 / \$2'"), 1, 'a failed execution counts as a call');
 
 # a collector under load: it never reads all, and misses nothing
 my $script = pgbench_script($node, 'load', <<'END');
@@ -75,14 +75,14 @@ while ($load->pumpable)
 	$load->pump_nb;
 }
 $load->finish;
-like($output, qr/number of failed transactions: 0/, 'the load has run');
-cmp_ok($readings, '>', 5, 'readings beside it');
+like($output, qr/number of failed transactions: 0/, 'pgbench has run its load');
+cmp_ok($readings, '>', 5, 'readings are taken beside the load');
 collect();
 is(sql(q{select count(*) from tacho.statements s full join kept k using (queryid)
 	where (query ~ '^with hot' or k.queryid is not null) and s.calls is distinct from k.calls}), 0, 'the collector has each count');
-is(sql(q{select evicted + skipped from tacho.statements_info}), 0, 'nothing was lost meanwhile');
-cmp_ok(sql('select count(*) from kept'), '>', 500, 'it knows many statements');
-is(collect(), 0, 'without load a reading has none of them');
+is(sql(q{select evicted + skipped from tacho.statements_info}), 0, 'no execution was lost meanwhile');
+cmp_ok(sql('select count(*) from kept'), '>', 500, 'the collector has many statements');
+is(collect(), 0, 'without load a reading has no statement of it');
 
 # without a sampler
 sql(q{alter system set tacho.program = '/nonexistent'});
@@ -92,7 +92,7 @@ is(sql("select count(*) from tacho.statements(false, null, '$begin')") > 500, 1,
 	'after a restart a reading since an earlier time has all rows: they are a new base');
 is(sql(qq{select last_call < '$later' from tacho.statements where query ~ '^with first'}), 't', 'last_call is kept across a restart');
 $since = now();
-is(called($since), '', 'without a sampler');
+is(called($since), '', 'without a sampler and calls a reading is empty');
 sql('with first as (select 1) select from first');
-is(called($since), 'first', '... a reading has what was called since the one before');
+is(called($since), 'first', 'without a sampler a reading has the calls since the one before');
 done_testing();

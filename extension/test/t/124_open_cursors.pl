@@ -30,15 +30,15 @@ sql(q{create function defined() returns refcursor language plpgsql security defi
 	begin open c; return c; end $$});
 
 sql('begin; select opened(); commit');
-is(entries('as opened from'), "nested $owner 1", 'a cursor of a function, open at COMMIT');
+is(entries('as opened from'), "nested $owner 1", 'a cursor of a function that is open at COMMIT is counted');
 sql('begin; select opened(); rollback');
-is(entries('as opened from'), "nested $owner 1", '... at ROLLBACK its execution has not ended');
+is(entries('as opened from'), "nested $owner 1", 'a cursor that is open at ROLLBACK adds no execution');
 sql('set role caller; begin; select defined(); commit');
-is(entries('as defined from'), "nested $owner 1", 'a cursor of a function of another user');
+is(entries('as defined from'), "nested $owner 1", 'a cursor of a function of another user is counted');
 sql(q{begin; declare c cursor for select id, body as declared from place where id = 987129871 and body <> 'qzx987129871'; fetch c; commit});
 my ($major) = $node->config_data('--version') =~ /(\d+)/;
 is(entries('as declared from'), ($major >= 18 ? "nested $owner 1, " : '') . "top $owner 1",
-	'DECLARE CURSOR, whose query has an identifier from 18 on');
+	'DECLARE CURSOR is counted, its query too from PostgreSQL 18 on');
 is(sql(q{select string_agg(query, e'\n') from tacho.statements where query ~ '987129871' and query !~ 'tacho|create function'}), '',
 	'no text has a constant');
 $node->stop;

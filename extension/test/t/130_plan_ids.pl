@@ -120,8 +120,8 @@ my @other = (
 	[ 'with ties', map { "SELECT * FROM t ORDER BY id FETCH FIRST 3 ROWS $_" } 'ONLY', 'WITH TIES' ],
 );
 
-is(plan_id($_->[1]), plan_id($_->[2]), "the same: $_->[0]") for @same;
-isnt(plan_id($_->[1]), plan_id($_->[2]), "another: $_->[0]") for @other;
+is(plan_id($_->[1]), plan_id($_->[2]), "the plan has the same id: $_->[0]") for @same;
+isnt(plan_id($_->[1]), plan_id($_->[2]), "the plan has another id: $_->[0]") for @other;
 
 # a session that runs a plan is sampled with its id
 my $sleep = 'SELECT pg_sleep(3) FROM small WHERE id = 1';

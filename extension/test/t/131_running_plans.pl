@@ -79,17 +79,17 @@ wait_for_ticks($node, 3, server_ms($node));
 my %is = plans();
 my ($by_table, $by_index, $constant) = @is{qw(table index constant)};
 
-like($_, qr/^[1-9][0-9]*$/, "an id: $_") for $by_table, $by_index, $constant;
+like($_, qr/^[1-9][0-9]*$/, "a session has a plan id: $_") for $by_table, $by_index, $constant;
 isnt($by_table, $by_index, 'a scan of the table is another plan than one of the index');
-is($is{'another constant'}, $by_index, 'another constant');
-is($is{'cached, table'}, $by_table, 'EXECUTE of a cached plan, table');
-is($is{'cached, index'}, $by_index, 'EXECUTE of a cached plan, index');
-is($is{cursors}, "$by_table $by_index $by_table", 'two cursors, in turns');
-is($is{function}, $constant, 'the outermost plan counts, not those of a function');
+is($is{'another constant'}, $by_index, 'another constant is the same plan');
+is($is{'cached, table'}, $by_table, 'EXECUTE of a cached plan has the id of the table scan');
+is($is{'cached, index'}, $by_index, 'EXECUTE of a cached plan has the id of the index scan');
+is($is{cursors}, "$by_table $by_index $by_table", 'two cursors in turns have their plans');
+is($is{function}, $constant, 'a sample has the outermost plan, not that of a function');
 is($is{procedure}, $by_table, 'a procedure has the plan of its statement');
-is($is{'after an error'}, $by_table, 'after errors');
-is($is{'two in one message'}, "$by_index $constant", 'two statements in one message');
-like($is{parallel}, qr/^[1-9][0-9]*$/, 'leader');
+is($is{'after an error'}, $by_table, 'a statement after errors has its plan');
+is($is{'two in one message'}, "$by_index $constant", 'two statements of one message have their plans');
+like($is{parallel}, qr/^[1-9][0-9]*$/, 'the leader of a parallel query has its plan');
 is($is{'parallel, parallel worker'}, $is{parallel}, 'a parallel worker has the plan of its leader');
 
 # EXPLAIN has the same id where it shows one
@@ -97,7 +97,7 @@ SKIP:
 {
 	skip 'EXPLAIN has no id before 18', 1 if $node->pg_version < 18;
 	like($node->safe_psql('postgres', "$table EXPLAIN (VERBOSE) $query = 1"),
-		qr/Plan Identifier: $by_table$/m, 'EXPLAIN shows the id');
+		qr/Plan Identifier: $by_table$/m, 'EXPLAIN (VERBOSE) shows the plan id');
 }
 
 $node->stop;

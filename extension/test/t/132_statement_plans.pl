@@ -46,18 +46,18 @@ my $differences = q{
 		p.shared_blks_hit <> s.shared_blks_hit OR p.shared_blks_read <> s.shared_blks_read OR p.temp_blks_written <> s.temp_blks_written)};
 
 run_query($by_index, 10, 20, 30);
-is(plans_of($query), '3 3 true', 'a statement of one plan');
+is(plans_of($query), '3 3 true', 'a statement of one plan has all executions in it');
 run_query($by_table, 1 .. 5);
 is(plans_of($query), "3 3 true\n5 5 true", 'another plan has its own executions');
 run_query($by_index, 40);
 run_query($by_table, 50);
-is(plans_of($query), "4 4 true\n6 6 true", 'and both go on');
+is(plans_of($query), "4 4 true\n6 6 true", 'both plans go on counting');
 is( $node->safe_psql('postgres', "SELECT count(*) FROM tacho.statement_plans WHERE max_exec_time < mean_exec_time OR max_exec_time IS NULL"),
-	0, 'no plan took longer at most than in the mean');
+	0, 'the maximum of each plan is at least its mean');
 is( $node->safe_psql('postgres', qq{
 		SELECT count(DISTINCT plan_id) FROM tacho.statement_plans JOIN tacho.statements USING (queryid)
 		 WHERE query LIKE '$query%'}),
-	2, 'the plans have different ids');
+	2, 'each plan has an id of its own');
 is($node->safe_psql('postgres', $differences), 0, 'plans add up to their statements');
 is( $node->safe_psql('postgres', q{
 		SELECT count(*) FROM tacho.statement_plans JOIN tacho.statements USING (userid, dbid, toplevel, queryid)
@@ -70,9 +70,9 @@ my $joins = sub { join ' ', map { 'SET enable_' . ($_ eq $_[0] ? "$_ = on;" : "$
 $node->safe_psql('postgres', "$_ $many 1; $many 2;")
   for map { my $scan = $_; map { "$scan " . $joins->($_) } qw(hashjoin mergejoin nestloop) } $by_table, $by_bitmap;
 my @rows = split /\n/, plans_of('SELECT count(*) FROM t x JOIN');
-is(scalar @rows, 5, 'four plans are told apart, and a row for the others');
+is(scalar @rows, 5, 'a statement has four plans and a row for the others');
 is($rows[0], '4 4 false', 'two plans of two executions each have made room');
-is("@rows[1 .. 4]", join(' ', ('2 2 true') x 4), 'the latest four have theirs');
+is("@rows[1 .. 4]", join(' ', ('2 2 true') x 4), 'the latest four plans have their counters');
 is($node->safe_psql('postgres', $differences), 0, 'plans add up to their statements');
 
 # a role that may not see the text sees the costs of plans, but neither query nor plan
@@ -96,7 +96,7 @@ $node->append_conf('postgresql.conf', "tacho.statements_max = 100\ntacho.stateme
 $node->restart;
 my $churn = join '', map { my $n = $_; map { "$_ SELECT count(*) AS n$n FROM t WHERE a < 5;\n" } $by_index, $by_table } 1 .. 300;
 $node->safe_psql('postgres', $churn);
-is( $node->safe_psql('postgres', q{SELECT plans_missing FROM tacho.statements_info}), 0, 'there are sets for new statements');
+is( $node->safe_psql('postgres', q{SELECT plans_missing FROM tacho.statements_info}), 0, 'new statements get sets of plans');
 is( $node->safe_psql('postgres', q{SELECT count(*) FROM tacho.statements s WHERE query ~ 'AS n2[5-9][0-9] ' AND
 		(SELECT count(*) FROM tacho.statement_plans p WHERE p.queryid = s.queryid AND p.calls = 1) <> 2}),
 	0, 'the latest statements have their two plans');
@@ -108,9 +108,9 @@ run_query($by_index, 1 .. 3);
 $node->restart;
 is(plans_of($query), '', 'a restored statement has none before it is executed');
 run_query($by_table, 1 .. 2);
-is(plans_of($query), "3 3 false\n2 2 true", 'what was before has no plan, what comes has');
+is(plans_of($query), "3 3 false\n2 2 true", 'executions before the restart have no plan, later ones have');
 run_query($by_index, 7);
-is(plans_of($query), "3 3 false\n2 2 true\n1 1 true", 'and so has what differs');
+is(plans_of($query), "3 3 false\n2 2 true\n1 1 true", 'another plan after the restart is told apart');
 is($node->safe_psql('postgres', $differences), 0, 'plans add up to their statements');
 
 $node->stop;

@@ -107,46 +107,46 @@ is(plans_of($query), '', 'a statement of one plan has no rows of plans');
 $node->safe_psql('postgres', 'DROP INDEX t_a');
 run_pgbench($node, $lookup, '-c', 4, '-t', 25);
 wait_until_in_history($node);
-is(plans_of($query), '100 100 max', 'the plan that came has its executions');
+is(plans_of($query), '100 100 max', 'the new plan has its executions');
 $node->safe_psql('postgres', 'CREATE INDEX t_a ON t (a)');
 run_pgbench($node, $lookup, '-c', 2, '-t', 30);
 wait_until_in_history($node);
-is(plans_of($query), '60 60 max, 100 100 max', 'and so has the one that came back');
+is(plans_of($query), '60 60 max, 100 100 max', 'the plan that came back has its executions');
 my %alone = map { $_->{plan_id} => $_->{was_alone} } exported('plan_stats');
-is(join(' ', map { $_ || 0 } sort values %alone), '0 1', 'one of them was alone before');
+is(join(' ', map { $_ || 0 } sort values %alone), '0 1', 'the first plan was alone before');
 is( join(' ', sort keys %alone),
 	$node->safe_psql('postgres', "SELECT string_agg(plan_id::text, ' ' ORDER BY plan_id::text COLLATE \"C\") FROM tacho.statement_plans
 		JOIN tacho.statements USING (userid, dbid, toplevel, queryid) WHERE query LIKE '$query%'"),
-	'ids are those of the statistics');
+	'plan ids are those of the statistics');
 is(differences(), '', 'plans add up to their statements in every interval');
 
 # the readers: 200 executions by the index, 100 by the table, 60 by the index again
 my $id = $node->safe_psql('postgres', "SELECT queryid FROM tacho.statements WHERE query LIKE '$query%'");
 my $window = "since => '2000-01-01', query_id => '$id'";
 is( $node->safe_psql('postgres', "SELECT calls, rows, rows_per_call, max_exec_time IS NOT NULL, source, query_text ~ '^SELECT d' FROM tacho.plans($window) ORDER BY first_seen"),
-	"260|260|1.0000|f|counters|t\n100|100|1.0000|t|counters|t", 'plans() has the executions of each, also from when the first was alone');
+	"260|260|1.0000|f|counters|t\n100|100|1.0000|t|counters|t", 'plans() has the executions of each plan, from when the first was alone');
 is( $node->safe_psql('postgres', "SELECT p.plan_id, p.calls, p.shared_blks_hit + p.shared_blks_read, abs(p.total_exec_time - s.total_exec_time::numeric) < 0.1
 		FROM tacho.plans($window) p JOIN tacho.statement_plans s USING (plan_id) WHERE s.queryid = $id AND
 			(p.calls, p.shared_blks_hit, p.shared_blks_read) = (s.calls, s.shared_blks_hit, s.shared_blks_read) ORDER BY first_seen") =~ tr/\n//,
-	1, '... both are those of tacho.statement_plans');
+	1, 'both plans are those of tacho.statement_plans');
 is( $node->safe_psql('postgres', "SELECT sum(p.calls) = max(h.calls), abs(sum(p.total_exec_time) - max(h.total_exec_time)) = 0, sum(p.pct)
 		FROM tacho.plans($window) p, tacho.statements_history($window) h"),
-	't|t|100.0000', '... and add up to the statement');
+	't|t|100.0000', 'the plans add up to the statement');
 is( $node->safe_psql('postgres', "SELECT old_calls, new_calls, grain IS NULL, old_plan_id <> new_plan_id, time_lost > 0, ratio > 1, new_blocks_per_call > old_blocks_per_call
 		FROM tacho.plan_changes($window) ORDER BY changed_at"),
-	"200|100|t|t|t|t|t\n100|60|f|t|f|f|f", 'plan_changes() has both, the first one to the millisecond');
+	"200|100|t|t|t|t|t\n100|60|f|t|f|f|f", 'plan_changes() has both changes, the first one to the millisecond');
 is( $node->safe_psql('postgres', "SELECT abs(time_lost - new_calls * (new_mean_exec_time - old_mean_exec_time)) <= new_calls * 0.0002 FROM tacho.plan_changes($window)"),
 	"t\nt", 'time lost is calls by the difference of means');
 is( $node->safe_psql('postgres', "SELECT changed_at BETWEEN d.marker_time AND d.marker_time + interval '1 minute'
 		FROM tacho.plan_changes($window) c, tacho.markers('2000-01-01') d WHERE c.grain IS NULL AND d.kind = 'schema changed' AND d.command = 'DROP INDEX'"),
-	't', 'the change comes after the index was dropped');
+	't', 'the change is later than the drop of the index');
 my ($printed) = run_command([ $ENV{TACHO_PROGRAM}, 'plan-changes', '--tape', $node->data_dir . '/tacho', '--since', '1d', '--query-id', $id, '--json' ]);
-is(() = $printed =~ /"new_plan_id":/g, 2, 'the command line has them');
+is(() = $printed =~ /"new_plan_id":/g, 2, 'the command line shows both changes');
 $node->safe_psql('postgres', "SELECT pg_sleep(1.2) /* alone */");
 wait_until_in_history($node);
 is( $node->safe_psql('postgres', "SELECT calls, mean_exec_time >= 1200, plan_id = (SELECT plan_id FROM tacho.statement_plans JOIN tacho.statements USING (userid, dbid, toplevel, queryid)
 		WHERE query LIKE '%/* alone */'), source FROM tacho.plans('2000-01-01', query_id => (SELECT queryid::text FROM tacho.statements WHERE query LIKE '%/* alone */'))"),
-	'1|t|t|samples', 'a statement with one plan has the one that samples show');
+	'1|t|t|samples', 'a statement with one plan has the id that samples show');
 
 # both within an interval
 run_pgbench($node, pgbench_script($node, 'index', "$by_index\nSELECT count(d) /* c */ FROM t WHERE a < 10;\n" =~ s/; /;\n/gr),
@@ -166,12 +166,12 @@ for my $way (@ways)
 }
 my @plans = split /, /, plans_of('SELECT count(*) FROM t x JOIN');
 is(scalar @plans, 5, 'each plan after the first has rows');
-is("@plans", join(' ', ('2 2 max') x 5), 'of its own executions');
+is("@plans", join(' ', ('2 2 max') x 5), 'each plan has its own executions');
 is(differences(), '', 'plans add up to their statements in every interval');
 $node->safe_psql('postgres', join ' ', map { "$_ $many 3;" } @ways, $ways[0]);
 wait_until_in_history($node);
 is(differences(), '', 'plans add up to their statements in every interval');
-like(plans_of('SELECT count(*) FROM t x JOIN'), qr/\d+ \d+ none/, 'of more than four plans in one interval some have no id');
+like(plans_of('SELECT count(*) FROM t x JOIN'), qr/\d+ \d+ none/, 'some executions of more than four plans in one interval have no id');
 
 # evicted, reset
 for (1 .. 3)
@@ -199,7 +199,7 @@ my $known = sub { return $node->safe_psql('postgres', "SELECT string_agg(calls::
 $node->safe_psql('postgres', "$by_index $count 1;" . "$by_table $count 2;" x 2);
 my $other = $node->safe_psql('postgres', "SELECT queryid FROM tacho.statements WHERE query LIKE '$count%'");
 wait_until_in_history($node);
-is($known->($other), '1 2', 'a statement with two plans');
+is($known->($other), '1 2', 'the statement has two plans');
 my $pid = $node->safe_psql('postgres', q{SELECT value FROM tacho.status() WHERE metric = 'sampler_pid'});
 kill 'TERM', $pid;
 $node->poll_query_until('postgres', "SELECT value <> '$pid' FROM tacho.status() WHERE metric = 'sampler_pid'");
@@ -209,14 +209,14 @@ is(differences(), '', 'plans add up to their statements when the sampler starts 
 $node->safe_psql('postgres', "$by_table $count 2;" x 37);
 wait_until_in_history($node);
 is(differences(), '', 'plans add up to their statements in every interval');
-like($known->($other), qr/^1 (39|4[01])$/, 'the plans go on; what was between has none');
+like($known->($other), qr/^1 (39|4[01])$/, 'the plans go on counting, executions in between have no plan');
 $node->safe_psql('postgres', "$by_table $count 2;" x 3);
 $node->restart;
 $node->safe_psql('postgres', "$by_table $count 2;" x 61);
 $node->safe_psql('postgres', "$by_index $count 1;");
 wait_until_in_history($node);
 is(differences(), '', 'plans add up to their statements when the server starts again');
-like($known->($other), qr/^2 10[0-5]$/, 'and what comes has its plan');
+like($known->($other), qr/^2 10[0-5]$/, 'later executions have their plan');
 
 $node->stop;
 is(differences(), '', 'plans add up to their statements at the end');

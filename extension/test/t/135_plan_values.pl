@@ -44,7 +44,7 @@ sub run_queries
 
 	$node->psql('postgres', "SET client_min_messages = error;\n$input", stderr => \$printed, on_error_stop => 0);
 	my @parts = split /^-- (\d+)\n?/m, $printed;
-	is(scalar @parts, 2 * @all, 'the session has run them all') if @parts != 2 * @all;
+	is(scalar @parts, 2 * @all, 'the session has run all queries') if @parts != 2 * @all;
 	my @errors = map { $parts[ 2 * $_ ] =~ /ERROR:  (.*)/ ? "$1: $all[$_]" : () } 0 .. $#all;
 	return grep { !/^unsupported XML/ } @errors;
 }
@@ -54,7 +54,7 @@ for (my $left = $queries; $left > 0; $left -= 100)
 {
 	push @errors, run_queries($left < 100 ? $left : 100);
 }
-is(join("\n", @errors), '', "$queries queries run");
+is(join("\n", @errors), '', "$queries queries have run");
 
 # a last tree; the trees before it have arrived, too
 sql('CREATE TABLE the_last_one (id int); SELECT * FROM the_last_one WHERE id = ' . marked_number());
@@ -95,20 +95,20 @@ for (1 .. 600)
 	last if $bytes =~ /the_last_one/;
 	select undef, undef, undef, 0.1;
 }
-like($bytes, qr/the_last_one/, 'names are in the history as they are');
-like($bytes, qr/watched/, 'and names of the random queries');
+like($bytes, qr/the_last_one/, 'the history has the names of the fixed queries');
+like($bytes, qr/watched/, 'the history has the names of the random queries');
 is(join(' ', marks_in($bytes)), '', "no value of $queries queries is in a byte of the history");
 
 my $memory = shared_memory();
-like($memory, qr/the_last_one/, 'names are in shared memory');
-is(join(' ', marks_in($memory, 1)), '', 'no value is in a byte of it');
+like($memory, qr/the_last_one/, 'shared memory has the names');
+is(join(' ', marks_in($memory, 1)), '', 'shared memory has no value');
 
 # and none is printed, except that an estimate may be the value of LIMIT
 my $printed = sql(q{
 	SELECT string_agg(concat_ws(' ', condition, relation, alias, index_name, node_type), E'\n')
 	  FROM (SELECT DISTINCT plan_id FROM tacho.statement_plans WHERE plan_id IS NOT NULL) p, tacho.plan(p.plan_id::text)});
-cmp_ok(scalar(() = $printed =~ /\?/g), '>', 200, 'constants are question marks');
-is(join(' ', marks_in_text($printed)), '', 'no value is printed');
-is(join(' ', marks_in_text(sql("SELECT string_agg(s::text, ' ') FROM tacho.statements s"))), '', 'nor in tacho.statements');
+cmp_ok(scalar(() = $printed =~ /\?/g), '>', 200, 'EXPLAIN of tacho.plan shows constants as question marks');
+is(join(' ', marks_in_text($printed)), '', 'EXPLAIN of tacho.plan shows no value');
+is(join(' ', marks_in_text(sql("SELECT string_agg(s::text, ' ') FROM tacho.statements s"))), '', 'tacho.statements shows no value');
 
 done_testing();

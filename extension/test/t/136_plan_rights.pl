@@ -44,16 +44,16 @@ my $ids = sql("SELECT DISTINCT plan_id FROM tacho.statement_plans JOIN tacho.sta
 like($ids, qr/^\d+$/, 'both roles have the same plan');
 my $condition = "SELECT string_agg(username || ': ' || condition, ', ') FROM tacho.plan('$ids'";
 
-is(once_there("$condition, username => 'alice')"), 'alice: Filter: (alices_secret < ?)', 'the tree of alice');
-is(once_there("$condition, username => 'bob')"), 'bob: Filter: (bobs_secret > ?)', 'the tree of bob');
-is(once_there("$condition)", 'alice'), 'alice: Filter: (alices_secret < ?)', 'alice sees her policy');
-is(once_there("$condition)", 'bob'), 'bob: Filter: (bobs_secret > ?)', 'bob sees his');
-is(sql("SET ROLE alice; $condition, username => 'bob')"), 'alice: Filter: (alices_secret < ?)', 'and a role cannot ask for another one');
+is(once_there("$condition, username => 'alice')"), 'alice: Filter: (alices_secret < ?)', 'the tree of alice has her policy');
+is(once_there("$condition, username => 'bob')"), 'bob: Filter: (bobs_secret > ?)', 'the tree of bob has his policy');
+is(once_there("$condition)", 'alice'), 'alice: Filter: (alices_secret < ?)', 'alice sees the plan with her policy');
+is(once_there("$condition)", 'bob'), 'bob: Filter: (bobs_secret > ?)', 'bob sees the plan with his policy');
+is(sql("SET ROLE alice; $condition, username => 'bob')"), 'alice: Filter: (alices_secret < ?)', 'a role cannot ask for the plan of another one');
 
 # a temporary table has no schema that another session knows
 sql('CREATE TEMP TABLE scratch (id int); SELECT * FROM scratch WHERE id = 4');
 my $temporary = sql("SELECT max(plan_id) FROM tacho.statement_plans JOIN tacho.statements USING (userid, dbid, toplevel, queryid) WHERE query LIKE 'SELECT * FROM scratch%'");
-is(once_there("SELECT schema || '.' || relation FROM tacho.plan('$temporary')"), 'pg_temp.scratch', 'a temporary table');
+is(once_there("SELECT schema || '.' || relation FROM tacho.plan('$temporary')"), 'pg_temp.scratch', 'the plan of a temporary table is kept');
 
 # a plan that is too large is cut, visibly
 sql('CREATE TABLE parts (id int) PARTITION BY RANGE (id)');
@@ -61,8 +61,8 @@ sql("DO \$\$ BEGIN FOR i IN 0 .. 999 LOOP EXECUTE format('CREATE TABLE parts_%s 
 sql('SELECT * FROM parts WHERE id <> 5');
 my $large = sql("SELECT max(plan_id) FROM tacho.statement_plans JOIN tacho.statements USING (userid, dbid, toplevel, queryid) WHERE query LIKE 'SELECT * FROM parts%'");
 is(once_there("SELECT count(*) > 200 AND (array_agg(explain ORDER BY node_number DESC))[1] LIKE '%further nodes were not recorded%' FROM tacho.plan('$large') HAVING count(*) > 0"),
-	't', '1,000 partitions');
+	't', 'the plan of 1,000 partitions is kept');
 sql('SELECT count(*) FROM (' . join(' UNION ALL ', map { "SELECT id FROM docs WHERE id = $_" } 1 .. 2_000) . ') u');
-is(sql('SELECT 1'), 1, 'a plan of thousands of nodes');
+is(sql('SELECT 1'), 1, 'the server goes on after a plan of thousands of nodes');
 
 done_testing();

@@ -51,7 +51,7 @@ $_->send('UPDATE shop.sales SET v = 3 WHERE id = 1') for $first, $second;
 wait_until_locked($node, 'first', 'second');
 my $tuples = "SELECT object FROM tacho.blocking(at => now()) WHERE locktype = 'tuple' AND level > 0";
 $node->poll_query_until('postgres', "SELECT count(*) = 1 FROM ($tuples) t");
-is($node->safe_psql('postgres', $tuples), 'tuple shop.sales (0,1)', 'so has a locked row');
+is($node->safe_psql('postgres', $tuples), 'tuple shop.sales (0,1)', 'the table of a locked row has its name');
 $holder->run('ROLLBACK');
 $_->finish for $holder, $first, $second;
 

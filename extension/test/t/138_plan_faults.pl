@@ -88,21 +88,21 @@ for my $allocation (1, 2)
 {
 	my ($table, $out, $message) = with_fault($refuse, $allocation);
 	is("$out$message", '1 1 0', "allocation $allocation was refused, and the query has its result");
-	is(recorded_before_and_after($table), $unseen, 'its plan is recorded at the next execution');
+	is(recorded_before_and_after($table), $unseen, 'the plan is recorded at the next execution');
 
 	($table, $out, $message) = with_fault($cancel, $allocation);
 	is($out, '1 0', 'a cancelled query has no result');
-	like($message, qr/^psql:.*ERROR:  canceling statement due to user request$/, 'it has the error of the cancel');
-	is(recorded_before_and_after($table), $seen, 'and its plan is recorded');
+	like($message, qr/^psql:.*ERROR:  canceling statement due to user request$/, 'the cancelled query has the error of the cancel');
+	is(recorded_before_and_after($table), $seen, 'the plan of the cancelled query is recorded');
 
 	($table, $out, $message) = with_fault($terminate, $allocation);
 	is($out, '1', 'a terminated session has no result');
-	like($message, qr/FATAL:  terminating connection due to administrator command/, 'it has the error of the termination');
-	is(recorded_before_and_after($table), $seen, 'and its plan is recorded');
+	like($message, qr/FATAL:  terminating connection due to administrator command/, 'the terminated session has the error of the termination');
+	is(recorded_before_and_after($table), $seen, 'the plan of the terminated session is recorded');
 }
 my ($table, $out, $message) = with_fault($refuse, 3);
-is("$out$message", '1 1 1', 'there is no third allocation');
-is(recorded_before_and_after($table), $seen, 'and the plan is recorded');
+is("$out$message", '1 1 1', 'a query has no third allocation to refuse');
+is(recorded_before_and_after($table), $seen, 'the plan is recorded');
 $node->stop;
-unlike(slurp_file($node->logfile), qr/PANIC|terminated by signal|reference leak|was not closed|not owned/, 'no process died, no reference is left');
+unlike(slurp_file($node->logfile), qr/PANIC|terminated by signal|reference leak|was not closed|not owned/, 'no process of the server died, no reference is left');
 done_testing();

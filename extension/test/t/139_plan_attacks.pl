@@ -56,17 +56,17 @@ my $most = $major >= 19 ? 1_000 : 5_000;
 my $branches = join ' UNION ALL ', map { "(SELECT id FROM docs WHERE secret = $_ LIMIT 1)" } 1 .. $most;
 is(sql("SELECT count(*) AS wide FROM ($branches) u"), 1000, 'a plan of thousands of nodes has its result');
 my $wide = trees('AS wide FROM', 100);
-like($wide, qr/^Aggregate\n  ->  Append\n        ->  Subquery Scan on (?:"\*SELECT\* 1"|unnamed_subquery)\n              ->  Limit\n                    ->  Seq Scan on docs( docs_1)?\n                          Filter: \(secret = \?\)\n        ->  Subquery/, 'its tree begins as it should');
-like($wide, qr/further nodes were not recorded[^\n]*$/, 'and ends where it was cut');
+like($wide, qr/^Aggregate\n  ->  Append\n        ->  Subquery Scan on (?:"\*SELECT\* 1"|unnamed_subquery)\n              ->  Limit\n                    ->  Seq Scan on docs( docs_1)?\n                          Filter: \(secret = \?\)\n        ->  Subquery/, 'the tree of a large plan has its first node');
+like($wide, qr/further nodes were not recorded[^\n]*$/, 'the tree of a large plan ends where it was cut');
 
 # cached plans whose table was dropped, and made again in another form
 my $again = q{PREPARE kept AS SELECT * FROM gone WHERE a = 1; EXECUTE kept; DROP TABLE gone; CREATE TABLE gone (a int); CREATE INDEX gone_a ON gone (a);
 	SET enable_seqscan = off; SET enable_bitmapscan = off; SET enable_indexonlyscan = off; EXECUTE kept; SELECT 'end'};
-is(sql("CREATE TABLE gone (a int); SET plan_cache_mode = force_generic_plan; $again"), 'end', 'a prepared statement of a table that was made again');
+is(sql("CREATE TABLE gone (a int); SET plan_cache_mode = force_generic_plan; $again"), 'end', 'a prepared statement runs on a table that was made again');
 is(join("\n", sort split /\n/, trees('PREPARE kept', 4)),
-	"  Filter: (a = ?)\n  Index Cond: (a = ?)\nIndex Scan using gone_a on gone\nSeq Scan on gone", 'has both plans');
+	"  Filter: (a = ?)\n  Index Cond: (a = ?)\nIndex Scan using gone_a on gone\nSeq Scan on gone", 'the statement has both plans');
 my ($failed, undef, $message) = $node->psql('postgres', 'PREPARE kept AS SELECT a FROM gone WHERE a = 2; EXECUTE kept; DROP TABLE gone; EXECUTE kept');
-like($message, qr/ERROR:  relation "gone" does not exist/, 'a table that is gone is an error as without tacho');
+like($message, qr/ERROR:  relation "gone" does not exist/, 'a table that is gone gives the error of PostgreSQL');
 
 # cursors that are read in turns
 is(sql(q{BEGIN; DECLARE a CURSOR FOR SELECT id FROM docs WHERE id > 5 ORDER BY id; DECLARE b CURSOR FOR SELECT secret FROM docs WHERE secret > 7;
@@ -74,8 +74,8 @@ is(sql(q{BEGIN; DECLARE a CURSOR FOR SELECT id FROM docs WHERE id > 5 ORDER BY i
 SKIP:
 {
 	skip 'the query of a cursor has no identifier before 18', 2 if $major < 18;
-	is(trees('DECLARE a', 2), "Index Only Scan using docs_pkey on docs\n  Index Cond: (id > ?)", 'the plan of the first');
-	is(trees('DECLARE b', 2), "Seq Scan on docs\n  Filter: (secret > ?)", 'the plan of the second');
+	is(trees('DECLARE a', 2), "Index Only Scan using docs_pkey on docs\n  Index Cond: (id > ?)", 'the first cursor has its plan');
+	is(trees('DECLARE b', 2), "Seq Scan on docs\n  Filter: (secret > ?)", 'the second cursor has its plan');
 }
 
 # a function that runs as another role: its plans belong to that role
@@ -87,11 +87,11 @@ sql(q{
 	CREATE FUNCTION of_bob() RETURNS bigint LANGUAGE plpgsql SECURITY DEFINER AS 'BEGIN RETURN (SELECT count(owner) FROM docs); END';
 	ALTER FUNCTION of_bob() OWNER TO bob});
 is(sql('SET ROLE alice; SELECT of_bob()'), 10, 'the function sees the rows of its owner');
-like(trees('count(owner)', 2, 'bob'), qr/Filter: \(secret > \?\)/, 'its owner sees the plan');
+like(trees('count(owner)', 2, 'bob'), qr/Filter: \(secret > \?\)/, 'the owner of the function sees the plan');
 my $inner = sql("SELECT max(plan_id) FROM tacho.statement_plans JOIN tacho.statements USING (userid, dbid, toplevel, queryid) WHERE query LIKE '%count(owner)%' AND query NOT LIKE '%tacho%'");
-is(sql("SET ROLE alice; SELECT count(*) FROM tacho.plan('$inner')"), 0, 'its caller does not');
-is(sql('SET ROLE alice; SELECT count(owner) FROM docs'), 334, 'she executes the same statement with her own rows');
-is(trees('count(owner)', 3, 'alice'), "Aggregate\n  ->  Seq Scan on docs\n        Filter: (owner = ?)", 'and sees only her own plan');
+is(sql("SET ROLE alice; SELECT count(*) FROM tacho.plan('$inner')"), 0, 'the caller of the function does not see its plan');
+is(sql('SET ROLE alice; SELECT count(owner) FROM docs'), 334, 'the caller gets her own rows from the same statement');
+is(trees('count(owner)', 3, 'alice'), "Aggregate\n  ->  Seq Scan on docs\n        Filter: (owner = ?)", 'the caller sees her own plan alone');
 
 # parameters in binary form
 sub message { return $_[0] . pack('N', 4 + length $_[1]) . $_[1] }
@@ -112,8 +112,8 @@ sub asked
 	return <$socket>;
 }
 my $answer = asked('SELECT id FROM docs WHERE 3 < secret AND secret = $1', 77);
-like($answer, qr/D\0\0\0\x0e\0\x01\0\0\0\x04\0\0\0\x4d/, 'a query with a binary parameter has its row');
-is(trees('< secret AND secret', 2), "Seq Scan on docs\n  Filter: ((? < secret) AND (secret = ?))", 'and its plan');
+like($answer, qr/D\0\0\0\x0e\0\x01\0\0\0\x04\0\0\0\x4d/, 'a query with a binary parameter gets its row');
+is(trees('< secret AND secret', 2), "Seq Scan on docs\n  Filter: ((? < secret) AND (secret = ?))", 'a query with a binary parameter has its plan');
 
 # texts as they are, and no texts: plans have no values either way
 for my $texts (qw(raw off))
@@ -122,7 +122,7 @@ for my $texts (qw(raw off))
 	$node->reload;
 	$node->poll_query_until('postgres', "SELECT current_setting('tacho.query_text') = '$texts'");
 	sql("CREATE TABLE of_$texts (v text); SELECT * FROM of_$texts WHERE v = 'a value'");
-	is(trees("FROM of_$texts WHERE", 2), "Seq Scan on of_$texts\n  Filter: (v = ?)", "a plan while texts are $texts");
+	is(trees("FROM of_$texts WHERE", 2), "Seq Scan on of_$texts\n  Filter: (v = ?)", "a plan is kept while texts are $texts");
 }
 sql('ALTER SYSTEM RESET tacho.query_text');
 
@@ -135,10 +135,10 @@ SKIP: {
 		$node->restart;
 		my $table = 'logged_' . ($order =~ /^tacho/ ? 'inside' : 'outside');
 		sql("CREATE TABLE $table (a int); SELECT * FROM $table WHERE a = 5");
-		is(trees("FROM $table WHERE", 2), "Seq Scan on $table\n  Filter: (a = ?)", "a plan with $order");
-		like(PostgreSQL::Test::Utils::slurp_file($node->logfile), qr/Query Text: SELECT \* FROM $table WHERE a = 5;?\n\s*Seq Scan on $table .*\n\s*Filter: \(a = 5\)/, 'the log has it, too');
+		is(trees("FROM $table WHERE", 2), "Seq Scan on $table\n  Filter: (a = ?)", "a plan is kept with $order");
+		like(PostgreSQL::Test::Utils::slurp_file($node->logfile), qr/Query Text: SELECT \* FROM $table WHERE a = 5;?\n\s*Seq Scan on $table .*\n\s*Filter: \(a = 5\)/, 'the log has the plan too');
 	}
 }
 $node->stop;
-unlike(PostgreSQL::Test::Utils::slurp_file($node->logfile), qr/PANIC|terminated by signal|reference leak|was not closed/, 'no process died');
+unlike(PostgreSQL::Test::Utils::slurp_file($node->logfile), qr/PANIC|terminated by signal|reference leak|was not closed/, 'no process of the server died');
 done_testing();

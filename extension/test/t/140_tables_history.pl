@@ -132,19 +132,19 @@ in_one_record(sub { work($_, $fill =~ s/ROWS/$rows{$_}/r) for sort keys %rows })
 same_tables($_) for sort keys %rows;
 is(sql("SELECT string_agg(key || ' ' || database, ', ' ORDER BY key, database COLLATE \"C\")
 		FROM tacho.tables_history($ever) WHERE key LIKE 'public.%'"),
-	'public.item shop, public.item store, public.plain shop, public.plain store', 'tables have names');
+	'public.item shop, public.item store, public.plain shop, public.plain store', 'tables have their names');
 my ($base, $index) = (sql("SELECT oid FROM pg_database WHERE datname = 'shop'"), oid('shop', 'item_pkey'));
 is(sql("SELECT key FROM tacho.tables_history($ever) WHERE database_oid = $base AND oid = $index"),
 	"$base/$index", 'an index has the numbers of its database and itself');
 is(sql("SELECT count(*) FROM tacho.tables_history(since => '2000-01-01', n => 2)"), '3', 'n leaves the rest to (other)');
 is(sql("SELECT count(*) FROM tacho.tables_history($ever) WHERE coverage_pct > 100 OR least(work, blks_hit, scans) < 0"),
-	'0', 'nothing is negative or more than all');
+	'0', 'no counter is negative, no coverage is above 100 %');
 
 # statistics that are reset, and a table that is dropped
 my $inserted = sub { sql("SELECT tuples_inserted FROM tacho.tables_history($ever) WHERE database = 'shop' AND key = 'public.$_[0]'") };
 work('shop', 'SELECT pg_stat_reset()');
 in_one_record(sub { work('shop', 'INSERT INTO item SELECT g, g FROM generate_series(5001, 6500) g') });
-is($inserted->('item'), '3500', 'what came after a reset is counted once');
+is($inserted->('item'), '3500', 'changes after a reset are counted once');
 work('shop', 'DROP TABLE plain');
 next_record();
 is($inserted->('plain'), '400', 'a dropped table stays in the history');
@@ -172,12 +172,12 @@ in_one_record(sub { work('many', q{DO $$ BEGIN
 		EXECUTE format('INSERT INTO t%s SELECT 1 FROM generate_series(1, %s)', i, CASE WHEN i <= 150 THEN 1000 + i ELSE 1 END);
 	END LOOP; END $$}) });
 is(total('tuples_inserted + tuples_updated + tuples_deleted') - $recorded, $written->() - $before,
-	'rows and (other) have all that was written');
+	'rows and (other) add up to all that was written');
 my @shown = split /\|/, sql("SELECT count(*), min(tuples_inserted), max(tuples_inserted)
 	FROM tacho.tables_history($ever, database => 'many') WHERE tuples_inserted > 1000 AND oid >= 16384");
 cmp_ok($shown[0], '>', 50, 'a record has more than half of its rows for them');
-cmp_ok($shown[0], '<=', 100, 'and not more than 100');
-is_deeply([ @shown[1, 2] ], [ 1151 - $shown[0], 1150 ], 'they are the largest ones');
+cmp_ok($shown[0], '<=', 100, 'a record has at most 100 rows');
+is_deeply([ @shown[1, 2] ], [ 1151 - $shown[0], 1150 ], 'the rows of a record are the largest');
 
 # off
 record_every('0');

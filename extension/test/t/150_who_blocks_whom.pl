@@ -26,7 +26,7 @@ $node->safe_psql('postgres', q{
 	$b->send('UPDATE t SET v = 1 WHERE id = 1');
 	$c->send('UPDATE t SET v = 1 WHERE id = 2');
 	wait_until_locked($node, 'b', 'c');
-	is(blocked_pairs($node, settle($node)), 'b<a c<b', 'a chain of three');
+	is(blocked_pairs($node, settle($node)), 'b<a c<b', 'each of a chain of three has its blocker');
 	$a->run('ROLLBACK');
 	$b->run('ROLLBACK');
 	$_->finish for $a, $b, $c;
@@ -40,16 +40,16 @@ $node->safe_psql('postgres', q{
 	$waiter->send('SELECT pg_advisory_lock(7)');
 	wait_until_locked($node, 'waiter');
 	my $since = settle($node);
-	is(blocked_pairs($node, $since), 'waiter<[idler]', 'an idle blocker');
+	is(blocked_pairs($node, $since), 'waiter<[idler]', 'an idle session is recorded as a blocker');
 	is( $node->safe_psql('postgres', qq{
 			SELECT DISTINCT state, query_text FROM tacho.samples(
 			  since => @{[at($since)]}, scope => 'all', n => null, application => 'idler')}),
 		'idle|SELECT pg_advisory_lock($1)',
-		'its state and last statement');
+		'the idle blocker has its state and last statement');
 	is( $node->safe_psql('postgres', qq{
 			SELECT peak_sessions FROM tacho.aas(
 			  since => @{[at($since)]}, scope => 'all', application => 'idler')}),
-		'0', 'it is not counted');
+		'0', 'the idle blocker does not count as load');
 	$holder->run('SELECT pg_advisory_unlock(7)');
 	$_->finish for $holder, $waiter;
 }
@@ -65,7 +65,7 @@ $node->safe_psql('postgres', q{
 	$late->send('SELECT count(*) FROM t');
 	wait_until_locked($node, 'alter', 'late');
 	is(blocked_pairs($node, settle($node)), 'alter<reader late<alter',
-		'queue order');
+		'the order of the queue decides who blocks');
 	$reader->run('ROLLBACK');
 	$_->finish for $reader, $alter, $late;
 }
@@ -79,7 +79,7 @@ $node->safe_psql('postgres', q{
 	$one->send('UPDATE t SET v = 1 WHERE id = 2');
 	$two->send('UPDATE t SET v = 1 WHERE id = 1');
 	wait_until_locked($node, 'one', 'two');
-	is(blocked_pairs($node, settle($node)), 'one<two two<one', 'a cycle');
+	is(blocked_pairs($node, settle($node)), 'one<two two<one', 'a cycle has a blocker for each session');
 	$node->safe_psql('postgres', q{SELECT pg_terminate_backend(pid)
 		FROM pg_stat_activity WHERE application_name = 'one'});
 	$one->{harness}->finish;
@@ -96,7 +96,7 @@ $node->safe_psql('postgres', q{
 	$report->send('BEGIN ISOLATION LEVEL SERIALIZABLE READ ONLY DEFERRABLE; SELECT count(*) FROM t');
 	$node->poll_query_until('postgres',
 		q{SELECT wait_event = 'SafeSnapshot' FROM pg_stat_activity WHERE application_name = 'report'});
-	is(blocked_pairs($node, settle($node)), 'report<writer', 'a wait for a safe snapshot');
+	is(blocked_pairs($node, settle($node)), 'report<writer', 'a wait for a safe snapshot has its blocker');
 	$writer->run('ROLLBACK');
 	$_->finish for $writer, $report;
 }
@@ -122,9 +122,9 @@ sub newest_tick
 	$node->safe_psql('postgres', "BEGIN; SELECT txid_current(); PREPARE TRANSACTION 'payment ü 7'");
 	$node->safe_psql('postgres', 'SELECT txid_current()') for 1 .. 3;
 	is(newest_tick(@holder), "prepared transaction  payment ü 7",
-		'a prepared transaction is the oldest, and is named');
+		'a prepared transaction is the oldest, with its name');
 	$node->safe_psql('postgres', "COMMIT PREPARED 'payment ü 7'");
-	unlike(newest_tick(@holder), qr/prepared/, '... until it ends');
+	unlike(newest_tick(@holder), qr/prepared/, 'the wait for the prepared transaction ends with it');
 }
 
 # Each sampling interval has its share of requests to the lock manager.

@@ -50,29 +50,29 @@ sub heads
 		'0|first|2|2||||',
 		'1|second|1|1|lock|transactionid|ShareLock|ExclusiveLock',
 		'2|third|0|0|lock|transactionid|ShareLock|ExclusiveLock'),
-		'the tree of a chain');
+		'blocking() shows a chain as a tree');
 	is(heads($since, 'application, state, waiters, depth, locktype, mode, query_text'),
 		'first|idle in transaction|2|2|transactionid|ShareLock|UPDATE t SET v = $1 WHERE id = $2',
-		'its head');
+		'the first row is the head of the queue');
 	is($node->safe_psql('postgres', qq{
 			SELECT abs(extract(epoch FROM b.last_seen - b.xact_age - a.xact_start)) <= 0.2
 			FROM pg_stat_activity a JOIN tacho.blocking(since => @{[at($since)]}) b USING (pid)
 			WHERE a.application_name = 'first'}),
-		't', 'the age of its transaction');
+		't', 'the head has the age of its transaction');
 	is( $node->safe_psql('postgres', q{
 			SELECT count(*) FROM pg_stat_activity a, tacho.blocking(at => now()) b, pg_locks l
 			WHERE a.pid = b.pid AND l.pid = b.pid AND NOT l.granted
 			  AND b.waited > '0' AND b.last_seen - b.waited <= l.waitstart
 			  AND b.last_seen - b.waited > l.waitstart - interval '200 ms'}),
-		'2', 'how long they have waited');
+		'2', 'waiting sessions have the time that they have waited');
 	my $until = settle($node);
 	my ($blocked, $ticks) = split /\|/, $node->safe_psql('postgres', qq{
 		WITH w AS (SELECT @{[at($since)]} since, @{[at($until)]} AS until)
 		SELECT b.blocked_seconds * 10, 2 * a.ticks_observed
 		FROM w, tacho.blocking(since => w.since, until => w.until) b,
 		  tacho.aas(since => w.since, until => w.until) a});
-	cmp_ok($ticks, '>=', 10, 'some ticks');
-	is($blocked + 0, $ticks, 'two waiters at every tick');
+	cmp_ok($ticks, '>=', 10, 'the history has some ticks of the wait');
+	is($blocked + 0, $ticks, 'each tick has two waiters');
 	$first->run('ROLLBACK');
 	$second->run('ROLLBACK');
 	$_->finish for $first, $second, $third;
@@ -94,27 +94,27 @@ sub heads
 		'0|one||||', '0|two||||',
 		('1|alter|lock|public.t|AccessExclusiveLock|ShareLock') x 2,
 		'2|late|queue|public.t|AccessShareLock|') ],
-		'several holders and queue order');
+		'several holders and the order of the queue are shown');
 	is($node->safe_psql('postgres', qq{
 		SELECT string_agg(application || ' ' || relation || ' ' || waiters, ', ' ORDER BY application)
 		FROM tacho.blocking(since => @{[at($since)]})}),
-		'one public.t 2, two public.t 2', 'both are heads, with the name of the relation');
+		'one public.t 2, two public.t 2', 'both holders are heads, with the name of the relation');
 	is($node->safe_psql('postgres', qq{
 		SELECT string_agg(e ->> 'application' || ' ' || (e ->> 'relation'), ', ' ORDER BY e ->> 'application')
 		FROM tacho.report(since => @{[at($since)]}, application => 'late') r,
 		  jsonb_array_elements(r.report -> 'blockers') e}),
-		'one public.t, two public.t', 'so are they in a report, which filters let through');
+		'one public.t, two public.t', 'a report shows both heads, which filters let through');
 	is($node->safe_psql('postgres', qq{
 		SELECT DISTINCT e ->> 'relation'
 		FROM tacho.report(at => (@{[at($since)]} + interval '200 ms')::text) r,
 		  jsonb_array_elements(r.report -> 'tree') e WHERE e ->> 'via' IS NOT NULL}),
-		'public.t', 'and in its tree');
+		'public.t', 'the tree of the report has the name of the relation');
 	$node->safe_psql('postgres', 'CREATE DATABASE other');
 	is($node->safe_psql('other', qq{
 		CREATE EXTENSION tacho;
 		SELECT DISTINCT relation IS NULL, object
 		FROM tacho.blocking(since => @{[at($since)]}) WHERE locktype = 'relation'}),
-		't|relation public.t', 'elsewhere the history knows the name');
+		't|relation public.t', 'another database has the name from the history');
 	$one->run('ROLLBACK');
 	$two->run('ROLLBACK');
 	$_->finish for $one, $two, $alter, $late;
@@ -134,13 +134,13 @@ sub heads
 		wait_until_locked($node, 'waiter');
 		is(tree('prepared_xid, prepared_gid, waiters, via'), join("\n",
 			"0|prepared transaction|$xid|it's stuck|1|",
-			'1|waiter|||0|lock'), "a prepared transaction$when");
+			'1|waiter|||0|lock'), "a prepared transaction is a head$when");
 		my $table = session($node, 'locker');
 		$table->send('BEGIN; LOCK TABLE t');
 		wait_until_locked($node, 'locker', 'waiter');
 		like(tree('prepared_gid, via, relation, mode_held'),
 			qr/^1\|locker\|\|lock\|public\.t\|RowExclusiveLock$/m,
-			"its lock on the table$when");
+			"the prepared transaction has its lock on the table$when");
 		$node->safe_psql('postgres', q{SELECT pg_terminate_backend(pid)
 			FROM pg_stat_activity WHERE application_name IN ('locker', 'waiter')});
 		$_->{harness}->finish for $table, $waiter;
@@ -162,7 +162,7 @@ sub heads
 	my $since = server_ms($node) + 300;
 	tree('kind');
 	is(heads($since, 'kind, waiters, application IN (\'one\', \'two\')'),
-		'cycle|3|t', 'a cycle with one behind it');
+		'cycle|3|t', 'a cycle is shown with the session behind it');
 	$node->safe_psql('postgres', q{SELECT pg_terminate_backend(pid)
 		FROM pg_stat_activity WHERE application_name IN ('one', 'behind')});
 	$_->{harness}->finish for $one, $behind;
@@ -188,7 +188,7 @@ sub heads
 	wait_until_locked($node, 'other');
 	my $since = server_ms($node) + 300;
 	is(tree('waiters'), join("\n", '0|holder|2', '1|leader|1', '2|other|0'),
-		'a worker stands for its leader');
+		'a parallel worker stands for its leader');
 	is(heads($since, 'application, waiters, depth'), 'holder|2|2',
 		'the head is behind the worker');
 	$holder->run('ROLLBACK');
@@ -197,7 +197,7 @@ sub heads
 }
 
 is($node->psql('postgres', q{SELECT FROM tacho.blocking(at => now(), since => now())}),
-	3, 'a moment and a window at once are refused');
+	3, 'a moment and a window together are refused');
 
 $node->stop;
 done_testing();

@@ -50,7 +50,7 @@ while (my ($name, $sql) = splice @queued, 0, 2)
 wait_until_locked($node, @names);
 is( $node->safe_psql('postgres', q{SELECT count(*) FROM pg_stat_activity
 	  WHERE wait_event_type = 'Lock' AND query_id IS NULL}),
-	scalar @names, 'readers wait without an identifier');
+	scalar @names, 'waiting readers have no identifier');
 my $since = server_ms($node);
 wait_for_ticks($node, 5, $since);
 
@@ -61,16 +61,16 @@ for my $name (@names)
 		"t|$text{$name}", "samples of $name");
 	is( $node->safe_psql('postgres', qq{SELECT DISTINCT query_text
 		  FROM tacho.sessions(since => @{[at($since)]}, application => '$name') WHERE kind = 'sampled'}),
-		$text{$name}, "... sessions");
+		$text{$name}, "their sessions have texts");
 }
 is( $node->safe_psql('postgres', qq{SELECT query_text, level
 	  FROM tacho.blocking(at => (SELECT max(sample_time) FROM tacho.samples(since => @{[at($since)]})))
 	  WHERE application IN ('app', 'reader', 'nothing') ORDER BY application}),
-	"$text{app}|2\n$text{nothing}|2\n$text{reader}|2", 'those who are blocked');
+	"$text{app}|2\n$text{nothing}|2\n$text{reader}|2", 'blocked sessions have texts');
 is( $node->safe_psql('postgres', qq{SELECT DISTINCT query_text
 	  FROM tacho.samples(since => @{[at($since)]}, n => NULL)
 	  WHERE application = 'app'}, extra_params => [ '-U', 'app' ]),
-	$text{app}, 'a role reads its own text that another one had before');
+	$text{app}, 'a role reads its own text although another role had it before');
 wait_until_written($node);
 is(`grep -raohE '.{0,60}(s3cret|1987654321).{0,60}' '@{[$node->data_dir]}/tacho'`,
 	'', 'no constant is in the history');

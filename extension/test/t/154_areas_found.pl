@@ -31,12 +31,12 @@ my $before = sql($areas);
 my $table = q{FROM pg_shmem_allocations WHERE name = 'Prepared Transaction Table'};
 
 is(sql("SELECT area_found(name, size) $table"), 't', 'an area is found by its name and size');
-is(sql("SELECT area_found(name, size + 8) $table"), 'f', 'not with another size');
-is(sql("SELECT area_found('No Such Table', size) $table"), 'f', 'nor under another name');
-is(sql(q{SELECT area_found('No Such Table', 8)}), 'f', '... also the second time');
-is(sql($areas), $before, 'no area was made');
+is(sql("SELECT area_found(name, size + 8) $table"), 'f', 'an area of another size is not found');
+is(sql("SELECT area_found('No Such Table', size) $table"), 'f', 'an area of another name is not found');
+is(sql(q{SELECT area_found('No Such Table', 8)}), 'f', 'an area is not found the second time either');
+is(sql($areas), $before, 'a question for a missing area makes none');
 is( (sql(q{SELECT area_found('No Such Table', 8) FROM generate_series(1, 10000)}) =~ tr/f//),
-	10000, 'however often');
-is(sql($areas), $before, 'and still no area was made');
+	10000, 'ten thousand questions find no area');
+is(sql($areas), $before, 'ten thousand questions make no area');
 $node->stop;
 done_testing();

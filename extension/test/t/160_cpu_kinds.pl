@@ -77,29 +77,29 @@ my $runnable = $kinds->{runnable} // 0;
 my $labelled = $running + $runnable;
 is($labelled + ($kinds->{'CPU*'} // 0), 4 * $kinds->{ticks},
 	'no sample sleeps, none waits');
-cmp_ok($labelled, '>=', 3 * $kinds->{ticks}, 'most are running or runnable');
+cmp_ok($labelled, '>=', 3 * $kinds->{ticks}, 'most samples are running or runnable');
 my $queued = 4 * $runnable / $labelled;
 cmp_ok(abs($queued - $kinds->{queued}), '<=', 0.25,
 	"$queued of 4 are runnable, $kinds->{queued} as the kernel says");
-cmp_ok($queued, '>=', 1.75, 'as no more than two run at a time');
+cmp_ok($queued, '>=', 1.75, 'at most two sessions run at a time');
 
 # Every session has its share of both kinds: no label sticks to a session.
 my $shares = $node->safe_psql('postgres', q{
 	SELECT count(DISTINCT pid) FROM tacho.samples(n => null, application => 'spinner', cpu => 'running')});
-is($shares, 4, 'each of them is seen running');
+is($shares, 4, 'each session is seen running');
 cmp_ok(
 	$node->safe_psql('postgres', q{
 		SELECT sum(backend_seconds) FROM tacho.top('wait_event', application => 'spinner')
 		WHERE key IN ('CPU:running', 'CPU:runnable')}),
-	'>', 0, 'readers show them by kind');
+	'>', 0, 'readers show the kinds of CPU');
 
 kill 'STOP', @pids;
 $kinds = kinds(40);
 note join ', ', map { "$_ $kinds->{$_}" } sort keys %$kinds;
 
 my $unread = $kinds->{'CPU*'} // 0;
-is($kinds->{uninstrumented} + $unread, 4 * $kinds->{ticks}, 'stopped: uninstrumented');
-cmp_ok($unread, '<=', $kinds->{ticks}, 'and seldom unread');
+is($kinds->{uninstrumented} + $unread, 4 * $kinds->{ticks}, 'a stopped process is uninstrumented');
+cmp_ok($unread, '<=', $kinds->{ticks}, 'the kind of a stopped process is seldom unread');
 
 # A backend that waits for a program sleeps, and reports no wait event.
 {
@@ -117,7 +117,7 @@ cmp_ok($unread, '<=', $kinds->{ticks}, 'and seldom unread');
 	is( $node->safe_psql('postgres', qq{
 			SELECT string_agg(DISTINCT cpu, ' ') FILTER (WHERE cpu <> 'CPU*') FROM tacho.samples(
 			  since => @{[at($since)]}, n => null, application => 'sleeper')}),
-		'uninstrumented', 'a sleep that reports no wait: uninstrumented');
+		'uninstrumented', 'a sleep that reports no wait is uninstrumented');
 	slurp_file($fifo);
 	$sleeper->finish;
 }
@@ -126,10 +126,10 @@ $node->append_conf('postgresql.conf', 'tacho.cpu_kind = off');
 $node->reload;
 kill 'CONT', @pids;
 $kinds = kinds(10);
-is($kinds->{'CPU*'}, 4 * $kinds->{ticks}, 'cpu_kind off: CPU*');
+is($kinds->{'CPU*'}, 4 * $kinds->{ticks}, 'cpu_kind = off shows CPU*');
 is( $node->safe_psql('postgres', q{
 		SELECT count(*) FROM pg_stat_activity WHERE backend_type LIKE 'tacho%'}),
-	1, 'the sampler lives');
+	1, 'the sampler still runs');
 
 $node->stop('immediate');
 done_testing();

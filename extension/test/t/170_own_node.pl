@@ -27,12 +27,12 @@ append_to_file($csv,
 system_or_bail("TACHO_PROGRAM='$ENV{TACHO_PROGRAM}' '$FindBin::RealBin/../data/import.sh' '$tape' b2 <'$csv'");
 
 is(metric($node, 'nodes'), '2', 'the directory holds two nodes');
-is(metric($node, 'node'), $own, 'status() is about the own one');
-is(metric($node, 'nodes_hidden'), '00000000000000b2', 'and names the other');
+is(metric($node, 'node'), $own, 'status() is about the node of the server');
+is(metric($node, 'nodes_hidden'), '00000000000000b2', 'status() names the other node');
 is( $node->safe_psql('postgres', "SELECT source FROM tacho.aas(since => @{[at($since)]})"),
-	'raw', 'aas() too');
+	'raw', 'aas() is about the node of the server');
 like( $node->safe_psql('postgres', q{SELECT max(marker_time) < now() + interval '1 minute' FROM tacho.markers()}),
-	qr/^t$/, 'and markers()');
+	qr/^t$/, 'markers() is about the node of the server');
 
 # a gap: a server that is back within a slot leaves none
 $node->stop;
@@ -45,7 +45,7 @@ SELECT to_char(period_start AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI:SS') || '+00
   FROM tacho.markers() WHERE kind = 'gap'});
 like($gap, qr/: server was stopped$/, 'a restart is a gap');
 is( $node->safe_psql('postgres', q{SELECT value FROM tacho.summary() WHERE metric LIKE 'gap%'}),
-	$gap, 'summary() names it');
+	$gap, 'summary() names the gap');
 $node->stop;
 
 done_testing();

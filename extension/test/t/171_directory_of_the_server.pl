@@ -23,7 +23,7 @@ sub refusal
 # a stranger in pg_replslot would keep the server from starting
 is(refusal('pg_replslot/tacho'), 'pg_replslot', 'pg_replslot is refused');
 is(refusal("$data/pg_xact"), 'pg_xact', 'pg_xact is refused');
-is(refusal('pg_logical/snapshots/'), 'pg_logical', 'with a slash at its end');
+is(refusal('pg_logical/snapshots/'), 'pg_logical', 'a refused directory with a slash at its end is refused');
 opendir my $dir, $data or die "opendir: $!";
 is_deeply(
 	[ map { refusal("$_/x") }
@@ -35,12 +35,12 @@ mkdir $outside or die "mkdir: $!";
 symlink "$data/base", "$outside/link" or die "symlink: $!";
 symlink $data, "$outside/data" or die "symlink: $!";
 is(refusal("$outside/link"), 'base', 'a link to base is refused');
-is(refusal("$outside/link/not/there/yet"), 'base', 'and what would lie in it');
+is(refusal("$outside/link/not/there/yet"), 'base', 'a directory below a link to base is refused');
 is(refusal("$outside/data/global/x"), 'global',
-	'and a way through a link to the data directory');
-is(refusal("$outside/data"), 'the data directory itself', 'and that link itself');
-like(refusal("$outside/data/tacho"), qr/^accepted $/, 'but not its other directories');
-like(refusal("$outside/pg_wal"), qr/^accepted $/, 'nor a name elsewhere');
+	'a path through a link to the data directory is refused');
+is(refusal("$outside/data"), 'the data directory itself', 'a link to the data directory is refused');
+like(refusal("$outside/data/tacho"), qr/^accepted $/, 'a new directory in the data directory is accepted');
+like(refusal("$outside/pg_wal"), qr/^accepted $/, 'a refused name in another place is accepted');
 $node->safe_psql('postgres', 'ALTER SYSTEM RESET tacho.directory');
 
 # initdb --waldir

@@ -34,16 +34,16 @@ isnt($now, $before, 'a restored directory is a new node');
 like(
 	slurp_file($node->logfile, $log),
 	qr/history starts as node $now: the directory was restored or moved; its previous node is $before/,
-	'the log says so');
-is(metric($node, 'node'), "$now, $before", 'and answers with the one before');
-is(metric($node, 'first_tick_time'), $first, 'whose history is whole');
+	'the log names the new node');
+is(metric($node, 'node'), "$now, $before", 'status() has both nodes');
+is(metric($node, 'first_tick_time'), $first, 'status() begins with the history of the node before');
 ok(wait_for_marker($node, 'gap', 1), 'the time between the two is a gap');
 cmp_ok($node->safe_psql('postgres', q{SELECT sum(ticks_observed) FROM tacho.aas(since => now() - interval '1 hour', until => now())}),
-	'>=', 10, 'and its ticks are in the answers');
+	'>=', 10, 'ticks of the node before are in the answers');
 cmp_ok(
 	$node->safe_psql('postgres',
 		qq{SELECT sum(ticks_observed) FROM tacho.aas(since => now() - interval '1 hour', node => '$before')}),
-	'>=', 10, 'as they are when the node is asked for alone');
+	'>=', 10, 'the node before alone has its ticks');
 $node->stop;
 
 done_testing();

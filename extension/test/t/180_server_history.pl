@@ -77,12 +77,12 @@ for my $metric (qw(xact_commit xact_rollback tup_inserted tup_updated
 {
 	is( total($metric, 'shop', q{'2000-01-01'}),
 		sql("SELECT $metric FROM pg_stat_database WHERE datname = 'shop'"),
-		"$metric is what pg_stat_database says");
+		"$metric is that of pg_stat_database");
 }
-cmp_ok(total('wal_bytes', undef, $since), '>=', $written, 'log is counted');
-is(total('checkpoints_requested', undef, $since), 1, 'so is a checkpoint');
+cmp_ok(total('wal_bytes', undef, $since), '>=', $written, 'WAL is counted');
+is(total('checkpoints_requested', undef, $since), 1, 'a checkpoint is counted');
 is( sql("SELECT count(*) FROM tacho.server_history(since => $since, bucket => '1 s') WHERE total < 0 OR min < 0"),
-	0, 'nothing is negative');
+	0, 'no measurement is negative');
 is( sql("SELECT DISTINCT max = min AND max * 100 = t.vcpus * 100
 		FROM tacho.server_history(metric => 'vcpus', since => $since) h,
 			(SELECT vcpus FROM tacho.aas(since => $since)) t"),
@@ -93,7 +93,7 @@ is( sql("SELECT string_agg(metric, ',' ORDER BY metric) FROM tacho.server_histor
 my $kb = (grep { /^MemTotal/ } split /\n/, PostgreSQL::Test::Utils::slurp_file('/proc/meminfo'))[0];
 $kb =~ s/\D//g;
 is( sql("SELECT max::bigint FROM tacho.server_history(metric => 'memory_total', since => $since)"),
-	$kb * 1024, 'its memory is what /proc says');
+	$kb * 1024, 'memory of the host is that of /proc');
 
 # resets
 shop('SELECT pg_stat_reset()');
@@ -104,18 +104,18 @@ is( sql(q{SELECT detail, marker_time = (SELECT date_trunc('milliseconds', stats_
 			FROM pg_stat_database WHERE datname = 'shop')
 		FROM tacho.markers(since => '2000-01-01') WHERE kind = 'statistics reset'}),
 	'statistics of database "shop" were reset|t',
-	'with its moment');
+	'the marker of a reset has its moment');
 # without what the resetting session had counted before the reset
 is( total('xact_commit', 'shop',
 		q{(SELECT stats_reset FROM pg_stat_database WHERE datname = 'shop')}),
 	sql("SELECT xact_commit FROM pg_stat_database WHERE datname = 'shop'"),
-	'what came after it is counted once');
+	'changes after a reset are counted once');
 sql(q{SELECT pg_stat_reset_shared('wal'), pg_stat_reset_shared('archiver')});
-ok(wait_for_marker($node, 'statistics reset', 3), 'resets of the cluster too');
+ok(wait_for_marker($node, 'statistics reset', 3), 'resets of the cluster are marked');
 is( sql(q{SELECT string_agg(detail, ', ' ORDER BY detail COLLATE "C") FROM tacho.markers(since => '2000-01-01')
 		WHERE kind = 'statistics reset' AND detail !~ 'database'}),
 	'statistics of the archiver were reset, statistics of write-ahead log were reset',
-	'by name');
+	'resets are marked by their names');
 
 # slots
 sql(q{SELECT pg_create_physical_replication_slot('standby_gone', true)});
@@ -123,10 +123,10 @@ $since = at(server_ms($node));
 next_reading();
 is( sql("SELECT metric, object, max FROM tacho.server_history(metric => 'slot_active', since => $since)"),
 	'slot_active|standby_gone|0.0000',
-	'a slot nobody uses');
+	'a slot without a user is measured');
 my $retained = sql(q{SELECT pg_wal_lsn_diff(pg_current_wal_lsn(), restart_lsn)::bigint FROM pg_replication_slots});
 is( sql("SELECT max::bigint <= $retained FROM tacho.server_history(metric => 'slot_retained', since => $since)"),
-	't', 'and the log kept for it');
+	't', 'the log that the slot keeps is measured');
 
 # a slot that holds back vacuum
 sql(q{SELECT pg_create_logical_replication_slot('decoder', 'pgoutput')});
@@ -143,7 +143,7 @@ is( sql("SELECT max::bigint FROM tacho.server_history(metric => 'slot_xmin_age',
 	my %tick;
 	@tick{ split /,/, $head } = split /,/, $lines[-1], -1;
 	is("$tick{oldest_xmin_holder} $tick{oldest_xmin_name}", 'replication slot decoder',
-		'and each tick names it as the holder');
+		'each tick names the slot as the holder');
 }
 my ($ret, $out, $err) = $node->psql('postgres',
 	q{SELECT * FROM tacho.server_history(metric => 'wal')});
@@ -156,7 +156,7 @@ wait_for_marker($node, 'settings changed', 1);
 my $readings = metric($node, 'server_readings');
 my $ticks = metric($node, 'ticks_taken');
 wait_for_metric($node, 'ticks_taken', "value::bigint >= $ticks + 10");
-is(metric($node, 'server_readings'), $readings, '0 switches it off');
+is(metric($node, 'server_readings'), $readings, 'an interval of 0 switches measurements off');
 is(metric($node, 'server_failed'), 0, 'no reading failed');
 $node->stop;
 

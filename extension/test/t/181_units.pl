@@ -79,7 +79,7 @@ sub program_tells
 		split(' ', config('--cppflags')), split(' ', $options),
 		"$root/test/unit/$name.c", map { "$root/src/$_.c" } @sources);
 	my ($out, $err) = run_command([ "$dir/$name", $dir ]);
-	is($err, '', "$name runs $options");
+	is($err, '', "$name runs with $options");
 	for my $line (split /\n/, $out)
 	{
 		my ($result, $test) = split / - /, $line, 2;

@@ -14,7 +14,7 @@ sub sql { return $node->safe_psql('postgres', $_[0]) }
 
 ok(wait_for_metric($node, 'ticks_taken', 'value::int >= 20'), 'ticks are taken');
 ok(wait_for_metric($node, 'server_readings', 'value::int >= 2'),
-	'the server is measured');
+	'the server measures its own cost');
 wait_until_written($node);
 my $sent = metric($node, 'bytes_made');
 my %relation = (
@@ -86,8 +86,8 @@ sub is_between
 	my $after = $of->();
 
 	note "$name: $before <= $value <= $after";
-	cmp_ok($value, '>=', $before, "$what: not less than before");
-	return cmp_ok($value, '<=', $after, "$what: not more than after");
+	cmp_ok($value, '>=', $before, "$what does not become less");
+	return cmp_ok($value, '<=', $after, "$what is at most the value after it");
 }
 
 SKIP:
@@ -100,11 +100,11 @@ SKIP:
 }
 sql('CREATE ROLE watcher; GRANT pg_read_all_stats TO watcher');
 is(sql('SET ROLE watcher; SELECT count(*) > 20 FROM tacho.overhead()'),
-	't', 'members of pg_read_all_stats may ask');
+	't', 'members of pg_read_all_stats may ask tacho.overhead()');
 sql('CREATE ROLE nobody');
 my (undef, undef, $error) =
   $node->psql('postgres', 'SET ROLE nobody; SELECT * FROM tacho.overhead()');
-like($error, qr/permission denied for function overhead/, 'others may not');
+like($error, qr/permission denied for function overhead/, 'other roles may not ask tacho.overhead()');
 $node->stop;
 
 done_testing();

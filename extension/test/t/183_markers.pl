@@ -26,16 +26,16 @@ my $server = join ', ', 'PostgreSQL ' . sql('SHOW server_version'), 'primary',
 my $crash = 'the server crashed and recovered';
 
 ok(wait_for_marker($node, 'start', 1), 'a start is marked');
-is(details('start'), "server started, $server", 'with who the server is');
-is(details('crash recovery'), '', 'a new cluster was not recovered');
+is(details('start'), "server started, $server", 'the marker of a start names the server');
+is(details('crash recovery'), '', 'the first start is not a recovery');
 
 $node->stop('immediate');
 usleep(500_000);				# a server that is back within a slot leaves no gap
 $node->start;
-ok(wait_for_marker($node, 'crash recovery', 1), 'a server that was not shut down is marked');
-is(details('crash recovery'), $crash, 'as recovered');
-ok(wait_for_marker($node, 'gap', 1), 'with the gap');
-is(details('gap'), 'server was killed or the machine failed', 'and its cause');
+ok(wait_for_marker($node, 'crash recovery', 1), 'a server that was not shut down has a marker of recovery');
+is(details('crash recovery'), $crash, 'the marker says that the server crashed and recovered');
+ok(wait_for_marker($node, 'gap', 1), 'the recovery has its gap');
+is(details('gap'), 'server was killed or the machine failed', 'the gap has its cause');
 
 wait_for_metric($node, 'ticks_taken', 'value::int >= 5');
 wait_until_written($node);
@@ -43,14 +43,14 @@ my $victim = sql('SELECT pid FROM pg_stat_activity WHERE backend_type = $$backgr
 kill 'KILL', $victim;
 ok($node->poll_query_until('postgres', "SELECT NOT EXISTS (SELECT FROM pg_stat_activity WHERE pid = $victim)"),
 	'the server recovers from a killed process');
-ok(wait_for_marker($node, 'crash recovery', 2), 'which is marked too');
-ok(wait_for_marker($node, 'gap', 2), 'with its gap');
-is(details('gap'), "server was killed or the machine failed\ncrash recovery", 'and its cause');
+ok(wait_for_marker($node, 'crash recovery', 2), 'the recovery of the server is marked');
+ok(wait_for_marker($node, 'gap', 2), 'the recovery of the server has its gap');
+is(details('gap'), "server was killed or the machine failed\ncrash recovery", 'that gap has its cause');
 
 wait_until_written($node);
 $node->restart;
 ok(wait_for_marker($node, 'start', 4), 'a restart is marked');
-is(details('crash recovery'), "$crash\n$crash", 'but not as a recovery');
+is(details('crash recovery'), "$crash\n$crash", 'a restart is not marked as a recovery');
 is(details('start'), join("\n", ("server started, $server") x 4), 'each start names the server');
 $node->stop;
 

@@ -58,25 +58,25 @@ my $counter = 'COUNTER(NEXT, probes, int64, one, SUM, exec, 15, "probes")' =~ s/
 my $column = "COLUMN(sample, $next_column, probe, UINT, none, NONE, \"a probe\")";
 
 is(compiled('', sub { }, "MODEL_MAX_COLUMN == $last_counter && MODEL_MAX_SAMPLE_COLUMN == $last_column"),
-	'', 'the catalog as it is');
+	'', 'the catalog compiles');
 is(compiled('counters.h', sub { $_ .= "$counter\n" }, "MODEL_MAX_COLUMN == $next_counter && sizeof(((Section *) 0)->numbers) == ($next_counter + 1) * sizeof(uint64 *)"),
-	'', 'a counter at the end of the list');
+	'', 'a counter at the end of the list compiles');
 like(compiled('counters.h', sub { s/^(COUNTER\(27,)/$counter\n$1/m }),
-	$appended, 'a counter amid the list');
+	$appended, 'a counter amid the list does not compile');
 like(compiled('counters.h', sub { $_ .= $counter =~ s/$next_counter/80/r . "\n" }),
-	$appended, 'a counter with an id within the histogram');
+	$appended, 'a counter with an id of the histogram does not compile');
 like(compiled('counters.h', sub { $_ .= $counter =~ s/$next_counter/256/r . "\n" }),
-	qr/ids have one byte/, 'a counter beyond the ids of a frame');
+	qr/ids have one byte/, 'a counter beyond the ids of a frame does not compile');
 is(compiled('samples.h', sub { s/^(COLUMN\(sample, $last_column,.*\n)/$1$column\n/m }, "MODEL_MAX_SAMPLE_COLUMN == $next_column"),
-	'', 'a column at the end of its table');
+	'', 'a column at the end of its table compiles');
 like(compiled('samples.h', sub { s/^(COLUMN\(sample, 8,)/$column\n$1/m }),
-	$appended, 'a column amid its table');
+	$appended, 'a column amid its table does not compile');
 like(compiled('samples.h', sub { my $taken = $column =~ s/$next_column/$last_column/r; s/^(COLUMN\(sample, $last_column,.*\n)/$1$taken\n/m }),
-	$appended, 'a column with an id that is taken');
+	$appended, 'a column with an id that is taken does not compile');
 like(compiled('samples.h', sub { s/^(COLUMN\(statement_stats, 3,.*\n)/$1COLUMN(statement_stats, 16, probe, UINT, none, NONE, "a probe")\n/m }),
-	qr/is that of a counter/, 'a key of statistics with the id of a counter');
+	qr/is that of a counter/, 'a key of statistics with the id of a counter does not compile');
 is(compiled('samples.h', sub { s/^(LABEL\(category, 1)/TABLE(70, probe, "probes")\nCOLUMN(probe, 1, time, TIME, none, NONE, "when")\n$1/m }, 'MODEL_MAX_TABLE == 70'),
-	'', 'a table at the end of the list');
+	'', 'a table at the end of the list compiles');
 like(compiled('samples.h', sub { s/^(TABLE\(20,)/TABLE(70, probe, "probes")\n$1/m }),
-	$appended, 'a table amid the list');
+	$appended, 'a table amid the list does not compile');
 done_testing();

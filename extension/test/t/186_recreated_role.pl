@@ -54,15 +54,15 @@ sub work
 
 $node->safe_psql('postgres', $make);
 work('first', '');
-cmp_ok(told($_, 'first', 'app'), '>', 0, "$_: a role sees what it did") for sort keys %tells;
+cmp_ok(told($_, 'first', 'app'), '>', 0, "$_: a role sees its own rows") for sort keys %tells;
 $node->safe_psql('postgres', 'DROP OWNED BY app; DROP ROLE app');
 $node->safe_psql('postgres', $make);
 work('second', ', 2');
 for my $function (sort keys %tells)
 {
-	is(told($function, 'first', 'app'), 0, "$function: its successor does not see it");
-	cmp_ok(told($function, 'second', 'app'), '>', 0, "$function: but what it did itself");
-	cmp_ok(told($function, 'first'), '>', 0, "$function: who may see all still does");
+	is(told($function, 'first', 'app'), 0, "$function: the next role of that name does not see it");
+	cmp_ok(told($function, 'second', 'app'), '>', 0, "$function: the new role sees its own rows");
+	cmp_ok(told($function, 'first'), '>', 0, "$function: a role that may see all rows still does");
 }
 $node->stop;
 

@@ -40,7 +40,7 @@ my $version = metric($node, 'version');
 copy($library, "$place/new") or die "$place: $!";
 rename "$place/new", "$place/tacho.so" or die "$place: $!";
 my $reason = 'the library on disk differs from the loaded one';
-is(metric($node, 'restart_pending'), $reason, 'an upgrade replaced it');
+is(metric($node, 'restart_pending'), $reason, 'after an upgrade a restart is pending');
 SKIP:
 {
 	skip "there is no $doctor", 1 unless -x $doctor;
@@ -49,10 +49,10 @@ SKIP:
 unlink "$place/tacho.so" or die "$place: $!";
 is(metric($node, 'restart_pending'), $reason, 'a library that was removed differs, too');
 link $library, "$place/tacho.so" or die "$place: $!";
-is(metric($node, 'restart_pending'), '', 'the old file again needs no restart');
+is(metric($node, 'restart_pending'), '', 'with the old file again no restart is pending');
 copy($library, "$place/new") or die "$place: $!";
 rename "$place/new", "$place/tacho.so" or die "$place: $!";
-is(metric($node, 'restart_pending'), $reason, 'replaced once more');
+is(metric($node, 'restart_pending'), $reason, 'a library that is replaced again needs a restart');
 unlink "$place/tacho.so" or die "$place: $!";
 link $library, "$place/tacho.so" or die "$place: $!";
 $node->restart;

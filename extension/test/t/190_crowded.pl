@@ -23,7 +23,7 @@ shared_buffers = 16MB
 max_parallel_workers = 0
 });
 
-ok(wait_for_metric($node, 'recording', "value = 'on'"), 'the sampler has the last slot');
+ok(wait_for_metric($node, 'recording', "value = 'on'"), 'the sampler has the last place for a process');
 
 # The writer is stopped during all of the rest.
 wait_for_metric($node, 'frames_written', 'value::bigint > 0');
@@ -61,10 +61,10 @@ $watcher->run(q{DO $$ BEGIN WHILE 1001 < (SELECT count(*) FROM pg_stat_activity
 my @more = map { tacho_session($node, user => 'crowd', app => "more $_")->run('SELECT 1') } 1 .. 6;
 like(refusal($node, 'crowd'),
 	qr/FATAL:  (sorry, too many clients already|remaining connection slots are reserved for .*)/,
-	'nobody else gets in');
+	'another client is refused');
 my $ticks = metric($node, 'ticks_taken');
 ok(wait_for_metric($node, 'ticks_taken', "value::bigint >= $ticks + 5"),
-	'the sampler goes on, and a superuser can see that');
+	'the sampler goes on, as a superuser can see');
 $_->finish for $watcher, @more;
 
 # The lock table is full: no new session can connect.
@@ -73,42 +73,42 @@ my $sampler = metric($node, 'sampler_pid');
 $locker->run(q{DO $$ BEGIN FOR i IN 1 .. 1000000 LOOP PERFORM pg_advisory_lock(i);
 	END LOOP; END $$});
 like($locker->{out}, qr/ERROR:  out of shared memory/, 'the lock table is full');
-like(refusal($node), qr/FATAL:  out of shared memory/, 'for everybody');
+like(refusal($node), qr/FATAL:  out of shared memory/, 'no new session can connect');
 $locker->run(q{DO $$ DECLARE now bigint; before bigint; BEGIN LOOP
 	SELECT value INTO now FROM tacho.status() WHERE metric = 'ticks_taken';
 	before := coalesce(before, now);
 	EXIT WHEN now >= before + 5;
 	PERFORM pg_sleep(0.05);
 	END LOOP; RAISE WARNING 'five more ticks'; END $$});
-like($locker->{out}, qr/five more ticks/, 'the sampler goes on');
+like($locker->{out}, qr/five more ticks/, 'the sampler goes on without room in the lock table');
 $locker->finish;
 
 # The writer has now not answered for half a minute.
 ok(wait_for_metric($node, 'reason',
 		"value = 'the tape writer (process $writer) does not answer'"),
-	'the status says that the writer does not answer');
-is(metric($node, 'recording'), 'off', 'so nothing is recorded');
+	'status() says that the writer does not answer');
+is(metric($node, 'recording'), 'off', 'status() says that recording is off');
 my $stderr;
 $node->psql('postgres', 'SELECT count(*) FROM tacho.samples()', stderr => \$stderr);
 like($stderr, qr/NOTICE:  history is not being recorded: the tape writer \(process $writer\) does not answer/,
-	'whoever asks is told');
+	'an answer has a notice of it');
 note metric($node, 'bytes_buffered'), ' bytes are waiting';
 kill 'CONT', $writer;
-ok(wait_for_metric($node, 'recording', "value = 'on'"), 'it goes on');
-ok(wait_until_written($node), 'and writes everything');
-is(metric($node, 'writer_pid'), $writer, 'the same process');
-is(metric($node, 'frames_lost'), '0', 'nothing is lost');
-is(metric($node, 'sampler_pid'), $sampler, 'the sampler has never ended');
-is(metric($node, 'sampler_starts'), '1', 'and was started once');
+ok(wait_for_metric($node, 'recording', "value = 'on'"), 'the writer goes on');
+ok(wait_until_written($node), 'all frames are written');
+is(metric($node, 'writer_pid'), $writer, 'the writer is the same process');
+is(metric($node, 'frames_lost'), '0', 'no frame is lost');
+is(metric($node, 'sampler_pid'), $sampler, 'the sampler is the same process');
+is(metric($node, 'sampler_starts'), '1', 'the sampler was started once');
 
 # The history of that time is complete.
 is( $node->safe_psql('postgres', qq{
 		SELECT DISTINCT count(*) FROM tacho.samples(since => @{[at($crowded)]}, until => @{[at($still_crowded)]},
 			n => NULL, username => 'crowd', wait_event => 'PgSleep') GROUP BY tick}),
-	'1000', 'a thousand sessions in each tick');
+	'1000', 'each tick has a thousand sessions');
 is( $node->safe_psql('postgres', qq{
 		SELECT count(*) FROM tacho.markers(since => @{[at($stopped)]}) WHERE kind IN ('gap', 'frames lost')}),
-	'0', 'without a gap');
+	'0', 'the ticks have no gap');
 
 $crowd->kill_kill;
 $node->stop('immediate');
@@ -116,15 +116,15 @@ $node->stop('immediate');
 # The launcher of logical replication takes the last slot.
 $node->append_conf('postgresql.conf', 'max_logical_replication_workers = 4');
 $node->start;
-is($node->safe_psql('postgres', 'SELECT 1'), '1', 'a server without room for the sampler serves');
-is(metric($node, 'recording'), 'off', 'without recording');
+is($node->safe_psql('postgres', 'SELECT 1'), '1', 'a server without a place for the sampler accepts queries');
+is(metric($node, 'recording'), 'off', 'a server without a place for the sampler does not record');
 is( metric($node, 'reason'),
 	'the sampler has not started (check "max_worker_processes")',
-	'and says what is missing');
-like(slurp_file($node->logfile), qr/LOG:  too many background workers/, 'so does the log');
+	'status() says what is missing');
+like(slurp_file($node->logfile), qr/LOG:  too many background workers/, 'the log says what is missing');
 is( $node->safe_psql('postgres', qq{
 		SELECT count(*) > 0 FROM tacho.samples(since => @{[at($crowded)]}, until => @{[at($still_crowded)]}, username => 'crowd')}),
-	't', 'what was recorded can be read');
+	't', 'the history from before can be read');
 $node->stop;
 
 done_testing();

@@ -77,28 +77,28 @@ for my $encoding (sort keys %bytes)
 		user => $bytes{$encoding}, text => $bytes{$encoding});
 	comes_to_be(qq{SELECT pg_sleep(\$1) AS "$text{$encoding}"},
 		"a text in $encoding", "in $encoding", 'query_text');
-	wake($session, "in $encoding");
+	wake($session, "names are shown in $encoding");
 }
 is(seen('in latin1', 'query_text', db => 'latin1'),
-	qq{SELECT pg_sleep(\$1) AS "caf\xe9"}, 'the same seen from a LATIN1 database');
+	qq{SELECT pg_sleep(\$1) AS "caf\xe9"}, 'the text is the same seen from a LATIN1 database');
 is(seen('in euc_jp', 'query_text', db => 'euc_jp'),
-	qq{SELECT pg_sleep(\$1) AS "$bytes{euc_jp}"}, 'and from a EUC_JP database');
+	qq{SELECT pg_sleep(\$1) AS "$bytes{euc_jp}"}, 'the text is the same seen from a EUC_JP database');
 is(seen('in euc_jp', 'query_text', db => 'latin1'),
-	'SELECT pg_sleep($1) AS "??"', 'what LATIN1 does not have is replaced');
+	'SELECT pg_sleep($1) AS "??"', 'characters that LATIN1 lacks are replaced');
 
 # The encoding of a name is unknown: bytes that are not UTF-8 are visibly replaced.
 my $unknown = "\xef\xbf\xbd";
 is(seen('in latin1', 'database, username'),
-	join('|', ("caf$unknown") x 2), 'names that are no UTF-8');
+	join('|', ("caf$unknown") x 2), 'names that are not UTF-8 are shown');
 is(seen('in latin1', 'database, username', db => 'latin1'),
-	'caf?|caf?', 'seen from a LATIN1 database');
+	'caf?|caf?', 'names that are not UTF-8 are shown seen from a LATIN1 database');
 is($node->safe_psql('postgres', q{SELECT count(DISTINCT database) FROM tacho.samples(n => NULL)
-		WHERE application LIKE 'in %'}), '3', 'they stay apart');
+		WHERE application LIKE 'in %'}), '3', 'names that are not UTF-8 stay different');
 $node->safe_psql('postgres', qq{CREATE ROLE "$text{euc_jp}" LOGIN});
 my $japanese = sleeper('japanese', user => $text{euc_jp});
 comes_to_be($text{euc_jp}, 'a name in UTF-8', 'japanese', 'username');
 is(seen('japanese', 'username', db => 'euc_jp'), $bytes{euc_jp},
-	'the same seen from a EUC_JP database');
+	'a name is the same seen from a EUC_JP database');
 wake($japanese, 'japanese');
 
 # Renamed and dropped while sampled.
@@ -123,7 +123,7 @@ $session->{harness}->finish;
 is(seen('second', 'database', newest => 1), 'store', 'a dropped database keeps its name');
 is($node->safe_psql('postgres', q{SELECT string_agg(key, ' ' ORDER BY key)
 		FROM tacho.top('database') WHERE key IN ('shop', 'store')}), 'shop store',
-	'and each name its load');
+	'each name has its load');
 
 # A role that was dropped before the sampler could read its name.
 my $sampler = metric($node, 'sampler_pid');

@@ -50,8 +50,8 @@ my $tape = tape($origin);
 is(sprintf('%04o', (stat $tape)[2] & 07777), '0750', 'the group may enter the directory');
 my %mode = map { my @stat = stat; @stat ? (basename($_) => sprintf('%04o', $stat[2] & 07777)) : () }
   glob "$tape/*";
-is_deeply(\%mode, { map { $_ => '0640' } keys %mode }, 'and read every file');
-cmp_ok(scalar(keys %mode), '>', 1, 'of which there are some');
+is_deeply(\%mode, { map { $_ => '0640' } keys %mode }, 'the group may read every file');
+cmp_ok(scalar(keys %mode), '>', 1, 'the directory has files');
 
 # A base backup has the history.
 $origin->backup('base');
@@ -65,17 +65,17 @@ wait_for_metric($clone, 'frames_written', 'value::bigint > 0');
 my %own = map { $_->name => metric($_, 'node') } ($origin, $clone);
 isnt($own{clone}, $own{origin}, 'a copied directory is a new node');
 wait_for_ticks($clone, 10, server_ms($clone));
-is(metric($clone, 'nodes'), '2', 'beside the one it was copied from');
+is(metric($clone, 'nodes'), '2', 'the copied directory has two nodes');
 cmp_ok(observed($clone, $moment, $own{origin}), '>=', 5,
-	'whose history, as far as it was copied, can be asked for');
-is(observed($clone, $moment), '0', 'and is not taken for its own');
+	'the copy can be asked for the history of that node');
+is(observed($clone, $moment), '0', 'the history of that node does not count as its own');
 my $late = server_ms($origin);
 wait_for_ticks($origin, 10, $late);
-is(metric($origin, 'node'), $own{origin}, 'the origin is what it was');
-is(metric($origin, 'nodes'), '1', 'and alone');
+is(metric($origin, 'node'), $own{origin}, 'the node of the origin is the same');
+is(metric($origin, 'nodes'), '1', 'the origin knows no other node');
 is(metric($_, 'recording'), 'on', $_->name . ' records') for $origin, $clone;
 is($origin->safe_psql('postgres', q{SELECT count(*) FROM tacho.markers(since => '2000-01-01') WHERE kind = 'gap'}),
-	'0', 'without a gap');
+	'0', 'the origin has no gap');
 $clone->stop;
 is_sound($clone);
 
@@ -86,7 +86,7 @@ wait_for_metric($standby, 'frames_written', 'value::bigint > 0');
 my $standby_node = metric($standby, 'node');
 isnt($standby_node, $own{origin}, 'a standby is a node of its own');
 $standby->promote;
-ok(wait_for_marker($standby, 'promotion', 1), 'its promotion is marked');
+ok(wait_for_marker($standby, 'promotion', 1), 'the promotion of the standby is marked');
 $standby->safe_psql('postgres', 'CREATE TABLE one_way (); CHECKPOINT');
 $origin->safe_psql('postgres', 'CREATE TABLE other_way ()');
 wait_for_ticks($standby, 10, server_ms($standby));
@@ -110,10 +110,10 @@ SKIP:
 	wait_for_ticks($origin, 10, server_ms($origin));
 	my $rewound = metric($origin, 'node');
 	is(metric($origin, 'recording'), 'on', 'a rewound server records');
-	ok($rewound ne $standby_node, 'as another node than the one it was rewound to');
+	ok($rewound ne $standby_node, 'the rewound server is another node than the standby');
 	cmp_ok(observed($origin, $moment, $standby_node), '>', 0,
-		'whose history it has received');
-	is(metric($standby, 'recording'), 'on', 'and which goes on');
+		'the rewound server has the history that it received');
+	is(metric($standby, 'recording'), 'on', 'the server that it was rewound to records');
 	$origin->stop;
 	is_sound($origin);
 }

@@ -32,9 +32,9 @@ ok(wait_for_ticks($node, 10, $since), 'ticks are taken without /proc');
 is( $node->safe_psql('postgres', qq{
 		SELECT DISTINCT cpu FROM tacho.samples(since => @{[at($since)]}, n => NULL, application => 'spinner')
 		WHERE wait_event IS NULL}),
-	'CPU*', 'what cannot be told apart is said to be so');
+	'CPU*', 'kinds of CPU are CPU* without /proc');
 like(metric($node, 'cpu_kind'), qr{^off: could not open file "/proc/\d+/schedstat": No such file or directory$},
-	'the status says why');
+	'status() has the reason');
 $node->safe_psql('postgres',
 	q{SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE application_name = 'spinner'});
 $spinner->finish;
@@ -49,32 +49,32 @@ $node->safe_psql('postgres', q{COPY (SELECT repeat('x', 1000) FROM generate_seri
 	TO PROGRAM 'cat > } . "$small/ballast'");
 ok(wait_for_metric($node, 'reason', q{value = 'recording is paused for lack of space: less than 1 MB are free'}),
 	'recording pauses when the disk is full');
-is(metric($node, 'recording'), 'off', 'and the status says so');
-is($node->safe_psql('postgres', 'SELECT 1'), '1', 'the server serves');
+is(metric($node, 'recording'), 'off', 'status() says that the disk is full');
+is($node->safe_psql('postgres', 'SELECT 1'), '1', 'the server accepts queries on a full disk');
 my $ticks = metric($node, 'ticks_taken');
-ok(wait_for_metric($node, 'ticks_taken', "value::bigint >= $ticks + 10"), 'the sampler goes on');
+ok(wait_for_metric($node, 'ticks_taken', "value::bigint >= $ticks + 10"), 'the sampler goes on beside a full disk');
 my $stderr;
 $node->psql('postgres', 'SELECT count(*) FROM tacho.samples()', stderr => \$stderr);
 like($stderr, qr/NOTICE:  history is not being recorded: recording is paused for lack of space: less than 1 MB are free/,
-	'whoever asks is told');
+	'an answer has a notice of the pause');
 
 # Really full: not a byte is left, and then room again.
 $node->safe_psql('postgres', "COPY (SELECT 1) TO PROGRAM 'cat >/dev/null; cat /dev/zero >> $small/ballast || true'");
 $ticks = metric($node, 'ticks_taken');
 ok(wait_for_metric($node, 'ticks_taken', "value::bigint >= $ticks + 10"),
-	'not a byte is left: the sampler goes on');
+	'the sampler goes on without a free byte');
 $node->safe_psql('postgres', "COPY (SELECT 1) TO PROGRAM 'cat >/dev/null; rm $small/ballast'");
 ok(wait_for_metric($node, 'recording', "value = 'on'"), 'recording goes on when there is room');
-ok(wait_for_marker($node, 'recording resumed', 1), 'with a marker');
+ok(wait_for_marker($node, 'recording resumed', 1), 'the resumption is marked');
 is( $node->safe_psql('postgres',
 		q{SELECT string_agg(kind, ', ' ORDER BY marker_time) FROM tacho.markers(since => '2000-01-01') WHERE kind LIKE 'recording%'}),
-	'recording paused, recording resumed', 'between two');
+	'recording paused, recording resumed', 'the history has the markers of the pause in order');
 is( $node->safe_psql('postgres',
 		"SELECT ticks_observed FROM tacho.aas(until => @{[at($before)]}, bucket => '1 day')"),
-	$kept, 'what was recorded before is still there');
+	$kept, 'the history from before the pause is kept');
 my $after = server_ms($node);
-ok(wait_for_ticks($node, 10, $after), 'and new ticks are added');
-is(metric($node, 'sampler_starts'), '1', 'the sampler has never ended');
+ok(wait_for_ticks($node, 10, $after), 'new ticks are added');
+is(metric($node, 'sampler_starts'), '1', 'the sampler was started once');
 
 $node->stop;
 like(slurp_file($node->logfile),

@@ -75,10 +75,10 @@ ok(!-e $new->data_dir . '/tacho', 'the servers that pg_upgrade starts record not
 # the new cluster
 $new->start;
 is($new->safe_psql('postgres', q{SELECT extname FROM pg_extension WHERE extname = 'tacho'}),
-	'tacho', 'the extension has come along');
+	'tacho', 'the new cluster has the extension');
 wait_for_ticks($new, 10, server_ms($new));
 is(metric($new, 'recording'), 'on', 'the new cluster records');
-is(metric($new, 'nodes'), '1', 'in a history of its own');
+is(metric($new, 'nodes'), '1', 'the new cluster has a history of its own');
 $new->stop;
 
 # the history of the old cluster, moved over as the documentation says
@@ -87,9 +87,9 @@ system_or_bail('rm', '-r', $tape);
 system_or_bail('cp', '-r', "$old/tacho", $tape);
 $new->start;
 wait_for_ticks($new, 10, server_ms($new));
-is(metric($new, 'nodes'), '2', 'a copied history is a node beside the new one');
+is(metric($new, 'nodes'), '2', 'a copied history is a node beside that of the new cluster');
 is($new->safe_psql('postgres', "$ticks, node => '$old_node')"), $kept,
-	'and can be asked for, whole');
+	'the copied history can be asked for completely');
 $new->stop;
 
 done_testing();

@@ -35,9 +35,9 @@ is( $node->safe_psql('postgres', q{
 		FROM tacho.markers(since => '2000-01-01') m,
 		  LATERAL tacho.aas(since => m.period_start, until => m.period_end, bucket => '1 day') a
 		WHERE m.kind = 'gap'}),
-	'crash recovery|0', 'with its cause, and nothing in it');
+	'crash recovery|0', 'the gap has its cause and no sample');
 is( $node->safe_psql('postgres', "SELECT ticks_observed FROM tacho.aas($window, bucket => '1 day')"),
-	$observed, 'what was before is still there');
+	$observed, 'the history from before the gap is kept');
 
 # Objects of an older version: fewer arguments, fewer columns, other order.
 $node->safe_psql('postgres', q{
@@ -52,7 +52,7 @@ is($node->safe_psql('postgres', "SELECT avg_aas, period_start FROM old.aas($wind
 	'a reader with fewer columns and arguments in another order answers alike');
 is( $node->safe_psql('postgres', q{SELECT value FROM old.status() WHERE metric = 'version'}),
 	$node->safe_psql('postgres', q{SELECT value FROM tacho.status() WHERE metric = 'version'}),
-	'status() too');
+	'status() answers alike');
 
 # Objects of a newer version: an unknown column, argument and reader.
 $node->safe_psql('postgres', q{
@@ -66,17 +66,17 @@ $node->safe_psql('postgres', q{
 	LANGUAGE c AS '$libdir/tacho', 'tacho_reader'});
 my $stderr;
 $node->psql('postgres', 'SELECT * FROM new.aas()', stderr => \$stderr);
-like($stderr, qr/ERROR: .*avg_joules/, 'a column that the program does not know is named');
+like($stderr, qr/ERROR: .*avg_joules/, 'the error names a column that the program does not know');
 note $stderr;
 is($node->psql('postgres', q{SELECT * FROM new.top('wait_event')}), 0,
-	'an argument that the program does not know does no harm until it is given');
+	'an argument that the program does not know is no error until it is given');
 $node->psql('postgres', q{SELECT * FROM new.top('wait_event', planet => 'Mars')}, stderr => \$stderr);
-like($stderr, qr/ERROR: .*planet/, 'then it is named');
+like($stderr, qr/ERROR: .*planet/, 'the error names the argument that the program does not know');
 note $stderr;
 $node->psql('postgres', 'SELECT * FROM new.horoscope()', stderr => \$stderr);
-like($stderr, qr/ERROR: .*horoscope/, 'so is a reader');
+like($stderr, qr/ERROR: .*horoscope/, 'the error names a reader that the program does not know');
 note $stderr;
-is(metric($node, 'recording'), 'on', 'recording goes on');
+is(metric($node, 'recording'), 'on', 'recording goes on with old objects');
 $node->stop;
 
 done_testing();

@@ -36,29 +36,29 @@ for my $time (1 .. 2)
 {
 	set('10TB');
 	ok(wait_for_metric($node, 'recording', "value = 'off'"), 'recording pauses');
-	like(metric($node, 'reason'), qr/^$reason$/, 'and the status says for what it waits');
+	like(metric($node, 'reason'), qr/^$reason$/, 'status() says what recording waits for');
 	set('0');
-	ok(wait_for_metric($node, 'recording', "value = 'on'"), 'the setting resumes it');
-	ok(wait_until_written($node), 'with all that waited');
-	ok(wait_for_marker($node, 'recording resumed', $time), 'which is marked');
+	ok(wait_for_metric($node, 'recording', "value = 'on'"), 'recording resumes when the setting allows it');
+	ok(wait_until_written($node), 'all waiting frames are written');
+	ok(wait_for_marker($node, 'recording resumed', $time), 'the resumption is marked');
 }
 
 # Settings between those in effect and the newest, which no writer has read.
 set('10TB');
-ok(wait_for_metric($node, 'recording', "value = 'off'"), 'recording pauses');
+ok(wait_for_metric($node, 'recording', "value = 'off'"), 'recording pauses below the free space that is asked for');
 set('20TB');
-ok(wait_for_metric($node, 'reason', "value ~ 'less than 20971520 MB'"), 'for more space');
+ok(wait_for_metric($node, 'reason', "value ~ 'less than 20971520 MB'"), 'status() asks for more space');
 set('0');
-ok(wait_until_written($node), 'the newest setting resumes it, with all that waited');
-ok(wait_for_metric($node, 'recording', "value = 'on'"), 'and the status says so');
-is(metric($node, 'frames_lost'), '0', 'nothing is lost');
-is(metric($node, 'sampler_starts'), '1', 'by the same sampler');
+ok(wait_until_written($node), 'recording resumes by the newest setting, with all waiting frames');
+ok(wait_for_metric($node, 'recording', "value = 'on'"), 'status() says that recording is on');
+is(metric($node, 'frames_lost'), '0', 'no frame is lost by the pause');
+is(metric($node, 'sampler_starts'), '1', 'the sampler was started once');
 like(metric($node, 'writer_error'), qr/^recording is paused for lack of space: less than \d+ MB are free$/,
-	'the status keeps what was');
+	'status() keeps the last error');
 
 # The buffer is full: the frame with the new setting finds no room in it.
 set('10TB');
-ok(wait_for_metric($node, 'recording', "value = 'off'"), 'recording pauses');
+ok(wait_for_metric($node, 'recording', "value = 'off'"), 'recording pauses a third time');
 sql(q{
 	SET tacho.query_text = raw;
 	DO $$ DECLARE n int := 0; lost bigint; BEGIN LOOP
@@ -72,28 +72,28 @@ sql(q{
 		END IF;
 	END LOOP; END $$});
 set('0');
-ok(wait_for_metric($node, 'recording', "value = 'on'"), 'a full buffer keeps no setting');
-ok(wait_for_marker($node, 'frames lost', 1), 'what was lost is marked');
+ok(wait_for_metric($node, 'recording', "value = 'on'"), 'a full buffer does not keep a setting from its effect');
+ok(wait_for_marker($node, 'frames lost', 1), 'the lost frames are marked');
 
 # Restarted while it waits.
-ok(wait_until_written($node), 'all is written');
+ok(wait_until_written($node), 'all frames are written');
 set('10TB');
-ok(wait_for_metric($node, 'recording', "value = 'off'"), 'recording pauses');
+ok(wait_for_metric($node, 'recording', "value = 'off'"), 'recording pauses before the stop');
 $node->stop;
 $node->adjust_conf('postgresql.auto.conf', 'tacho.min_free_space', "'0'");
 $node->start;
 ok(wait_for_marker($node, 'gap', 1), 'the gap is marked');
 is(details('gap'), 'the server ended while recording was paused for lack of space',
-	'by its cause');
-is(details('crash recovery'), '', 'there was no crash');
+	'the gap has its cause');
+is(details('crash recovery'), '', 'the server did not crash');
 
 $node->stop;
 my $log = slurp_file($node->logfile);
 like($log,
 	qr/^\d\S+ \S+ \S+ .*WARNING:  history is not being written: $reason\n.*DETAIL:  The server itself is not affected.\n.*HINT:  \Q$hint\E$/m,
-	'the log says what to do, with the prefix of the log');
+	'the log says what to do, with the prefix of log lines');
 like($log, qr/LOG:  history is being written again\n.*DETAIL:  It was not written for \d+ seconds: $reason\.$/m,
-	'and that it is over');
-unlike($log, qr/^(?:LOG|WARNING|ERROR|TROUBLE):/m, 'every line has the prefix');
+	'the log says that the pause is over');
+unlike($log, qr/^(?:LOG|WARNING|ERROR|TROUBLE):/m, 'every line of the log has the prefix');
 
 done_testing();

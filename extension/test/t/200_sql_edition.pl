@@ -60,7 +60,7 @@ sub export
 
 	mkdir $directory or die "$directory: $!";
 	my ($said, $error) = script($db, 'export', "directory=$directory");
-	is($error, '', "$db: exported");
+	is($error, '', "$db: the history is exported");
 	my ($command) = $said =~ /^tacho (import .*) --tape DIR$/m;
 	return split / /, $command;
 }
@@ -149,16 +149,16 @@ my $starts = qq{SELECT extract(epoch FROM u) FROM tacho.samples('$begin', '$end'
 	unnest(ARRAY[query_start, xact_start, state_change]) WITH ORDINALITY x (u, n) WHERE u IS NOT NULL ORDER BY tick, pid, n};
 my @starts = split /\n/, $node->safe_psql('edition', $starts);
 my %before = map { $_ => $node->safe_psql('edition', $question{$_}) } keys %question;
-like($before{samples}, qr/\|waiter\|.*\|Lock\|relation\|/, 'somebody waited');
-like($before{blocking}, qr/paid 4711/, 'also for a prepared transaction');
-isnt($before{$_}, '', "$_: an answer") for sort keys %question;
+like($before{samples}, qr/\|waiter\|.*\|Lock\|relation\|/, 'a session waits for a lock');
+like($before{blocking}, qr/paid 4711/, 'a session waits for a prepared transaction');
+isnt($before{$_}, '', "$_: the server gives an answer") for sort keys %question;
 
 my ($code, $stdout, $stderr) = $node->psql('edition', 'CREATE EXTENSION tacho');
 is(join(' ', $stderr =~ /(?:ERROR|DETAIL|HINT):  (.*)$/mg),
 	'the SQL edition of tacho is installed in this database It has schema "tacho" and functions of the same names. '
 	  . q{To go on with its history, export it with sql/export.sql, call tacho.uninstall('yes'), create the extension again }
 	  . 'and give the files to "tacho import"; or create the extension in another database.',
-	'the extension names the edition, and the way on');
+	'the extension names the edition and the way to move');
 
 # Moves the history in this way
 my @import = export('edition');
@@ -170,22 +170,22 @@ $node->start;
 $node->safe_psql('edition', 'CREATE EXTENSION tacho');
 # from then on the server knows its nodes
 $node->poll_query_until('edition', "SELECT ticks_observed > 0 FROM tacho.aas(since => '$end', bucket => '1 day')");
-is($node->safe_psql('edition', $question{$_}), $before{$_}, "$_: the same answer after the move") for sort keys %question;
+is($node->safe_psql('edition', $question{$_}), $before{$_}, "$_: the answer is the same after the move") for sort keys %question;
 # files store them in whole seconds
 my @kept = split /\n/, $node->safe_psql('edition', $starts);
-is_deeply([ grep { abs($starts[$_] - $kept[$_]) >= 2 } 0 .. $#starts ], [], 'so are starts');
-cmp_ok(scalar(@kept), '==', scalar(@starts), 'all of them');
+is_deeply([ grep { abs($starts[$_] - $kept[$_]) >= 2 } 0 .. $#starts ], [], 'starts are the same after the move');
+cmp_ok(scalar(@kept), '==', scalar(@starts), 'all starts are there after the move');
 my ($id) = grep { /^[0-9a-f]{16}$/ } @import;
 like($node->safe_psql('edition', "SELECT string_agg(key, ' ') FROM tacho.top('wait_event', $window, node => '$id')"),
-	qr/^\S/, 'it is a node of its own');
+	qr/^\S/, 'the moved history is a node of its own');
 
 is((script('edition', 'tacho'))[1],
 	'the extension tacho is installed in this database It has the functions of the SQL edition, and records more. '
 	  . 'Use it; or install the SQL edition into another database; or drop extension tacho, which leaves its history in files.',
 	'the edition names the extension');
-is((script('edition', 'upgrade'))[1], 'tacho is not installed here Run sql/tacho.sql.', 'so does its upgrade, in two steps');
+is((script('edition', 'upgrade'))[1], 'tacho is not installed here Run sql/tacho.sql.', 'the upgrade of the edition says that it is not installed');
 $node->safe_psql('edition', 'DROP EXTENSION tacho');
-is((script('edition', 'tacho'))[1], '', 'and back');
+is((script('edition', 'tacho'))[1], '', 'the edition can be installed after DROP EXTENSION');
 
 $node->stop;
 done_testing();

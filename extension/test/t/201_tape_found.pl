@@ -49,16 +49,16 @@ $_->poll_query_until('postgres', "SELECT count(*) > 0 FROM pg_ls_dir('tacho') AS
   || die 'nothing is recorded'
   for $first, $second;
 my ($out, $error) = run_command([ $program, 'status' ]);
-is($out, '', 'several servers: no answer');
-like($error, qr/\Aerror: more than one server running here has a history\ndetail: The directories are /, '... an error');
+is($out, '', 'with several servers there is no answer');
+like($error, qr/\Aerror: more than one server running here has a history\ndetail: The directories are /, 'several servers are an error');
 like($error, qr/"\Q$_\E\/tacho"/, '... that names the history of ' . $_)
   for $first->data_dir, $second->data_dir;
-like($error, qr/\nhint: Specify one directory with --tape or in TACHO_TAPE\.$/, '... and says what to do');
+like($error, qr/\nhint: Specify one directory with --tape or in TACHO_TAPE\.$/, 'the error says what to do');
 
 {
 	local $ENV{PGDATA} = $first->data_dir;
 	my ($found) = run_command([ $program, 'status', '--json' ]);
-	like($found, qr/"directory|"metric"/, 'PGDATA says which');
+	like($found, qr/"directory|"metric"/, 'PGDATA decides between several servers');
 }
 $_->stop for $first, $second;
 
@@ -68,7 +68,7 @@ SKIP:
 	local $ENV{TAPE} = $tape;
 	($out, $error) = alone($first, $program, 'inspect');
 	like($out, qr/\.open log \d+ bytes\n  node [0-9a-f]{16} /, 'the only server that runs is found');
-	is($error, '', '... without a word');
+	is($error, '', 'the server that runs is taken without a message');
 
 	# elsewhere
 	my $elsewhere = dirname($first->data_dir) . '/history of first';
@@ -77,7 +77,7 @@ SKIP:
 	$ENV{TAPE} = $elsewhere;
 	my ($moved, $why) = alone($first, $program, 'inspect');
 	like($moved, qr/\.open log \d+ bytes\n/, 'a history elsewhere is found');
-	is($why, '', '... without a word');
+	is($why, '', 'a history elsewhere is taken without a message');
 }
 
 done_testing();

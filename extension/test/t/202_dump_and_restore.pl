@@ -40,7 +40,7 @@ for my $db ('reassigned', 'demoted')
 		CREATE VIEW of_app.load AS SELECT * FROM tacho.periods();
 		ALTER VIEW of_app.load OWNER TO app;
 	END});
-	is($made, '', "$db: made");
+	is($made, '', "$db: the objects are made");
 }
 sql('reassigned', 'REASSIGN OWNED BY dba_reassigned TO app; DROP OWNED BY dba_reassigned');
 sql('postgres', 'DROP ROLE dba_reassigned; ALTER ROLE dba_demoted NOSUPERUSER');
@@ -54,7 +54,7 @@ sub is_whole
 				(SELECT string_agg(proowner::regrole::text, ' ') FROM (SELECT DISTINCT proowner FROM pg_proc WHERE pronamespace = 'tacho'::regnamespace) p),
 				has_schema_privilege('app', 'tacho', 'create'), (SELECT count(*) FROM of_app.load) >= 0
 			FROM pg_attribute WHERE attrelid = 'of_app.load'::regclass AND attnum > 0}),
-		"t|$bootstrap|$bootstrap|f|t", "$way: it works, and nobody else may add to it");
+		"t|$bootstrap|$bootstrap|f|t", "$way: the dump is restored, and no other role may add objects");
 	return;
 }
 
@@ -84,7 +84,7 @@ for my $db ('reassigned', 'demoted')
 	for my $way (sort keys %ways)
 	{
 		my ($dump, $restore) = @{ $ways{$way} };
-		is(shell(sprintf($dump, $db)), '', "$db, $way: dumped");
+		is(shell(sprintf($dump, $db)), '', "$db, $way: the dump is equal");
 		for my $with (0, 1)
 		{
 			# existing objects cause no error; but "cleaned before" must drop them
@@ -101,24 +101,24 @@ for my $db ('reassigned', 'demoted')
 # One schema of the application, into a database that has the extension.
 sql('postgres', 'CREATE DATABASE copy; ALTER DATABASE copy OWNER TO app');
 sql('copy', 'CREATE EXTENSION tacho');
-is(shell('pg_dump -Fc --schema=of_app reassigned >dump && pg_restore -e -d copy dump'), '', 'one schema');
-is_whole('copy', 'one schema');
-is(shell('pg_dump --schema=tacho reassigned | grep -E "^(CREATE|ALTER|GRANT|REVOKE)"; true'), '', 'the schema of the extension: nothing');
+is(shell('pg_dump -Fc --schema=of_app reassigned >dump && pg_restore -e -d copy dump'), '', 'the dump of one schema can be restored');
+is_whole('copy', 'a dump of one schema');
+is(shell('pg_dump --schema=tacho reassigned | grep -E "^(CREATE|ALTER|GRANT|REVOKE)"; true'), '', 'the dump of the schema tacho is empty');
 
 # As the owner of the database, who is not a superuser.
 sql('copy', 'DROP SCHEMA of_app CASCADE; GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA tacho TO app');
 is(shell('pg_dump -Fc -x --no-comments reassigned >dump && PGOPTIONS=--client-min-messages=warning pg_restore -e -U app -d copy dump'),
-	'', 'as no superuser, where the extension is');
-is_whole('copy', 'as no superuser');
+	'', 'a role that is no superuser restores where the extension exists');
+is_whole('copy', 'restored by a role that is no superuser');
 sql('postgres', 'DROP DATABASE copy; CREATE DATABASE copy OWNER app');
-like(shell('pg_restore -e -U app -d copy dump'), qr/permission denied to create extension "tacho"/, 'and where it is not');
-is(sql('copy', q{SELECT to_regnamespace('tacho')}), '', 'nothing is left of that');
+like(shell('pg_restore -e -U app -d copy dump'), qr/permission denied to create extension "tacho"/, 'a role that is no superuser cannot restore where it does not exist');
+is(sql('copy', q{SELECT to_regnamespace('tacho')}), '', 'a failed restore leaves nothing');
 
 # A whole cluster.
 my $other = tacho_cluster('restored');
 shell('pg_dumpall >cluster.sql');
 my $said = shell('psql -Xq -d postgres <cluster.sql', $other);
-is_deeply([ $said =~ /ERROR:  (.*)/g ], [ qq{role "$bootstrap" already exists} ], 'a cluster: nothing but the role that is there');
+is_deeply([ $said =~ /ERROR:  (.*)/g ], [ qq{role "$bootstrap" already exists} ], 'a restored cluster complains only of the role that exists');
 {
 	local $node = $other;
 	is_whole($_, "a cluster, $_") for ('reassigned', 'demoted');
@@ -128,10 +128,10 @@ is_deeply([ $said =~ /ERROR:  (.*)/g ], [ qq{role "$bootstrap" already exists} ]
 # be called instead of ours; also in a transaction that has not ended yet.
 sql('copy', 'SET ROLE app; CREATE SCHEMA tacho');
 my $refused = qr/ERROR:  schema "tacho" already exists\n.*belongs to role "app"/;
-like(shell('psql -X -d copy -c "CREATE EXTENSION tacho"'), $refused, 'an empty schema of somebody else');
+like(shell('psql -X -d copy -c "CREATE EXTENSION tacho"'), $refused, 'an empty schema of another role is refused');
 sql('copy', q{SET ROLE app; CREATE FUNCTION tacho.top(text) RETURNS text LANGUAGE sql AS 'SELECT 1'});
-like(shell('psql -X -d copy -c "CREATE EXTENSION tacho"'), $refused, 'and one with a function');
-like(shell('psql -X -d copy -c "CREATE EXTENSION tacho SCHEMA public"'), qr/must be installed in schema "pg_catalog"/, 'nor elsewhere');
+like(shell('psql -X -d copy -c "CREATE EXTENSION tacho"'), $refused, 'a schema of another role with a function is refused');
+like(shell('psql -X -d copy -c "CREATE EXTENSION tacho SCHEMA public"'), qr/must be installed in schema "pg_catalog"/, 'another schema for the extension is refused');
 sql('copy', 'DROP SCHEMA tacho CASCADE');
 my $squatter = $node->background_psql('copy');
 $squatter->query_safe('SET ROLE app; BEGIN; CREATE SCHEMA tacho');
@@ -141,12 +141,12 @@ $node->poll_query_until('postgres', q{SELECT count(*) = 1 FROM pg_stat_activity 
 $squatter->query_safe('COMMIT');
 $squatter->quit;
 $create->finish;
-like($late, qr/ERROR:  duplicate key value violates unique constraint "pg_namespace_nspname_index"/, 'one that is being made');
-is(sql('copy', q{SELECT count(*) FROM pg_extension WHERE extname = 'tacho'}), '0', 'is no way in');
+like($late, qr/ERROR:  duplicate key value violates unique constraint "pg_namespace_nspname_index"/, 'a schema that another transaction makes is refused');
+is(sql('copy', q{SELECT count(*) FROM pg_extension WHERE extname = 'tacho'}), '0', 'the extension is not made in such a schema');
 # no other role may add to the schema that the extension makes
 sql('copy', 'DROP SCHEMA tacho; CREATE EXTENSION tacho');
 like(shell(q{psql -X -U app -d copy -c "CREATE FUNCTION tacho.top(text) RETURNS text LANGUAGE sql AS 'SELECT 1'"}),
-	qr/permission denied for schema tacho/, 'nor is there one later');
+	qr/permission denied for schema tacho/, 'no other role may add functions later');
 is(sql('copy', 'DROP EXTENSION tacho') . sql('copy', q{SELECT to_regnamespace('tacho')}), '', 'the schema goes with the extension');
 
 $_->stop for ($node, $other);

@@ -86,7 +86,7 @@ for my $try (1 .. 10)
 	@expected = split /\n/, sessions($own, $since, $until);
 	last if "@recorded" eq "@expected";
 }
-is_deeply(\@recorded, \@expected, 'sessions, waits, queries, texts, blockers, starts');
+is_deeply(\@recorded, \@expected, 'sessions, waits, queries, texts, blockers and starts are recorded');
 # One tick more or less at the window's edges is at most 0.1 of a session.
 sub same_load
 {
@@ -97,9 +97,9 @@ sub same_load
 		+{ map { ($_->{key} // '') => $_->{avg_aas} } @rows };
 	} $tape, $own;
 
-	is_deeply([ sort keys %$recorded ], [ sort keys %$expected ], "load by $by: the same keys");
+	is_deeply([ sort keys %$recorded ], [ sort keys %$expected ], "load by $by has the same keys");
 	is_deeply([ grep { abs($recorded->{$_} - ($expected->{$_} // 0)) > 0.15 } keys %$recorded ], [],
-		"load by $by: the same sessions");
+		"load by $by has the same sessions");
 }
 same_load($_) foreach qw(wait_event query_id state username blocked_by);
 my $tree = sub {
@@ -111,13 +111,13 @@ my $tree = sub {
 		  waiters depth via locktype mode mode_held)
 	} @rows;
 };
-is($tree->($tape), $tree->($own), 'the tree of waits');
+is($tree->($tape), $tree->($own), 'blocking() shows the tree of waits');
 my %objects = map { ($_->{object} // '') => 1 } grep { ($_->{locktype} // '') eq 'relation' } ask($tape, 'blocking', '--at', $until);
-is(join(' ', keys %objects), 'relation public.u', '... with the name of a table that no query has read');
+is(join(' ', keys %objects), 'relation public.u', 'the tree has the name of a table that no query has read');
 my $xid = $node->safe_psql('postgres', 'SELECT transaction FROM pg_prepared_xacts');
-like($tree->($tape), qr{\|$xid\|it's stuck\|}, '... with the prepared transaction that two wait for');
+like($tree->($tape), qr{\|$xid\|it's stuck\|}, 'the tree has the prepared transaction that two sessions wait for');
 my ($tick) = ask($tape, 'samples', '--since', $since, '--application', 'tacho record', '--scope', 'all');
-is($tick, undef, 'its own session is left out');
+is($tick, undef, 'the recorder leaves its own session out');
 
 # The connection is killed: a gap says so, and recording continues.
 my $gaps = () = markers($tape, 'gap');
@@ -128,14 +128,14 @@ like($gap->{detail}, qr/terminating connection due to administrator command|conn
 	'a killed connection is a gap with its reason');
 $since = moment($node);
 wait_until('ticks after it', sub { ticks($tape, $since) >= 3 });
-ok(1, '... and recording goes on');
+ok(1, 'recording goes on after the gap');
 
 # Rights are taken away and given back.
 $node->safe_psql('postgres', 'REVOKE pg_monitor FROM watcher');
 my ($code, $out) = run_record('--check', $conninfo);
-is($code, 3, 'a check without rights');
+is($code, 3, 'a check without rights fails');
 like($out, qr/^no   samples: only sessions of this role; \d+ others are hidden\n +run: GRANT pg_monitor TO watcher;$/m,
-	'... names the right that helps');
+	'the check names the right that helps');
 wait_until('hidden sessions', sub {
 	my $now = moment($node);
 	my @seen = ask($tape, 'samples', '--since', '1s', '--application', 's_sleeper');
@@ -147,7 +147,7 @@ wait_until('sessions again', sub {
 });
 ($code, $out) = run_record('--check', $conninfo);
 unlike($out, qr/^no   (?!system)/m, 'with pg_monitor everything is recorded');
-like($out, qr/^yes  samples: sessions of all roles$/m, '... that others do, too');
+like($out, qr/^yes  samples: sessions of all roles$/m, 'pg_monitor shows what other sessions do');
 $node->safe_psql('postgres', q{ROLLBACK PREPARED 'it''s stuck'});
 $_->finish for $holder, $writer, $first, $second, $advisory, $late, $row, $table;
 
@@ -159,23 +159,23 @@ ok(1, 'a restart of the server is a marker');
 # kill -9 loses at most the frames since the last sync; the gap is marked afterwards.
 $since = moment($node);
 wait_until('ticks', sub { ticks($tape, $since) >= 3 });
-is($recorder->end('KILL'), -9, 'killed');
+is($recorder->end('KILL'), -9, 'the recorder is killed');
 my $before = ticks($tape, $since);
-cmp_ok($before, '>=', 3, 'what was recorded is there');
+cmp_ok($before, '>=', 3, 'the history from before the kill is kept');
 # ten slots without a recorder
 $node->safe_psql('postgres', 'SELECT pg_sleep(1)');
 $recorder = record($conninfo, $tape);
 wait_until('more ticks', sub { ticks($tape, $since) > $before });
-ok((grep { $_ eq 'the recorder did not run' } markers($tape, 'gap')), 'the time between is a gap');
+ok((grep { $_ eq 'the recorder did not run' } markers($tape, 'gap')), 'the time between two recorders is a gap');
 
 # Another one for the same directory is refused.
 my $error;
 ($code, $out, $error) = run_record($conninfo, '--tape', $tape);
-is($code, 5, 'one recorder a directory');
-like($error, qr/^error: directory .* is in use by another writer/, '... and it is said');
+is($code, 5, 'a second recorder of a directory ends');
+like($error, qr/^error: directory .* is in use by another writer/, 'the second recorder says why');
 
 # SIGTERM writes all and ends.
-is($recorder->end('TERM'), 0, 'SIGTERM ends it');
-is((markers($tape, 'stop'))[-1], 'recorder stopped', '... with a marker');
+is($recorder->end('TERM'), 0, 'SIGTERM ends the recorder');
+is((markers($tape, 'stop'))[-1], 'recorder stopped', 'the end of the recorder is a marker');
 
 done_testing();

@@ -49,18 +49,18 @@ wait_until('a pass', sub { ask($tape, 'statements-history', '--since', '1h') > 0
 my $after = run_times(137);
 wait_until('calls', sub { my $row = recorded(); $row && $row->{calls} >= 137 });
 my $row = recorded();
-is($row->{calls}, 137, 'calls, without those before');
-is($row->{rows}, 137, 'rows');
-is($row->{username}, $node->safe_psql('postgres', 'SELECT current_user'), 'the role');
-cmp_ok(abs($row->{total_exec_time} - ($after - $before)), '<=', 0.05, 'time, but for rounding');
+is($row->{calls}, 137, 'calls of the window are counted, without earlier ones');
+is($row->{rows}, 137, 'rows are counted');
+is($row->{username}, $node->safe_psql('postgres', 'SELECT current_user'), 'the role is recorded');
+cmp_ok(abs($row->{total_exec_time} - ($after - $before)), '<=', 0.05, 'time is counted, but for rounding');
 
 $node->safe_psql('postgres', 'SELECT pg_stat_statements_reset()');
 run_times(5);
 wait_until('calls after a reset', sub { recorded()->{calls} >= 142 });
-is(recorded()->{calls}, 142, 'what was counted after a reset is added');
+is(recorded()->{calls}, 142, 'executions after a reset are added');
 wait_until('a marker', sub { markers($tape, 'statistics reset') > 0 });
-is((markers($tape, 'statistics reset'))[0], 'statistics of all statements were reset', 'the reset is told');
-is($recorder->end('TERM'), 0, 'it ends');
+is((markers($tape, 'statistics reset'))[0], 'statistics of all statements were reset', 'the reset is a marker');
+is($recorder->end('TERM'), 0, 'the recorder ends');
 
 # A role without rights sees only its own executions. Counters of others, which it sees
 # after it gets the rights, were counted before.
@@ -70,11 +70,11 @@ $recorder =
   record($node->connstr('postgres') . ' user=stranger', $tape, args => [ '--statements-interval', 1000 ]);
 wait_until('a pass', sub { ask($tape, 'statements-history', '--since', '1h') > 0 });
 is_deeply([ grep { $_ ne 'stranger' } map { $_->{username} // () } ask($tape, 'statements-history', '--since', '1h', '--n', 'all') ],
-	[], 'entries of the own role alone');
+	[], 'a role without rights has its own entries alone');
 $node->safe_psql('postgres', 'GRANT pg_monitor TO stranger');
 my $runs = 0;
 wait_until('calls of another role', sub { run_times(1); $runs++; my $row = recorded(); $row && $row->{calls} > 0 });
-cmp_ok(recorded()->{calls}, '<=', $runs, 'what was counted before a right was given is not counted when it is');
-is($recorder->end('TERM'), 0, 'it ends, too');
+cmp_ok(recorded()->{calls}, '<=', $runs, 'executions from before a grant are not counted after it');
+is($recorder->end('TERM'), 0, 'the second recorder ends');
 
 done_testing();

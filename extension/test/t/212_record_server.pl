@@ -58,7 +58,7 @@ sub same
 			return $recorded == $expected && $extension == $expected;
 		});
 	};
-	ok($equal, "$metric is the view's and the extension's")
+	ok($equal, "$metric is that of the view and of the extension")
 	  or diag("view $expected, recorded $recorded, extension $extension");
 	return;
 }
@@ -67,9 +67,9 @@ sql('CREATE ROLE watcher LOGIN; GRANT pg_monitor TO watcher');
 my $recorder = record($node->connstr('postgres') . ' user=watcher', $tape, @often);
 wait_until('a reading', sub { defined state($tape, 'oldest_xid_age') });
 wait_until('CPUs', sub { (state($tape, 'vcpus') // 0) == 3 });
-ok(1, 'CPUs are those that were given');
+ok(1, 'the number of CPUs is the one that was given');
 wait_until('an age', sub { (state($tape, 'oldest_xid_age') // -1) == sql('SELECT max(age(datfrozenxid)) FROM pg_database') });
-ok(1, 'the age of the oldest transaction id');
+ok(1, 'the age of the oldest transaction id is that of the extension');
 
 # Databases: one that is made between two readings counts from its begin.
 sql('CREATE DATABASE shop');
@@ -139,7 +139,7 @@ SKIP:
 			same("io_$name", $view->($value, $what), $from, $what);
 		}
 	}
-	cmp_ok(total($tape, 'io_extend_bytes', $from, 'client backend/temp relation/normal'), '>', 1_000_000, 'bytes were counted');
+	cmp_ok(total($tape, 'io_extend_bytes', $from, 'client backend/temp relation/normal'), '>', 1_000_000, 'bytes of I/O are counted');
 }
 
 # The WAL and transaction ids have no statistics: they are compared from a quiet moment
@@ -164,28 +164,28 @@ wait_until('slots', sub {
 		FROM pg_replication_slots k, pg_replication_slots d WHERE k.slot_name = 'kept' AND d.slot_name = 'decoder'});
 	return "@states" eq "@expected @expected";
 });
-ok(1, 'slots: use, log kept and age are those of the view and of the extension');
+ok(1, 'slots have the use, kept log and age of the view and of the extension');
 
 # A refused view is reported once, and everything else is measured.
 sql('REVOKE EXECUTE ON FUNCTION pg_stat_get_wal() FROM PUBLIC');
 my ($code, $out) = run_record('--check', $node->connstr('postgres') . ' user=watcher');
 like($out, qr/^part measurements: all but write-ahead log \(permission denied for function pg_stat_get_wal\)$/m,
-	'a check names what is refused');
+	'a check names the view that is refused');
 my $refused = qr/could not read measurements of write-ahead log: permission denied for function pg_stat_get_wal/;
 wait_until('a refusal', sub { $recorder->log =~ $refused });
 my $records = total($tape, 'wal_records', $reset);
 $node->safe_psql('shop', 'INSERT INTO item SELECT generate_series(1, 77)');
 same('tup_inserted', q{SELECT tup_inserted FROM pg_stat_database WHERE datname = 'shop'}, '2000-01-01T00:00:00Z', 'shop');
-is(total($tape, 'wal_records', $reset), $records, 'what is refused is not recorded');
+is(total($tape, 'wal_records', $reset), $records, 'a refused view is not recorded');
 my $told = () = $recorder->log =~ /$refused/g;
-is($told, 1, '... and said once');
+is($told, 1, 'the log has the refusal once');
 sql('GRANT EXECUTE ON FUNCTION pg_stat_get_wal() TO PUBLIC');
 sql(q{SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'tacho record'});
 wait_until('measured again', sub {
 	sql('INSERT INTO filler VALUES (1)');
 	return total($tape, 'wal_records', $reset) > $records;
 });
-ok(1, 'a new connection asks again');
+ok(1, 'a new connection asks the refused view again');
 
 SKIP:
 {
@@ -210,21 +210,21 @@ SKIP:
 		$behind = $standby->safe_psql('postgres', 'SELECT pg_wal_lsn_diff(pg_last_wal_receive_lsn(), pg_last_wal_replay_lsn())');
 		return $behind > 100_000 && (state($copied, 'recovery_lag_bytes') // 0) == $behind;
 	});
-	cmp_ok(state($copied, 'recovery_lag'), '>', 0, 'what a standby has received and not replayed, and its age');
+	cmp_ok(state($copied, 'recovery_lag'), '>', 0, 'a standby has the log received and not replayed, and its age');
 	wait_until('a replica', sub {
 		my $lag = sql(q{SELECT pg_wal_lsn_diff(pg_current_wal_lsn(), replay_lsn) FROM pg_stat_replication});
 		return (state($tape, 'replica_replay_lag', 'standby') // -1) == $lag
 		  && (state($own, 'replica_replay_lag', 'standby') // -1) == $lag
 		  && state($tape, 'replica_sent_lag', 'standby') == 0;
 	});
-	ok(1, 'the primary measures the replica as its view and the extension do');
-	is(total($copied, 'wal_bytes', $from), 0, 'nothing is replayed');
+	ok(1, 'the primary has the replica as its view and the extension have it');
+	is(total($copied, 'wal_bytes', $from), 0, 'no log is replayed yet');
 	$standby->safe_psql('postgres', 'SELECT pg_wal_replay_resume()');
 	wait_until('replay', sub { total($copied, 'wal_bytes', $from) >= $behind && state($copied, 'recovery_lag_bytes') == 0 });
-	ok(1, 'then all of it is');
+	ok(1, 'all received log is replayed later');
 	$follower->end('TERM');
 	$standby->stop;
 }
 
-is($recorder->end('TERM'), 0, 'ended');
+is($recorder->end('TERM'), 0, 'the recorder ends');
 done_testing();

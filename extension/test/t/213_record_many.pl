@@ -89,14 +89,14 @@ wait_until('the log', sub { $recorder->log =~ /^WARNING:  server "silent": not r
 like($recorder->log, qr/^LOG:  server "$_": connected to PostgreSQL /m, "the log names $_") foreach qw(a b);
 
 my ($status, $page) = get('/health');
-is($status, 503, 'health: not all are recorded');
-like($page, qr/^2 of 3 servers are recorded$/m, '... how many');
-like($page, qr/^silent: not recorded: could not connect/m, '... and why one is not');
+is($status, 503, '/health fails if a server is not recorded');
+like($page, qr/^2 of 3 servers are recorded$/m, '/health has the number of recorded servers');
+like($page, qr/^silent: not recorded: could not connect/m, '/health has the reason of the other one');
 ($status, $page) = get('/metrics');
-is($status, 200, 'metrics');
-like($page, qr/^tacho_recorder_connected\{server="a"\} 1\.0$/m, '... of one that is recorded');
-like($page, qr/^tacho_recorder_ticks_total\{server="silent"\} 0\.0$/m, '... and of one that is not');
-like(get_of_another(), qr/ 403 /, 'a page of another host does not get them');
+is($status, 200, '/metrics answers');
+like($page, qr/^tacho_recorder_connected\{server="a"\} 1\.0$/m, '/metrics has the recorded server');
+like($page, qr/^tacho_recorder_ticks_total\{server="silent"\} 0\.0$/m, '/metrics has the server that is not recorded');
+like(get_of_another(), qr/ 403 /, 'a request with another host name gets no metrics');
 
 # A server that stops answering has a gap; the others do not wait.
 $since = moment($node);
@@ -106,8 +106,8 @@ wait_until('silence', sub { $recorder->log =~ /server "b": not recording: server
 $proxy->set('pass');
 wait_until('b again', sub { gaps("$root/b") >= 1 && ticks("$root/b", $since) >= 5 });
 my @gaps = gaps("$root/b");
-like($gaps[-1], qr/server did not answer within 5000 ms/, '... and its gap says why');
-is_deeply([ gaps("$root/a") ], [], 'the other one has no gap');
+like($gaps[-1], qr/server did not answer within 5000 ms/, 'the gap of the lost server has its reason');
+is_deeply([ gaps("$root/a") ], [], 'the other server has no gap');
 
 # An invalid file changes nothing.
 write_file(server('a', 'pace = 1'));
@@ -124,24 +124,24 @@ $since = moment($node);
 wait_until('one that was added', sub { ticks("$root/c", $since) >= 5 });
 wait_until('one that was changed', sub { markers("$root/b", 'start') == 2 && ticks("$root/b", $since) >= 5 });
 wait_until('a sample', sub { ask("$root/b", 'samples', '--application', 's_sleeper', '--since', $since) > 0 });
-is((ask("$root/b", 'samples', '--application', 's_sleeper', '--since', $since))[0]{weight_ms}, 200, 'a changed server has its new interval');
+is((ask("$root/b", 'samples', '--application', 's_sleeper', '--since', $since))[0]{weight_ms}, 200, 'a server whose settings changed has its new interval');
 is_deeply([ map({ scalar markers("$root/a", $_) } qw(start stop)), scalar gaps("$root/a") ], [ 1, 0, 0 ],
-	'one that did not change was not touched');
+	'a server whose settings stayed goes on without a gap');
 wait_until('health', sub { (get('/health'))[0] == 200 });
-unlike((get('/'))[1], qr/silent/, 'one that was removed is not on the page');
+unlike((get('/'))[1], qr/silent/, 'a removed server is not on the page');
 
 # If files cannot be written, frames wait, and health says so and since when.
 write_file(server('a', of_database('a')) . server('b', "service = \"its\"\nmin_free_space = 1000000000") . server('c', of_database('c')));
 $recorder->signal('HUP');
 wait_until('health', sub { ($status, $page) = get('/health'); $page =~ /^b: not written/m });
-is($status, 503, 'health: one cannot write');
-like($page, qr/^b: not written for \d+ s: less than 1000000000 MB are free; waiting frames: [1-9]\d+$/m, '... why, and how much waits');
-like($recorder->log, qr/^ERROR:  server "b": history is not being written: less than 1000000000 MB are free; recording resumes when there is space \(see --min-free-space\)$/m, '... the log, and what helps');
-like($page, qr/^2 of 3 servers are recorded$/m, '... the others can');
+is($status, 503, '/health fails if a writer fails');
+like($page, qr/^b: not written for \d+ s: less than 1000000000 MB are free; waiting frames: [1-9]\d+$/m, '/health has the reason and the waiting frames');
+like($recorder->log, qr/^ERROR:  server "b": history is not being written: less than 1000000000 MB are free; recording resumes when there is space \(see --min-free-space\)$/m, 'the log has the reason and a hint');
+like($page, qr/^2 of 3 servers are recorded$/m, 'the other servers are written');
 ($status, $page) = get('/metrics');
-like($page, qr/^tacho_recorder_output_stuck\{server="b"\} 1\.0$/m, '... a metric');
-like($page, qr/^tacho_recorder_output_stuck\{server="a"\} 0\.0$/m, '... of each');
-like($page, qr/^tacho_recorder_last_tick_age_seconds\{server="b"\} \d/m, '... beside the age of its last tick');
+like($page, qr/^tacho_recorder_output_stuck\{server="b"\} 1\.0$/m, '/metrics has the server that cannot be written');
+like($page, qr/^tacho_recorder_output_stuck\{server="a"\} 0\.0$/m, '/metrics has the servers that are written');
+like($page, qr/^tacho_recorder_last_tick_age_seconds\{server="b"\} \d/m, '/metrics has the age of the last tick');
 write_file(server('a', of_database('a')) . server('b', "service = \"its\"\ninterval = 200") . server('c', of_database('c')));
 $recorder->signal('HUP');
 wait_until('health', sub { (get('/health'))[0] == 200 });
@@ -153,9 +153,9 @@ $recorder->signal('HUP');
 wait_until('no memory', sub { $recorder->log =~ /^WARNING:  server "a": memory limit reached: only samples are recorded$/m });
 $since = moment($node);
 wait_until('samples', sub { ticks("$root/a", $since) >= 5 });
-ok(1, 'where memory is short, samples go on');
+ok(1, 'samples go on where memory is short');
 
-is($recorder->end('TERM'), 0, 'SIGTERM ends all');
-is((markers("$root/$_", 'stop'))[-1], 'recorder stopped', "$_ has been told") foreach qw(a b c);
+is($recorder->end('TERM'), 0, 'SIGTERM ends the recorder');
+is((markers("$root/$_", 'stop'))[-1], 'recorder stopped', "the tape of $_ has the stop") foreach qw(a b c);
 $node->stop;
 done_testing();

@@ -90,24 +90,24 @@ foreach my $mode (qw(transaction session))
 	like($out, qr/^yes  connection: through a pooler/m, "$mode: a check says that there is a pooler");
 	my $error;
 	($code, $out, $error) = run_record('--check', "host=127.0.0.1 port=$port dbname=pgbouncer user=admin");
-	is($code, 1, "$mode: a check of its console");
+	is($code, 1, "$mode: a check of the console fails");
 	like($error, qr/^error: connected to the console of a pooler, not to a database\nhint: Connect to a database that the pooler serves\.$/m,
-		"$mode: ... says what it is");
+		"$mode: the check says that it is the console");
 	my $since = moment($node);
 	my $recorder = record($conninfo, $tape, args => [ '--server-interval', 200 ]);
 	wait_until('ticks', sub { ticks($tape, $since) >= 10 });
 	is_deeply(
 		[ map { "$_->{application} $_->{state} $_->{wait_event}" . ($_->{blocked_by} ? ' blocked' : '') }
 			  grep { $_->{application} eq 's_waiter' } ask($tape, 'samples', '--since', $since, '--n', 1) ],
-		['s_waiter active transactionid blocked'], "$mode: sessions, waits and blockers");
+		['s_waiter active transactionid blocked'], "$mode: sessions, waits and blockers are recorded");
 	is_deeply([ ask($tape, 'samples', '--since', $since, '--application', 'tacho record', '--scope', 'all') ], [],
-		"$mode: its own session is left out");
+		"$mode: the recorder leaves its own session out");
 	wait_until('measurements', sub { ask($tape, 'server-history', '--metric', 'xact_commit', '--since', $since) > 0 });
-	is_deeply([ markers($tape, 'gap') ], [], "$mode: no gap");
+	is_deeply([ markers($tape, 'gap') ], [], "$mode: there is no gap");
 
 	if ($mode eq 'transaction')
 	{
-		is(through($port, 'postgres', 'watcher', $_->[0]), $_->[1], "$mode: $_->[0] is not ours for the next client")
+		is(through($port, 'postgres', 'watcher', $_->[0]), $_->[1], "$mode: $_->[0] does not reach the next client")
 		  foreach [ 'SHOW statement_timeout', 0 ], [ 'SHOW lock_timeout', 0 ], [ 'SHOW search_path', '"$user", public' ];
 	}
 
@@ -129,7 +129,7 @@ foreach my $mode (qw(transaction session))
 		"$mode: an ended connection is a gap") if $mode eq 'session';
 	$since = moment($node);
 	wait_until('ticks', sub { ticks($tape, $since) >= 5 });
-	ok(1, "$mode: ... and recording goes on");
+	ok(1, "$mode: recording goes on after the gap");
 
 	# The pooler itself is started again.
 	$gaps = () = markers($tape, 'gap');
@@ -140,8 +140,8 @@ foreach my $mode (qw(transaction session))
 	like(wait_for_gap($tape, $gaps + 1)->{detail}, qr/\S/, "$mode: a pooler that is gone is a gap with a reason");
 	$since = moment($node);
 	wait_until('ticks', sub { ticks($tape, $since) >= 3 });
-	is_deeply([ map { scalar markers($tape, $_) } qw(start stop) ], [ 1, 0 ], "$mode: it is the same life of the same server");
-	is($recorder->end('TERM'), 0, "$mode: ended");
+	is_deeply([ map { scalar markers($tape, $_) } qw(start stop) ], [ 1, 0 ], "$mode: the server and its life are the same");
+	is($recorder->end('TERM'), 0, "$mode: the recorder ends");
 	$pooler->kill_kill;
 }
 

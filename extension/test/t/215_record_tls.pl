@@ -97,17 +97,17 @@ sub check
 	return "$code $out$error";
 }
 
-like(check('service=ours'), qr/^3 yes  server: PostgreSQL /, 'verify-full, channel binding, password file, all by a service');
+like(check('service=ours'), qr/^3 yes  server: PostgreSQL /, 'a service with verify-full, channel binding and a password file connects');
 like(check('service=ours host=other.test'),
 	qr/^1 error: could not connect\ndetail: .*server certificate for "db\.test" does not match host name "other\.test"/s,
 	'a certificate of another host is refused');
 like(check("service=ours sslrootcert=$dir/theirs.crt"), qr/^1 error: could not connect\ndetail: .*certificate verify failed/s,
-	'one of another authority, too');
+	'a certificate of another authority is refused');
 like(check("service=ours passfile=$dir/wrong"), qr/^1 error: .*password authentication failed for user "watcher"/s,
 	'a wrong password is refused by the server');
 like(check('service=ours sslmode=disable channel_binding=disable'), qr/^1 error: .*no pg_hba\.conf entry/s,
-	'without TLS nobody is let in');
-like(check('service=theirs'), qr/^[12] error: .*definition of service "theirs" not found/s, 'a service that is not there');
+	'the server refuses a connection without TLS');
+like(check('service=theirs'), qr/^[12] error: .*definition of service "theirs" not found/s, 'a service that does not exist is refused');
 
 # The certificate expires and the password changes while it records.
 sub end_connection
@@ -130,7 +130,7 @@ my $since = moment($node);
 my $recorder = record('service=ours', $tape);
 wait_until('ticks', sub { ticks($tape, $since) >= 3 });
 is( $node->safe_psql('postgres', q{SELECT DISTINCT ssl FROM pg_stat_ssl JOIN pg_stat_activity USING (pid) WHERE usename = 'watcher'}),
-	't', 'it records by TLS');
+	't', 'the recorder uses TLS');
 use_certificate('expired');
 wait_until('an expired certificate', sub { check('service=ours') =~ /^1 error: .*certificate verify failed/s });
 ok(1, 'an expired certificate is refused');
@@ -143,9 +143,9 @@ $since = moment($node);
 wait_until('ticks again', sub { ticks($tape, $since) >= 3 });
 # a busy machine may have more gaps, from ticks that it missed
 my @lost = grep { /connection to server was lost/ } markers($tape, 'gap');
-is_deeply([ scalar markers($tape, 'start'), scalar @lost ], [ 1, 1 ], 'with a good one recording goes on after a gap')
+is_deeply([ scalar markers($tape, 'start'), scalar @lost ], [ 1, 1 ], 'with a new certificate recording goes on after a gap')
   or diag(join "\n", markers($tape, 'gap'));
-is($recorder->end('TERM'), 0, 'ended');
+is($recorder->end('TERM'), 0, 'the recorder ends');
 
 # A password command runs again for each connection.
 write_secret('token', "right\n");
@@ -160,7 +160,7 @@ write_secret('token', "another\n");
 wait_for_gap($tape, $gaps + 1);
 $since = moment($node);
 wait_until('ticks', sub { ticks($tape, $since) >= 3 });
-ok(1, 'a password that changed is asked for anew');
-is($recorder->end('TERM'), 0, 'ended');
+ok(1, 'a new password is read from its file');
+is($recorder->end('TERM'), 0, 'the recorder ends again');
 $node->stop;
 done_testing();

@@ -38,7 +38,7 @@ my $late = qr/^(the server answered after \d+ ms|the recorder was delayed)$/;
 sub gaps { return grep { !/$late/ } markers($tape, 'gap') }
 
 goes_on(10);
-is_deeply([ gaps() ], [], 'bytes that pass leave no gap');
+is_deeply([ gaps() ], [], 'a proxy that passes all bytes leaves no gap');
 
 # Held bytes, a cut answer and refused connections end with a gap that names them.
 foreach my $fault (
@@ -53,7 +53,7 @@ foreach my $fault (
 	wait_until($what, sub { substr($recorder->log, $said) =~ /not recording/ });
 	$proxy->set('pass');
 	wait_until("a gap of $what", sub { (() = gaps()) > $gaps });
-	like((gaps())[-1], $reason, "$what: a gap with its reason");
+	like((gaps())[-1], $reason, "$what: the gap has its reason");
 	goes_on(5);
 }
 
@@ -68,13 +68,13 @@ foreach my $fault ([ 'bytes that are delayed', 'delay', 250 ], [ 'bytes that com
 	goes_on(5);
 }
 wait_until('a gap', sub { grep { /^the server answered after \d+ ms$/ } markers($tape, 'gap') });
-ok(1, 'a hole that an answer leaves which came late has a marker');
-is_deeply([ markers($tape, 'clock step') ], [], 'an answer that came late is no step of the clock');
-is_deeply([ map { scalar markers($tape, $_) } qw(start stop) ], [ 1, 0 ], 'all is one life');
+ok(1, 'the hole that a late answer leaves has a marker');
+is_deeply([ markers($tape, 'clock step') ], [], 'a late answer is not a step of the clock');
+is_deeply([ map { scalar markers($tape, $_) } qw(start stop) ], [ 1, 0 ], 'all faults are within one life of the server');
 is_deeply([ grep { $_->{ticks_observed} > 1 } ask($tape, 'timeline', '--since', '5m', '--bucket', '100ms') ], [],
 	'no slot has two ticks');
 
-is($recorder->end('TERM'), 0, 'ended');
+is($recorder->end('TERM'), 0, 'the recorder ends');
 my $system = $node->safe_psql('postgres', 'SELECT system_identifier FROM pg_control_system()');
 
 SKIP:
@@ -108,11 +108,11 @@ SKIP:
 		my @starts = markers($place{$name}, 'start');
 		is(@starts, 2, "by $name: a failover begins a new life");
 		like($starts[1], qr/^connected to another server of the same system, PostgreSQL .*, primary, system $system, host /,
-			'... whose marker says what happened');
+			"by $name: the marker of the new life says what happened");
 		# a busy machine has gaps of its own
 		like((grep { !/was delayed/ } markers($place{$name}, 'gap'))[-1], qr/connection to server was lost|closed the connection|could not connect|immediate shutdown/,
-			'... and the gap before it says why');
-		is($recorder{$name}->end('TERM'), 0, '... ended');
+			"by $name: the gap before the new life has its reason");
+		is($recorder{$name}->end('TERM'), 0, "by $name: the recorder ends");
 	}
 	$standby->stop;
 }

@@ -49,12 +49,12 @@ sub check
 {
 	my ($code, $out) = run_record('--check', $_[0] // $conninfo);
 
-	is($code, $out =~ /^no /m ? 3 : 0, 'a check');
+	is($code, $out =~ /^no /m ? 3 : 0, 'the exit code of a check says whether something is missing');
 	return $out;
 }
 
 my $system = (check() =~ /system (\d+)/)[0];
-like($system, qr/^[1-9]\d+$/, 'a stock server tells its identifier');
+like($system, qr/^[1-9]\d+$/, 'a stock server gives its identifier');
 
 raises($_) foreach qw(pg_stat_archiver pg_replication_slots);
 $node->safe_psql('postgres', q{
@@ -64,15 +64,15 @@ my $out = check();
 # 19 adds the detail that no function has this name
 my $gone = qr/the end of the log \(function pg_current_wal_insert_lsn\(\) does not exist(?:: There is no function of that name\.)?\)/;
 my $raised = join ', ', map { "$_ (it is currently not supported)" } 'the archiver', 'replication slots';
-like($out, qr/^part measurements: all but $gone, \Q$raised\E$/m, 'a check names what is missing and what raises');
+like($out, qr/^part measurements: all but $gone, \Q$raised\E$/m, 'a check names functions that are missing and that fail');
 like($out, qr/^no   query texts: permission denied for schema extensions\n +run: GRANT USAGE ON SCHEMA extensions TO watcher;$/m,
-	'... the right to a schema');
-like($out, qr/^yes  server: .*, system $system, /m, '... and the identifier without the timeline');
+	'the check names the right to a schema');
+like($out, qr/^yes  server: .*, system $system, /m, 'the check has the identifier without the timeline');
 $node->safe_psql('postgres', 'GRANT USAGE ON SCHEMA extensions TO watcher');
-like(check(), qr/^yes  query texts: pg_stat_statements$/m, '... which is what pg_stat_statements in another schema needs');
+like(check(), qr/^yes  query texts: pg_stat_statements$/m, 'with the right to the schema the check has query texts');
 like(check($node->connstr('without') . ' user=watcher'),
 	qr/^no   query texts: pg_stat_statements is not in database without\n +run: CREATE EXTENSION pg_stat_statements;$/m,
-	'... what helps where pg_stat_statements is in another database');
+	'a check says what helps if pg_stat_statements is in another database');
 
 my $tape = $node->basedir . '/recorded';
 my $recorder = record($conninfo, $tape, args => [ '--server-interval', 200, '--statements-interval', 1000 ]);
@@ -92,7 +92,7 @@ wait_until('calls', sub {
 	  ask($tape, 'statements-history', '--since', '1h', '--n', 'all');
 });
 ok(1, 'sessions, blockers, databases and statements are recorded');
-is(ask($tape, 'server-history', '--since', '1h', '--metric', 'wal_bytes'), 0, 'what is missing is not');
+is(ask($tape, 'server-history', '--since', '1h', '--metric', 'wal_bytes'), 0, 'a missing function leaves its measurements out');
 
 # Then locks and statements are refused, too; samples continue.
 $node->safe_psql('postgres', "REVOKE EXECUTE ON FUNCTION $_ FROM PUBLIC")
@@ -102,16 +102,16 @@ wait_until('refusals', sub {
 	  && $recorder->log =~ /^WARNING: +permission denied for function pg_stat_statements$/m;
 });
 wait_until('a waiter without a blocker', sub { my $by = $blocked->(); defined $by && $by eq '' });
-ok(1, 'a session that waits is seen where locks are not');
+ok(1, 'a waiting session is seen although locks are refused');
 # a machine that is busy makes gaps of its own
 my $refused = qr/denied|not supported|does not exist/;
-is_deeply([ grep { /$refused/ } markers($tape, 'gap') ], [], 'nothing of it is a gap');
+is_deeply([ grep { /$refused/ } markers($tape, 'gap') ], [], 'refused functions leave no gap');
 my %told;
 $told{$_}++ foreach grep { /$refused/ } $recorder->log =~ /^WARNING: +(.*)$/mg;
-is_deeply([ grep { $told{$_} > 1 } keys %told ], [], 'each refusal is said once');
-is(keys %told, 5, '... all of them are');
-like(check(), qr/^no   blockers: permission denied for function pg_lock_status$/m, 'a check names locks');
+is_deeply([ grep { $told{$_} > 1 } keys %told ], [], 'the log has each refusal once');
+is(keys %told, 5, 'the log has all refusals');
+like(check(), qr/^no   blockers: permission denied for function pg_lock_status$/m, 'a check names the refused locks');
 $_->finish foreach $holder, $waiter;
-is($recorder->end('TERM'), 0, 'it ends');
+is($recorder->end('TERM'), 0, 'the recorder ends');
 
 done_testing();

@@ -36,12 +36,12 @@ my %session = map { $_ => session($node, $_) } sort keys %text;
 $session{$_}->run('SET compute_query_id = off') for qw(s_nameless s_secret s_long);
 $session{$_}->send($text{$_}) for sort keys %text;
 wait_until('texts', sub { 4 == grep { (text($raw, $_) // 'none') ne 'none' } keys %text });
-is(text($raw, 's_first'), "$text{s_first}; (id)", 'a query that has not ended has a text, with its constants');
-is(text($raw, 's_nameless'), "$text{s_nameless};", 'one without an identifier, too');
-is(text($raw, 's_secret'), q{SELECT pg_sleep(602), '***'}, 'what may be a password is left out');
-is(text($raw, 's_long'), substr($text{s_long}, 0, 1023) . "\x{2026}", 'what the server has cut is marked');
+is(text($raw, 's_first'), "$text{s_first}; (id)", 'a running query has a text with its constants');
+is(text($raw, 's_nameless'), "$text{s_nameless};", 'a query without an identifier has a text');
+is(text($raw, 's_secret'), q{SELECT pg_sleep(602), '***'}, 'a text that may hold a password is left out');
+is(text($raw, 's_long'), substr($text{s_long}, 0, 1023) . "\x{2026}", 'a text that the server has cut is marked');
 wait_until('the usual recorder', sub { 4 == grep { defined text($usual, $_) } keys %text });
-is_deeply([ map { text($usual, $_) } sort keys %text ], [ 'none (id)', 'none', 'none', 'none' ], 'usually none has one');
+is_deeply([ map { text($usual, $_) } sort keys %text ], [ 'none (id)', 'none', 'none', 'none' ], 'without raw texts a running query has no text');
 
 # Another query of the same session has its own.
 my $next = $session{s_next} = session($node, 's_next');
@@ -52,6 +52,6 @@ $next->send('SELECT pg_sleep(604)');
 wait_until('the next text', sub { (text($raw, 's_next') // '') eq 'SELECT pg_sleep(604);' });
 ok(1, 'the next query has its own text');
 
-is((run_record($conninfo, '--tape', $usual, '--raw-texts', '--no-texts'))[0], 2, 'raw texts and none are not both meant');
-is($_->end('TERM'), 0, 'ended') for @recorders;
+is((run_record($conninfo, '--tape', $usual, '--raw-texts', '--no-texts'))[0], 2, 'raw texts together with no texts are refused');
+is($_->end('TERM'), 0, 'the recorder ends') for @recorders;
 done_testing();

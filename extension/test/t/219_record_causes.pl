@@ -81,22 +81,22 @@ my $hidden = 'sessions of others are hidden from role watcher, see pg_monitor';
 my $since = moment($node);
 $node->safe_psql('postgres', 'REVOKE pg_monitor FROM watcher');
 wait_until('health', sub { health() =~ /^503 / });
-like(health(), qr/^shop: not recorded: \Q$hidden\E$/m, 'sessions that are hidden: health says so');
+like(health(), qr/^shop: not recorded: \Q$hidden\E$/m, '/health says that sessions are hidden');
 wait_until('failed ticks', sub { my ($load) = ask($tape, 'aas', '--since', '1s'); $load->{ticks_failed} && !$load->{ticks_observed} });
 my ($load) = ask($tape, 'aas', '--since', '1s');
-is_deeply([ @$load{qw(avg_aas coverage_pct)} ], [ undef, 0 ], '... there is no load, and nothing was observed');
+is_deeply([ @$load{qw(avg_aas coverage_pct)} ], [ undef, 0 ], 'hidden sessions give no load, and nothing counts as observed');
 like(said('top', 'state', '--since', '1m'),
 	qr/^warning: sessions were hidden in \d+ ticks of the period\n.*At most [1-9]\d* at once: \Q$hidden\E\. These ticks count as unobserved\.$/m,
-	'... each answer says why');
-is_deeply([ map { $_->{detail} } told('recording paused') ], [$hidden], '... a marker says when it began');
-like($recorder->log, qr/^WARNING:  server "shop": not recording: \Q$hidden\E$/m, '... and the log');
+	'each answer has the reason');
+is_deeply([ map { $_->{detail} } told('recording paused') ], [$hidden], 'a marker has the begin of the hiding');
+like($recorder->log, qr/^WARNING:  server "shop": not recording: \Q$hidden\E$/m, 'the log has the reason');
 $node->safe_psql('postgres', 'GRANT pg_monitor TO watcher');
 goes_on();
 wait_until('a gap', sub { grep { $_->{detail} =~ /hidden/ } told('gap') });
 my ($gap) = grep { $_->{detail} =~ /hidden/ } told('gap');
-like($gap->{detail}, qr/^\Q$hidden\E/, '... a gap has the reason');
-cmp_ok(of_ms($gap->{period_start}), 'le', of_ms((told('recording paused'))[0]{marker_time}), '... from its begin on');
-is(health() =~ /^200 / ? 'well' : health(), 'well', '... and all is well again');
+like($gap->{detail}, qr/^\Q$hidden\E/, 'the gap has the reason');
+cmp_ok(of_ms($gap->{period_start}), 'le', of_ms((told('recording paused'))[0]{marker_time}), 'the gap begins with the hiding');
+is(health() =~ /^200 / ? 'well' : health(), 'well', '/health says that the server is recorded again');
 
 # Log and health have the newest cause, a gap has the first and the last one.
 $since = moment($node);
@@ -104,25 +104,25 @@ password('second');
 sessions_end();
 my $refused = 'could not connect: .*password authentication failed for user "watcher"';
 wait_until('the cause', sub { health() =~ /^shop: not recorded: $refused/m });
-like($recorder->log, qr/not recording: .*(terminating connection|connection to server was lost)/, 'a lost connection is told');
-like($recorder->log, qr/^WARNING:  server "shop": not recording: $refused/m, '... and then what is the matter now');
+like($recorder->log, qr/not recording: .*(terminating connection|connection to server was lost)/, 'the log has the lost connection');
+like($recorder->log, qr/^WARNING:  server "shop": not recording: $refused/m, 'the log has the reason of the next attempts');
 password('first');
 goes_on();
 wait_until('a gap', sub { grep { $_->{detail} =~ /password/ } told('gap', $since) });
 like((grep { $_->{detail} =~ /password/ } told('gap', $since))[0]{detail},
 	qr/^.*(?:terminating connection|connection to server was lost).*; at last $refused.* \(\d+ failures\)$/,
-	'a gap has its first and its last cause, and how often');
+	'a gap has its first and its last cause, and the number of attempts');
 
 # A recorder that ends without a connection leaves the reason.
 $since = moment($node);
 password('second');
 sessions_end();
 wait_until('the cause', sub { health() =~ /^shop: not recorded: $refused/m });
-is($recorder->end('TERM'), 0, 'ended without a connection');
+is($recorder->end('TERM'), 0, 'the recorder ends without a connection');
 my ($stop) = told('stop', $since);
 ($gap) = told('gap', $since);
-like($gap->{detail}, qr/$refused/, '... the time before has its reason');
-cmp_ok(of_ms($gap->{marker_time}), 'le', of_ms($stop->{marker_time}), '... told before it stopped');
+like($gap->{detail}, qr/$refused/, 'the gap before the end has its reason');
+cmp_ok(of_ms($gap->{marker_time}), 'le', of_ms($stop->{marker_time}), 'the gap is told before the stop');
 password('first');
 # a recorder that starts within a tick leaves no time out
 select(undef, undef, undef, 1);
@@ -130,15 +130,15 @@ $recorder = record_file($file);
 goes_on();
 wait_until('a gap', sub { grep { $_->{detail} eq 'the recorder did not run' } told('gap', $since) });
 my ($idle) = grep { $_->{detail} eq 'the recorder did not run' } told('gap', $since);
-cmp_ok(of_ms($idle->{period_start}), 'ge', of_ms($gap->{period_end}), '... and it did not run after that only');
+cmp_ok(of_ms($idle->{period_start}), 'ge', of_ms($gap->{period_end}), 'the time without a recorder begins after that gap');
 
 # A crash of one process ends all of them.
 my $pid = $node->safe_psql('postgres', "SELECT pid FROM pg_stat_activity WHERE application_name = 's_sleeper'");
 kill 'KILL', $pid;
 wait_until('a marker', sub { told('crash recovery') });
 is_deeply([ map { $_->{detail} } told('crash recovery') ],
-	['all sessions of the server were ended by the crash of a process'], 'a crash of a process is a marker');
-is(told('start', $since), 1, '... not another life');
+	['all sessions of the server were ended by the crash of a process'], 'the crash of a process is a marker');
+is(told('start', $since), 1, 'the crash of a process begins no new life');
 
 # The marker of a start says whether the server had crashed before.
 $node->restart;
@@ -149,8 +149,8 @@ $node->start;
 wait_until('a start', sub { told('start', $since) == 3 });
 is_deeply([ map { $_->{detail} =~ /^([^,]*)/ } told('start', $since) ],
 	[ 'recorder started', 'server restarted', 'server restarted after a crash or an immediate shutdown' ],
-	'starts say what was before');
-is($recorder->end('TERM'), 0, 'ended');
+	'starts say how the server ended before');
+is($recorder->end('TERM'), 0, 'the recorder ends after the crash');
 
 # A session that waits longer between two ticks than the server lets it.
 $node->safe_psql('postgres', "ALTER SYSTEM SET idle_session_timeout = '1500ms'");
@@ -158,8 +158,8 @@ $node->reload;
 $tape = $node->basedir . '/idle';
 $recorder = record($node->connstr('postgres') . " user=$superuser", $tape, interval => 2000);
 goes_on();
-unlike($recorder->log, qr/not recording/, 'idle_session_timeout does not end it');
-is($recorder->end('TERM'), 0, 'ended');
+unlike($recorder->log, qr/not recording/, 'idle_session_timeout does not end the connection');
+is($recorder->end('TERM'), 0, 'the recorder ends after the idle time');
 
 # With --own-sessions a role records its own sessions where others are hidden.
 $node->safe_psql('postgres', 'ALTER SYSTEM RESET idle_session_timeout');
@@ -168,8 +168,8 @@ $node->safe_psql('postgres', 'CREATE ROLE joe LOGIN');
 $tape = $node->basedir . '/own';
 $recorder = record($node->connstr('postgres') . ' user=joe', $tape, args => ['--own-sessions']);
 goes_on();
-is_deeply([ told('recording paused') ], [], 'own sessions are enough where that is wanted');
-is($recorder->end('TERM'), 0, 'ended');
+is_deeply([ told('recording paused') ], [], 'own sessions are enough with --own-sessions');
+is($recorder->end('TERM'), 0, 'the recorder of own sessions ends');
 
 $node->stop;
 done_testing();

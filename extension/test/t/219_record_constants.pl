@@ -139,7 +139,7 @@ is(psql(join "\n;\n", @sql, ''), '', 'every statement is executed') or die 'not 
 # the server has lost the text, and stores the next one as it was sent
 is(psql("PREPARE again AS SELECT a FROM t WHERE a = '$mark again' AND n = $digits; EXECUTE again;
 	SELECT pg_stat_statements_reset(userid, dbid, queryid) FROM pg_stat_statements WHERE query ~ 'again AS';
-	EXECUTE again"), '', 'also a prepared one whose entry was removed');
+	EXECUTE again"), '', 'a prepared statement whose entry was removed is executed');
 psql(q{SET standard_conforming_strings = off; SET escape_string_warning = off;
 	CALL p('it\'s } . $mark . q{', 1); CALL p('x\\\\', } . $digits . q{)});
 
@@ -151,9 +151,9 @@ sub exported
 
 my @wanted = split /\n/, $node->safe_psql('postgres', q{
 	SELECT DISTINCT queryid FROM pg_stat_statements WHERE userid <> 'watcher'::regrole AND query !~ 'pg_stat_statements'});
-cmp_ok(scalar @wanted, '>', @sql / 2, 'the server has their texts');
+cmp_ok(scalar @wanted, '>', @sql / 2, 'the server has the texts of the statements');
 my $marked = $node->safe_psql('postgres', "SELECT count(*) FROM pg_stat_statements WHERE query ~ '$mark|$digits'");
-cmp_ok($marked, '>', 20, '... with constants');
+cmp_ok($marked, '>', 20, 'the texts of the server have constants');
 my @missing;
 eval {
 	wait_until('all texts', sub {
@@ -167,13 +167,13 @@ eval {
 	die $@;
 };
 my $all = exported();
-is(() = $all =~ /$mark|$digits/g, 0, 'no constant is in what was recorded')
+is(() = $all =~ /$mark|$digits/g, 0, 'the history has no constant')
   or diag(grep { /$mark|$digits/ } map { "$_\n" } split /\n/, $all);
 like($all, qr/$_/, "the rest of it is: $_") foreach (
 	qr/COPY t FROM PROGRAM \$1 \(NULL \$2\) \/\* a comment \*\/ -- and another/,
 	qr/CREATE USER MAPPING FOR watcher SERVER s OPTIONS \(api_key \$1\)/,
 	qr/WHERE a = \$1 AND n = -?\$2/);
-is($recorder->end('TERM'), 0, 'it ends');
+is($recorder->end('TERM'), 0, 'the recorder ends');
 
 # With --raw-texts the constants are kept.
 $tape .= '_raw';
@@ -183,6 +183,6 @@ wait_until('a constant', sub {
 	return exported() =~ /CALL p\('$mark raw', $digits\)/ || $node->pg_version >= 17 && exported() =~ /CALL p/;
 });
 ok(1, 'raw texts have constants');
-is($recorder->end('TERM'), 0, 'it ends');
+is($recorder->end('TERM'), 0, 'the recorder of raw texts ends');
 
 done_testing();

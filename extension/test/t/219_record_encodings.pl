@@ -48,15 +48,15 @@ is(text($tape, 's_latin', encode('latin1', q{SELECT pg_sleep(600) AS "größe"})
 
 $node->safe_psql('postgres', encode('utf8', q{SELECT 1 AS "日本"}));
 is(text($tape, 's_running', q{SELECT pg_sleep(600), 'secret' AS running}),
-	'SELECT pg_sleep($1), $2 AS running', 'where pg_stat_statements fails a text comes from the session');
+	'SELECT pg_sleep($1), $2 AS running', 'if pg_stat_statements fails the text comes from the session');
 like((markers($tape, 'texts left out'))[0],
 	qr/^query texts are taken only from running sessions: .* has no equivalent in encoding "LATIN1"$/,
-	'... which a marker says, with the cause');
+	'a marker says so, with the cause');
 
 $node->safe_psql('latin', 'SELECT pg_stat_statements_reset()');
 $node->safe_psql('latin', q{SELECT pg_sleep(0), 'secret', 1 AS reset});
 is(text($tape, 's_reset', q{SELECT pg_sleep(600), 'other', 2 AS reset}),
 	'SELECT pg_sleep($1), $2, $3 AS reset', 'texts come from pg_stat_statements again');
-is($recorder->end('TERM'), 0, 'ended');
+is($recorder->end('TERM'), 0, 'the recorder ends');
 unlike($recorder->log, qr/secret/, 'the log has no constants');
 done_testing();

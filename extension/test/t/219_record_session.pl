@@ -125,15 +125,15 @@ for my $setting (@settings)
 
 # No setting makes the recorder count old calls again, and times are the same.
 my $before = 'SELECT count(*) FROM t';
-is(recorded($tape{$_}, $before), 'nothing', "what was counted before is not: $_") for sort keys %tape;
+is(recorded($tape{$_}, $before), 'nothing', "executions from before are not counted: $_") for sort keys %tape;
 my $start = $node->safe_psql('postgres', q{
 	SELECT to_char(xact_start AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')
 	FROM pg_stat_activity WHERE application_name = 's_sleeper'});
 for my $name (sort keys %tape)
 {
 	my ($sample) = ask($tape{$name}, 'samples', '--since', '1m', '--application', 's_sleeper', '--n', 1);
-	is($sample->{xact_start} =~ s{(?:\.(\d+))?Z$}{'.' . substr(($1 // '') . '000', 0, 3) . 'Z'}er, $start, "times are the same: $name");
-	is($recorder{$name}->end('TERM'), 0, "$name ended");
+	is($sample->{xact_start} =~ s{(?:\.(\d+))?Z$}{'.' . substr(($1 // '') . '000', 0, 3) . 'Z'}er, $start, "$name: times are those of the server");
+	is($recorder{$name}->end('TERM'), 0, "$name: the recorder ends");
 }
 
 done_testing();

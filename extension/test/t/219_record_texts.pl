@@ -63,11 +63,11 @@ sub questions
 my $tape = $node->basedir . '/slow';
 my $recorder = record($conninfo, $tape);
 wait_until('a text', sub { text($tape) });
-is(text($tape), 'SELECT pg_sleep($1)', 'texts that take long are recorded');
-is_deeply([ gaps($tape) ], [], '... and no tick has waited for them');
+is(text($tape), 'SELECT pg_sleep($1)', 'texts that take long to read are recorded');
+is_deeply([ gaps($tape) ], [], 'no tick waits for texts');
 like($recorder->log, qr/^WARNING:  reading query texts takes more than a second: it is done less often$/m,
-	'... which the log says');
-is($recorder->end('TERM'), 0, 'ended');
+	'the log says that texts take long');
+is($recorder->end('TERM'), 0, 'the recorder ends');
 
 $node->safe_psql('postgres', 'UPDATE takes SET seconds = 600');
 $tape = $node->basedir . '/stuck';
@@ -77,16 +77,16 @@ wait_until('its end', sub { questions() == 0 });
 ok(1, 'a question that outlives its limit is ended on the server');
 my $line = 'query texts are taken only from running sessions: server did not answer within 15000 ms';
 wait_until('a marker', sub { markers($tape, 'texts left out') });
-is_deeply([ markers($tape, 'texts left out') ], [$line], '... a marker says so');
-like($recorder->log, qr/^WARNING:  \Q$line\E$/m, '... and the log');
-is_deeply([ gaps($tape) ], [], '... no tick has waited for it');
-is($recorder->end('TERM'), 0, 'ended, too');
+is_deeply([ markers($tape, 'texts left out') ], [$line], 'a marker says that a question was ended');
+like($recorder->log, qr/^WARNING:  \Q$line\E$/m, 'the log says that a question was ended');
+is_deeply([ gaps($tape) ], [], 'no tick waits for a question that is ended');
+is($recorder->end('TERM'), 0, 'the second recorder ends');
 
 # One that runs when the recorder ends does not stay behind.
 $recorder = record($conninfo, $node->basedir . '/ended');
 wait_until('a question', sub { questions() == 1 });
-is($recorder->end('TERM'), 0, 'ended while a question runs');
+is($recorder->end('TERM'), 0, 'the recorder ends while a question runs');
 wait_until('its end', sub { questions() == 0 });
-ok(1, 'it is ended with the recorder');
+ok(1, 'the question ends with the recorder');
 
 done_testing();

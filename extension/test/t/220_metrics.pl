@@ -70,7 +70,7 @@ my ($aas) = ask($tape, 'aas', '--since', $since, '--until', $until);
 my $by_counters = ($last->[1] - $first->[1]) / ($last->[2] - $first->[2]);
 is(sprintf('%.3f', $by_counters), sprintf('%.3f', $aas->{avg_aas}),
 	'the load by counters between two scrapes is that of tacho aas');
-cmp_ok($aas->{avg_aas}, '>=', 3, 'which is what waited');
+cmp_ok($aas->{avg_aas}, '>=', 3, 'the load is the load that waited');
 
 # as in the documentation: within one scrape of the window's ends
 my $window = int($last->[0] - $first->[0]) - 1;
@@ -78,18 +78,18 @@ my ($rated) = @{ query($prometheus, qq{
 	sum(rate(tacho_session_seconds_total[${window}s] \@ $last->[0]))
 	/ sum(rate(tacho_observed_seconds_total[${window}s] \@ $last->[0]))}) };
 cmp_ok(abs($rated->{value}[1] - $aas->{avg_aas}), '<=', 2 * $aas->{peak_sessions} / $window,
-	'so is that of the expression for dashboards, within one scrape at each end');
+	'the expression of the dashboards gives that load within one scrape at each end');
 
 my ($resets) = @{ query($prometheus, 'max(resets(tacho_observed_seconds_total[10m]))') };
 my ($waits) = @{ query($prometheus, 'max(resets(tacho_session_seconds_total[10m]))') };
 my $midnights = int($last->[0] / 86400) - int($scrapes[0][0] / 86400);
 cmp_ok($resets->{value}[1], '<=', $midnights, 'no counter is set back by a start of tacho web');
-cmp_ok($waits->{value}[1], '<=', $midnights, 'nor that of waits');
+cmp_ok($waits->{value}[1], '<=', $midnights, 'no counter of waits is set back by a start of tacho web');
 
 my ($locked) = @{ query($prometheus,
 	'rate(tacho_session_seconds_total{wait_event_type="Lock",state="active"}[5s]) / on (server) rate(tacho_observed_seconds_total[5s])') };
-is($locked->{metric}{server}, 'shop', 'waits for locks are told by server');
-is(sprintf('%.1f', $locked->{value}[1]), '3.0', 'and are the three that wait');
+is($locked->{metric}{server}, 'shop', 'waits for locks have the label of their server');
+is(sprintf('%.1f', $locked->{value}[1]), '3.0', 'waits for locks are those of the three sessions');
 
 for my $metric (
 	'tacho_server_wal_bytes_total', 'tacho_server_checkpoint_write_time_seconds_total',
@@ -106,16 +106,16 @@ for my $metric (
 my ($retained) = @{ query($prometheus, 'tacho_slot_retained_bytes') };
 my $kept = $node->safe_psql('postgres',
 	q{SELECT pg_wal_lsn_diff(pg_current_wal_lsn(), restart_lsn) FROM pg_replication_slots});
-cmp_ok($retained->{value}[1], '<=', $kept, 'a slot keeps what the server says');
+cmp_ok($retained->{value}[1], '<=', $kept, 'a slot keeps at most as much log as the server says');
 
 my $text = $web->get('/metrics')->{content};
 my ($code, $said) = checked($text, 'check', 'metrics');
 is("$code $said", '0 ', 'promtool finds nothing in the text format');
 my ($once) = run_command([ $ENV{TACHO_PROGRAM}, 'metrics', '--tape', "shop=$tape" ]);
 ($code, $said) = checked("$once\n", 'check', 'metrics');
-is("$code $said", '0 ', 'nor in what tacho metrics prints');
+is("$code $said", '0 ', 'promtool accepts what tacho metrics prints');
 unlike($text . $once, qr/="(holder|first|second)|pid=|query_id=|UPDATE t/,
-	'no name of a session, process or query is told');
+	'no name of a session, process or query is in the metrics');
 
 # counters read through a connection lie between those of the files before and after
 sub counters
@@ -132,8 +132,8 @@ SKIP:
 	my $after = counters('--tape', "shop=$tape");
 	my @outside = grep { !defined $through->{$_} || $through->{$_} < $before->{$_} } keys %$before;
 	push @outside, grep { !defined $after->{$_} || $through->{$_} > $after->{$_} } keys %$through;
-	cmp_ok(scalar keys %$through, '>', 50, 'a connection has counters, too');
-	is(join(' ', @outside), '', 'which are those of the files');
+	cmp_ok(scalar keys %$through, '>', 50, 'a connection has counters');
+	is(join(' ', @outside), '', 'counters of a connection are those of the files');
 }
 
 $prometheus->stop;

@@ -34,11 +34,11 @@ sub queries
 
 is(system("$dashboards/make.pl", '--check'), 0, 'the dashboards are what their script makes');
 is_deeply([ map { $dashboard{$_}{uid} } sort keys %dashboard ], [ sort keys %dashboard ],
-	'their UIDs are their names');
+	'the UIDs of dashboards are their names');
 my ($code, $said) = checked('', 'check', 'rules', "$dashboards/tacho.rules.yml");
 is($code, 0, 'promtool takes the rules') or diag $said;
 ($code, $said) = checked('', 'test', 'rules', "$dashboards/tacho.rules.test.yml");
-is($code, 0, 'they do what their tests say') or diag $said;
+is($code, 0, 'the rules pass their own tests') or diag $said;
 
 my $node = tacho_cluster('dashboards',
 	init => { allows_streaming => 'logical' },
@@ -143,12 +143,12 @@ $node->poll_query_until('edition', 'SELECT tacho.take_sample()', 'ok') or die 'n
 is(failing({ db => 'edition', role => 'grafana' }, $day), join("\n",
 		'CPU time of the host, ms a second', 'Events', 'Log kept for slots',
 		'Transactions a second', 'What statements cost', 'Write-ahead log'),
-	'the SQL edition fails at none; it has no measurements of the server, and here no statistics');
+	'no query fails on the SQL edition, which has no measurements of the server and no statistics here');
 
 my ($metrics) = run_command([ $ENV{TACHO_PROGRAM}, 'metrics', '--dsn',
 		'edition=' . $node->connstr('edition') . ' user=grafana' ]);
 like($metrics, qr/^tacho_readable\{server="edition"\} 1/m, 'metrics of the SQL edition are read');
-like($metrics, qr/^tacho_last_tick_timestamp_seconds\{server="edition"\} \d/m, 'with its last tick');
+like($metrics, qr/^tacho_last_tick_timestamp_seconds\{server="edition"\} \d/m, 'the metrics of the SQL edition have its last tick');
 
 $holder->run('ROLLBACK');
 $_->finish for $holder, $waiter;

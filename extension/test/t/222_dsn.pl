@@ -156,7 +156,7 @@ for my $name (sort keys %file)
 	is_deeply(\@wrong, [], "$name: a connection answers as files do");
 }
 # Questions about the present: the servers' own status, and statements.
-is(answer($web, 'asked', 'status')->{status}, 200, 'status');
+is(answer($web, 'asked', 'status')->{status}, 200, 'a connection answers status() as files do');
 $node->poll_query_until('postgres', 'SELECT count(*) > 0 FROM tacho.statements_history()') or die 'no statements';
 my $now = $node->safe_psql('postgres', q{SELECT to_char(now() AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"')});
 # the last record of the window may still be under way
@@ -171,7 +171,7 @@ wait_until('the same statements', sub {
 });
 $asked{$_} = 1 for qw(status statements_history latency_history plans plan_changes queries tables_history plan);
 is_deeply([ grep { !$asked{$_} } map { $_->{name} } @{ ($web->ask('functions'))[1]{functions} } ], [],
-	'every function was asked, by a case of conformance/ with rows or above');
+	'every function was asked by a case of conformance/ with rows or above');
 
 # The SQL edition, as far as it records: one database per input.
 sub fill
@@ -210,47 +210,47 @@ for my $name (@filled)
 	is_deeply(\@wrong, [], "$name: the SQL edition answers as files do");
 }
 my $history = answer($edition, 'storm', 'server_history', since => '2026-01-01T00:00:00Z', until => '2026-01-02T00:00:00Z');
-is_deeply($history->{body}{rows}, [], 'what it does not record');
-is($history->{body}{notices}[0]{message}, 'the SQL edition does not record the server and its host', '... is said');
+is_deeply($history->{body}{rows}, [], 'the SQL edition has no rows of the server');
+is($history->{body}{notices}[0]{message}, 'the SQL edition does not record the server and its host', 'a notice says that the edition does not record the server');
 $edition->end;
 
 # A question that cannot be answered gets the reason.
 is_deeply({ map { $_->{name} => $_->{state} } @{ ($web->ask('servers'))[1]{servers} } },
 	{ asked => 'recorded', edition => 'recorded', files => 'recorded', nobody => 'refused', nothing => 'empty',
-		own => 'recorded', slow => 'recorded' }, 'states');
+		own => 'recorded', slow => 'recorded' }, 'servers have their states');
 my $none = answer($web, 'nobody', 'aas');
-is($none->{status}, 403, 'a role without rights');
-is($none->{body}{hint}, 'Run: GRANT pg_read_all_stats TO nobody;', '... and the right that helps');
+is($none->{status}, 403, 'a role without rights is refused');
+is($none->{body}{hint}, 'Run: GRANT pg_read_all_stats TO nobody;', 'the message names the right that helps');
 $none = answer($web, 'nothing', 'aas');
-is_deeply([ $none->{status}, $none->{body}{sqlstate} ], [ 404, '42704' ], 'a database without tacho');
-is($none->{body}{message}, 'tacho is not installed in the database', '... says so');
-like($none->{body}{hint}, qr/CREATE EXTENSION tacho/, '... and what helps');
+is_deeply([ $none->{status}, $none->{body}{sqlstate} ], [ 404, '42704' ], 'a database without tacho is refused');
+is($none->{body}{message}, 'tacho is not installed in the database', 'the message says that tacho is missing');
+like($none->{body}{hint}, qr/CREATE EXTENSION tacho/, 'the message names the step that helps');
 $none = answer($web, 'slow', 'aas');
 is_deeply([ $none->{status}, $none->{body}{message}, $none->{body}{sqlstate} ],
-	[ 404, 'function aas() does not exist on the server', '42883' ], 'a function that a server lacks');
+	[ 404, 'function aas() does not exist on the server', '42883' ], 'a function that a server lacks is an error');
 my %storm = (node => $file{storm}{node}, since => '2026-01-01T00:00:00Z', until => '2026-01-03T00:00:00Z');
-cmp_ok(scalar @{ answer($web, 'asked', 'samples', %storm)->{body}{rows} }, '>', 0, 'sessions of others');
-is_deeply(answer($web, 'own', 'samples', %storm)->{body}{rows}, [], '... are not shown to a role that may see its own only');
+cmp_ok(scalar @{ answer($web, 'asked', 'samples', %storm)->{body}{rows} }, '>', 0, 'the history has sessions of others');
+is_deeply(answer($web, 'own', 'samples', %storm)->{body}{rows}, [], 'a role that may see its own sessions does not see others');
 $node->safe_psql('postgres', 'GRANT pg_read_all_stats TO nobody');
-is(answer($web, 'nobody', 'aas', %storm)->{status}, 200, 'a right that was given counts at once');
+is(answer($web, 'nobody', 'aas', %storm)->{status}, 200, 'a new right counts for the next question');
 
 # Notices and warnings beside an answer.
 my $said = answer($web, 'slow', 'status', node => 0);
-is_deeply($said->{body}{rows}, [ { metric => 'slept', value => '0' } ], 'an answer');
+is_deeply($said->{body}{rows}, [ { metric => 'slept', value => '0' } ], 'a question is answered');
 is_deeply($said->{body}{notices}, [
 	{ severity => 'NOTICE', message => 'about to sleep', detail => 'It is late.', hint => 'Wait.', sqlstate => '00000' },
-	{ severity => 'WARNING', message => 'somewhat damaged', sqlstate => '01004' } ], '... with notices and warnings');
+	{ severity => 'WARNING', message => 'somewhat damaged', sqlstate => '01004' } ], 'the answer has notices and warnings');
 my $much = answer($web, 'slow', 'markers');
-is_deeply([ $much->{status}, $much->{body}{sqlstate} ], [ 503, '53200' ], 'too long an answer is not taken');
+is_deeply([ $much->{status}, $much->{body}{sqlstate} ], [ 503, '53200' ], 'an answer that is too long is an error');
 
 # Closing a request cancels the question on the server; the connection stays usable.
 my $sessions = q{SELECT count(*) FROM pg_stat_activity WHERE datname = 'slow' AND application_name = 'tacho web'};
 my $socket = $web->send('status', server => 'slow', node => 600);
 $node->poll_query_until('postgres', "$sessions AND state = 'active' AND wait_event = 'PgSleep'", '1') or die 'no question';
 close $socket;
-ok($node->poll_query_until('postgres', "$sessions AND state = 'active'", '0'), 'a question that is given up ends');
-is(answer($web, 'slow', 'status', node => 0)->{status}, 200, '... and others are answered');
-cmp_ok($node->safe_psql('postgres', $sessions), '<=', 4, 'connections are few');
+ok($node->poll_query_until('postgres', "$sessions AND state = 'active'", '0'), 'a question that the client leaves ends on the server');
+is(answer($web, 'slow', 'status', node => 0)->{status}, 200, 'other questions are answered');
+cmp_ok($node->safe_psql('postgres', $sessions), '<=', 4, 'the server has few connections');
 
 # Live: ticks come through a connection.
 my ($live, $text) = ($web->send('live', server => 'asked'), '');
@@ -259,21 +259,21 @@ while (my $line = <$live>)
 	$text .= $line;
 	last if $line =~ /^event: tick/;
 }
-like($text, qr/"state": "recording"/, 'live is healthy');
-like($text, qr/^event: tick/m, '... and tells ticks');
+like($text, qr/"state": "recording"/, 'live events have the state of the server');
+like($text, qr/^event: tick/m, 'live events have the ticks');
 close $live;
 
 # A server goes away and comes back.
 $node->stop('fast');
 my $gone = answer($web, 'asked', 'aas', %storm);
-is($gone->{status}, 502, 'a server that is gone');
-like($gone->{body}{sqlstate}, qr/^08/, '... is no connection');
+is($gone->{status}, 502, 'a server that is gone fails');
+like($gone->{body}{sqlstate}, qr/^08/, 'the SQLSTATE is that of a connection');
 my ($state) = grep { $_->{name} eq 'asked' } @{ ($web->ask('servers'))[1]{servers} };
-is($state->{state}, 'unreachable', '... and said to be unreachable');
-is(answer($web, 'files', 'aas', %storm)->{status}, 200, 'its files answer');
+is($state->{state}, 'unreachable', 'the list calls the server unreachable');
+is(answer($web, 'files', 'aas', %storm)->{status}, 200, 'files of the server answer');
 $node->start;
 wait_until('an answer', sub { answer($web, 'asked', 'aas', %storm)->{status} == 200 });
-ok(same(answer($web, 'files', 'aas', %storm), answer($web, 'asked', 'aas', %storm)), 'it is back');
+ok(same(answer($web, 'files', 'aas', %storm), answer($web, 'asked', 'aas', %storm)), 'the server that is back answers');
 $web->end;
 
 # Users who may not read texts get none.
@@ -282,14 +282,14 @@ for my $question ([ 'top', dimension => 'query_id' ], ['report'], ['samples'])
 {
 	my ($function, %argument) = @$question;
 
-	ok(same(map { answer($web, $_, $function, %storm, %argument) } qw(files asked)), "$function without texts");
+	ok(same(map { answer($web, $_, $function, %storm, %argument) } qw(files asked)), "$function answers alike without texts");
 }
-is(answer($web, 'asked', 'summary', %storm)->{status}, 403, 'summary, which mixes them with all else, is refused');
+is(answer($web, 'asked', 'summary', %storm)->{status}, 403, 'summary, which mixes texts with all else, is refused');
 $web->end;
 
 # A password in an argument is an error, with a hint at the other ways.
 my ($out, $error) = run_command([ web_program(), '--dsn', 'host=db password=s3cret', '--listen', '127.0.0.1:0' ]);
-like($error, qr/^error: connection string contains "password": .*\nhint: .*--password-command/, 'no password in arguments');
+like($error, qr/^error: connection string contains "password": .*\nhint: .*--password-command/, 'a password in a connection string is refused');
 
 $node->stop;
 done_testing();

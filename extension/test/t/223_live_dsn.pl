@@ -20,25 +20,25 @@ $waiter->send('SELECT pg_advisory_lock(7)');
 wait_until_locked($node, 's_waiter');
 
 my $terminal = TachoTerminal->new('live_dsn', qq{exec '$live' --dsn "shop=$conninfo" --tz UTC --ascii});
-$terminal->shows(qr/^ wait classes/m, 'it begins');
+$terminal->shows(qr/^ wait classes/m, 'the first view is shown');
 $terminal->line('/application=s_waiter');
 $terminal->keys('s');
 $terminal->shows(qr/ s_waiter/, 'the session that waits is listed');
 
 # The command that w prints gives an answer.
 $terminal->keys('w');
-my $screen = $terminal->shows(qr/psql '.*tacho\.sessions/s, 'the question for psql');
-like($screen, qr/application => /, '... with its filter');
+my $screen = $terminal->shows(qr/psql '.*tacho\.sessions/s, 'the question for psql is shown');
+like($screen, qr/application => /, 'the filter is shown');
 $terminal->keys('w');
 
 $node->stop('fast');
-$terminal->shows(qr/could not connect|connection was lost|terminating connection/, 'a server that is gone');
+$terminal->shows(qr/could not connect|connection was lost|terminating connection/, 'a server that is gone is shown');
 $node->start;
-$terminal->shows(qr/^ sessions/m, 'is asked again when it is back');
+$terminal->shows(qr/^ sessions/m, 'the server that is back is asked again');
 $terminal->keys('x');
 my $again = session($node, 's_again');
 $again->send('SELECT pg_sleep(600)');
-$terminal->shows(qr/ s_again/, '... and its sessions are listed');
+$terminal->shows(qr/ s_again/, 'sessions of the server that is back are listed');
 $terminal->end;
 
 $node->stop('immediate');

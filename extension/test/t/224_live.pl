@@ -40,7 +40,7 @@ sub terminal
 
 	my $terminal =
 	  TachoTerminal->new('live', "exec '$live' --tape '$dir' --tz UTC --ascii $signals");
-	$terminal->shows(qr/^ wait classes/m, 'it begins');
+	$terminal->shows(qr/^ wait classes/m, 'the first view is shown');
 	return $terminal;
 }
 
@@ -59,31 +59,31 @@ my $superuser = $node->safe_psql('postgres', 'SELECT current_user');
 my $terminal = terminal($tape);
 choose($terminal, 's_first');
 $terminal->keys('C');
-$terminal->shows(qr/start with --allow-signal CONNINFO/, 'without the option nothing is signalled');
+$terminal->shows(qr/start with --allow-signal CONNINFO/, 'without the option no session is signalled');
 $terminal->end;
 
 $terminal = terminal($tape, $superuser);
 choose($terminal, 's_first');
 $terminal->keys('C');
-my $screen = $terminal->shows(qr/Cancel the query of this session\?/, 'it is to be confirmed');
+my $screen = $terminal->shows(qr/Cancel the query of this session\?/, 'a signal asks for confirmation');
 like($screen, qr/process +$pid{s_first}, since \d{4}-.*user +$superuser, database postgres, application s_first.*state +active, query since \d{4}-.*query +SELECT pg_advisory_lock\(7\)/s,
-	'by process, user, begin and query');
+	'a session is confirmed by process, user, begin and query');
 $terminal->keys('n');
-$terminal->shows(qr/no signal was sent/, 'another key than y');
-is(waiting(), 's_first s_second s_third', 'does nothing');
+$terminal->shows(qr/no signal was sent/, 'another key than y cancels nothing');
+is(waiting(), 's_first s_second s_third', 'a key without a confirmation does nothing');
 $terminal->keys('C');
-$terminal->shows(qr/Cancel the query/, 'once more');
+$terminal->shows(qr/Cancel the query/, 'the second signal asks for confirmation');
 $terminal->keys('y');
 $terminal->shows(qr/the query of session $pid{s_first} was canceled/, 'y cancels');
 ok($node->poll_query_until('postgres',
 		q{SELECT state = 'idle' FROM pg_stat_activity WHERE application_name = 's_first'}),
-	'the query that was confirmed');
-is(waiting(), 's_second s_third', 'and no other');
+	'the confirmed query was cancelled');
+is(waiting(), 's_second s_third', 'no other query was cancelled');
 
 # the query that was confirmed ends, and the session runs another one
 choose($terminal, 's_second');
 $terminal->keys('C');
-$terminal->shows(qr/Cancel the query/, 'the next is to be confirmed');
+$terminal->shows(qr/Cancel the query/, 'the next signal asks for confirmation');
 my $begun = $node->safe_psql('postgres',
 	"SELECT query_start FROM pg_stat_activity WHERE pid = $pid{s_second}");
 $second->send('SELECT pg_advisory_lock(7)');
@@ -93,16 +93,16 @@ $node->poll_query_until('postgres', qq{
 	FROM pg_stat_activity WHERE pid = $pid{s_second}});
 $terminal->keys('y');
 $terminal->shows(qr/no signal was sent: session $pid{s_second} no longer runs that query/,
-	'a query that began after it was confirmed');
-is(waiting(), 's_second s_third', 'goes on');
+	'a query that began after the confirmation is not cancelled');
+is(waiting(), 's_second s_third', 'the other session goes on');
 
 # the session that was confirmed ends
 choose($terminal, 's_third');
 $terminal->keys('K');
-$terminal->shows(qr/End this session\?/, 'an end is to be confirmed');
+$terminal->shows(qr/End this session\?/, 'the end of a session asks for confirmation');
 $node->safe_psql('postgres', "SELECT pg_terminate_backend($pid{s_third}, 60000)");
 $terminal->keys('y');
-$terminal->shows(qr/no signal was sent: session $pid{s_third} has ended/, 'who has ended');
+$terminal->shows(qr/no signal was sent: session $pid{s_third} has ended/, 'a session that has ended is not signalled');
 $terminal->end;
 
 # the history says that the process id belongs to another session now
@@ -114,51 +114,51 @@ PostgreSQL::Test::Utils::append_to_file($csv,
 	"time,pid,backend_start,application,state,wait_event_type,wait_event,query_id\n" .
 	"$now,$pid{s_second},2020-01-01T00:00:00Z,s_second,active,Lock,advisory,7\n");
 $node->command_ok([ $ENV{TACHO_PROGRAM}, 'import', 'sessions', $csv, '--tape', $other, '--node', '00000000000000aa' ],
-	'a history of another session with that number');
+	'a history of another session with that number is imported');
 $terminal = terminal($other, $superuser);
 choose($terminal, 's_second');
 $terminal->keys('K');
-$terminal->shows(qr/session $pid{s_second} has ended, and its process ID is in use by another one/, 'is not mistaken');
+$terminal->shows(qr/session $pid{s_second} has ended, and its process ID is in use by another one/, 'a session with the same number is not signalled');
 $terminal->end;
-is(waiting(), 's_second', 'nobody was ended');
+is(waiting(), 's_second', 'no session was ended');
 
 # rights
 $terminal = terminal($tape, 'nobody_there');
 choose($terminal, 's_second');
 $terminal->keys('K');
-$terminal->shows(qr/role "nobody_there" cannot see session $pid{s_second}\.\s+Grant\s+it\s+pg_read_all_stats/, 'who may not see');
+$terminal->shows(qr/role "nobody_there" cannot see session $pid{s_second}\.\s+Grant\s+it\s+pg_read_all_stats/, 'a role that may not see others sees nothing');
 $terminal->end;
 $terminal = terminal($tape, 'reader');
 choose($terminal, 's_second');
 $terminal->keys('K');
-$terminal->shows(qr/End this session\?/, 'who may see');
+$terminal->shows(qr/End this session\?/, 'a role that may see others sees them');
 $terminal->keys('y');
-$terminal->shows(qr/no signal was sent: (permission denied|must be a superuser)/, 'may not signal');
+$terminal->shows(qr/no signal was sent: (permission denied|must be a superuser)/, 'a role that may see others may not signal them');
 $terminal->end;
 
 # the root of the tree is ended
 $terminal = terminal($tape, $superuser);
 $terminal->keys('b');
-$terminal->shows(qr/^$pid{s_holder} +1 .*\n +$pid{s_second} /m, 'the tree');
+$terminal->shows(qr/^$pid{s_holder} +1 .*\n +$pid{s_second} /m, 'the tree is shown');
 $terminal->keys('C');
-$terminal->shows(qr/session $pid{s_holder} runs no query \(idle in transaction\)/, 'no query to cancel');
+$terminal->shows(qr/session $pid{s_holder} runs no query \(idle in transaction\)/, 'the root has no query to cancel');
 $terminal->keys('K');
-$terminal->shows(qr/End this session\?.*process +$pid{s_holder},/s, 'its root');
+$terminal->shows(qr/End this session\?.*process +$pid{s_holder},/s, 'the root of the tree asks for confirmation');
 $terminal->keys('y');
-$terminal->shows(qr/session $pid{s_holder} was sent a termination signal/, 'is ended');
+$terminal->shows(qr/session $pid{s_holder} was sent a termination signal/, 'the root of the tree is ended');
 ok($node->poll_query_until('postgres',
 		q{SELECT wait_event_type = 'Client' FROM pg_stat_activity WHERE application_name = 's_second'}),
-	'and who waited goes on');
+	'the session that waited goes on');
 
 # the server is killed, and comes back
 $terminal->keys('x', 'End');
 $terminal->shows(qr/\* live$/m, 'live');
 $node->kill9;
-$terminal->shows(qr/no tick for \d+s/, 'for how long nothing is recorded');
+$terminal->shows(qr/no tick for \d+s/, 'the view says since when nothing is recorded');
 $terminal->keys('C');
-$terminal->shows(qr/could not connect|choose a session/, 'nobody to signal');
+$terminal->shows(qr/could not connect|choose a session/, 'without a sample there is no session to signal');
 $node->start;
-$terminal->shows(qr/\* live$/m, 'it goes on by itself');
+$terminal->shows(qr/\* live$/m, 'the view goes on by itself');
 $terminal->end;
 
 done_testing();

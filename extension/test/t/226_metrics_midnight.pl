@@ -115,9 +115,9 @@ for my $server (sort keys %scraped)
 	}
 	my $resets = query($prometheus,
 		qq{min(resets(tacho_session_seconds_total{server="$server",state="active",wait_event_type=~"Lock|LWLock"}[900s] \@ $end))});
-	is($resets->[0]{value}[1], 1, "$server: midnight is told as a reset");
+	is($resets->[0]{value}[1], 1, "$server: midnight counts as a reset");
 }
 is_about(increase('tacho_observed_seconds_total{server="quick"}'), 363 + 327,
-	'the time observed is counted across midnight');
+	'the observed time is counted across midnight');
 $prometheus->stop;
 done_testing();

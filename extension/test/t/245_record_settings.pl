@@ -52,17 +52,17 @@ my $after = sql(q{SELECT date_part('epoch', clock_timestamp())});
 is_deeply(changes(3), [
 		"log_line_prefix: $prefix -> %m  ($auto:6)",
 		"restore_command: (not shown) -> (not shown) ($auto:4)",
-		"work_mem: 4MB -> 64MB ($auto:3)" ], 'a reload: what has taken effect, each with its place')
+		"work_mem: 4MB -> 64MB ($auto:3)" ], 'after a reload each setting in effect is a marker with its place')
   or diag(join "\n", markers($tape, 'settings changed'));
 my ($marker) = grep { $_->{detail} =~ /^work_mem/ } ask($tape, 'markers', '--since', '2000-01-01T00:00:00Z');
 my $moment = sql("SELECT date_part('epoch', '$marker->{marker_time}'::timestamptz)");
 cmp_ok($moment, '<', $after + 5, 'the time is that of the reload');
-cmp_ok($moment, '>', $before - 1, '... and not before it');
+cmp_ok($moment, '>', $before - 1, 'the marker is not before the reload');
 
 $node->restart;
-is_deeply(changes(1), ["max_connections: 30 -> 40 ($auto:5)"], 'what a start has changed');
+is_deeply(changes(1), ["max_connections: 30 -> 40 ($auto:5)"], 'settings changed by a start are markers');
 
-is($recorder->end('TERM'), 0, 'it ends');
+is($recorder->end('TERM'), 0, 'the recorder ends');
 sql($_) foreach q{ALTER SYSTEM SET work_mem = '128MB'}, q{ALTER ROLE app SET work_mem = '1GB'},
   q{ALTER DATABASE postgres SET app.api_key = 's3cret'}, q{ALTER ROLE app IN DATABASE postgres SET jit = off};
 $node->reload;
@@ -71,11 +71,11 @@ is_deeply(changes(4), [
 		'app.api_key of database postgres: (not set) -> (not shown)',
 		'jit of role app in database postgres: (not set) -> off',
 		'work_mem of role app: (not set) -> 1GB',
-		"work_mem: 64MB -> 128MB ($auto:6)" ], 'what was changed while nobody recorded, of roles and databases, too')
+		"work_mem: 64MB -> 128MB ($auto:6)" ], 'settings changed without a recorder are markers, of roles and databases too')
   or diag(join "\n", markers($tape, 'settings changed'));
 sql('ALTER ROLE app RESET work_mem');
-is_deeply(changes(1), ['work_mem of role app: 1GB -> (not set)'], 'and what is taken back');
-is($recorder->end('TERM'), 0, 'it ends');
+is_deeply(changes(1), ['work_mem of role app: 1GB -> (not set)'], 'a setting that is taken back is a marker');
+is($recorder->end('TERM'), 0, 'the second recorder ends');
 is(system("grep -rqa s3cret '$tape'"), 256, 'no secret is beside the history');
 
 done_testing();

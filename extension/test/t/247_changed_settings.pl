@@ -48,23 +48,23 @@ is_deeply(changes(6), [
 		"log_line_prefix: $prefix -> %m  ($auto:6)",
 		"restore_command: (not shown) -> (not shown) ($auto:4)",
 		"tacho.flush_interval: 1s -> 2s ($auto:9)",
-		"work_mem: 4MB -> 64MB ($auto:3)" ], 'a reload: what has taken effect, each with its place')
+		"work_mem: 4MB -> 64MB ($auto:3)" ], 'after a reload each setting in effect is a marker with its place')
   or diag($node->safe_psql('postgres', q{SELECT * FROM tacho.markers(since => '2000-01-01')}));
 is($node->safe_psql('postgres', qq{SELECT count(*) FROM tacho.markers(since => '2000-01-01') WHERE kind = 'settings changed'
-	AND marker_time BETWEEN '$before' AND '$after'}), '6', '... at its time');
+	AND marker_time BETWEEN '$before' AND '$after'}), '6', 'the marker has the time of the reload');
 
 is($node->safe_psql('postgres', qq{SELECT string_agg(concat_ws('|', object_class, object_name, old_value, new_value), ' ' ORDER BY object_name)
 	FROM tacho.markers(since => '2000-01-01') WHERE kind = 'settings changed' AND object_name <> 'log_line_prefix'
 	AND database IS NULL AND username IS NULL AND client_addr IS NULL}),
 	'setting|lock_timeout|(default)|7s setting|log_connections|off|on setting|restore_command|(not shown)|(not shown)'
-	. ' setting|tacho.flush_interval|1s|2s setting|work_mem|4MB|64MB', '... each fact in its column');
+	. ' setting|tacho.flush_interval|1s|2s setting|work_mem|4MB|64MB', 'each fact of the marker has its column');
 
 $node->append_conf('postgresql.conf', 'app.api_key = s3cret');
 reload();
-is_deeply([ map { s/:\d+\)$//r } @{ changes(1) } ], ["app.api_key: (not set) -> (not shown) ($conf"], 'one that is new in a file');
+is_deeply([ map { s/:\d+\)$//r } @{ changes(1) } ], ["app.api_key: (not set) -> (not shown) ($conf"], 'a setting that is new in a file is a marker');
 
 $node->restart;
-is_deeply(changes(1), ["max_connections: 30 -> 40 ($auto:5)"], 'what a start has changed');
+is_deeply(changes(1), ["max_connections: 30 -> 40 ($auto:5)"], 'settings changed by a start are markers');
 
 $node->stop;
 $node->append_conf('postgresql.auto.conf', q{restore_command = 'push --key another'});
@@ -72,14 +72,14 @@ $node->append_conf('postgresql.auto.conf', q{work_mem = '128MB'});
 $node->start;
 is_deeply(changes(2), [
 		"restore_command: (not shown) -> (not shown) ($auto:10)",
-		"work_mem: 64MB -> 128MB ($auto:11)" ], 'what was changed while the server was down');
+		"work_mem: 64MB -> 128MB ($auto:11)" ], 'settings changed while the server was down are markers');
 
 $node->safe_psql('postgres', 'ALTER SYSTEM RESET work_mem');
 $node->safe_psql('postgres', 'ALTER SYSTEM RESET log_connections');
 reload();
 $_ = changes(2);
-like($_->[0], qr/^log_connections: on -> off \(\Q$conf\E:\d+\)$/, 'a setting of new sessions that is taken back');
-like($_->[1], qr/^work_mem: 128MB -> 4MB \(\Q$conf\E:\d+\)$/, '... and another');
+like($_->[0], qr/^log_connections: on -> off \(\Q$conf\E:\d+\)$/, 'a setting of new sessions that is taken back is a marker');
+like($_->[1], qr/^work_mem: 128MB -> 4MB \(\Q$conf\E:\d+\)$/, 'another setting that is taken back is a marker');
 
 # A file that is damaged is not used; a crash of the server leaves it as it is.
 my $kept = $node->data_dir . '/pg_stat/tacho_settings.stat';
@@ -90,11 +90,11 @@ print $file 'x';
 close $file;
 $node->append_conf('postgresql.conf', 'work_mem = 5MB');
 $node->start;
-is_deeply(changes(0), [], 'after damage to the file nothing is claimed');
+is_deeply(changes(0), [], 'after damage to the file no change is claimed');
 $node->append_conf('postgresql.conf', 'work_mem = 6MB');
 $node->stop('immediate');
 $node->start;
-like(changes(1)->[0], qr/^work_mem: 5MB -> 6MB/, 'a crash is a start, too');
+like(changes(1)->[0], qr/^work_mem: 5MB -> 6MB/, 'settings changed by a crash are markers');
 is(system("grep -rqa s3cret '@{[ $node->data_dir ]}/tacho' '$kept'"), 256, 'no secret is in the history or beside it');
 $node->stop;
 

@@ -42,11 +42,11 @@ sub line
 }
 
 my ($line, $code) = line('server', $data);
-like($line, qr/^no   server: not running\n +run: \S+ start -D \Q$data\E$/, 'a server that does not run');
-is($code, 1, '... which something is missing in');
+like($line, qr/^no   server: not running\n +run: \S+ start -D \Q$data\E$/, 'a server that does not run is examined by its files');
+is($code, 1, 'the doctor says that something is missing');
 ($line) = line('preload', $data);
 is($line, "no   preload: shared_preload_libraries is ''\n"
-	  . "      write into $data/postgresql.conf: shared_preload_libraries = 'tacho'\n", '... where a file is to be changed');
+	  . "      write into $data/postgresql.conf: shared_preload_libraries = 'tacho'\n", 'the doctor names the file to change');
 
 $node->append_conf('postgresql.conf', qq{shared_preload_libraries = '$other'});
 $node->start;
@@ -55,74 +55,74 @@ my $alter = qq{ALTER SYSTEM SET shared_preload_libraries = '$other', 'tacho';};
 is($line, "no   extension: installed on the host, not loaded\n"
 	  . "      run: $alter and restart the server; then run: CREATE EXTENSION tacho; "
 	  . "Or, without a restart: tacho record \"CONNINFO\" --tape DIR\n",
-	'a stock server: tacho is appended to what is preloaded');
+	'on a stock server tacho is appended to the preloaded libraries');
 my $busy = IPC::Run::start([ 'psql', '-Xq', '-d', $conninfo, '-c', 'SELECT pg_sleep(3600)' ], '>', \my $slept, '2>', \my $ended);
 $node->poll_query_until('postgres', q{SELECT count(*) = 1 FROM pg_stat_activity WHERE wait_event = 'PgSleep'});
 like((line('cost', $conninfo))[0], qr/; 1\.4 MB to 1\.9 MB of history per day with 1 sessions active, as now, /,
-	'... and what it will cost under the load of now');
+	'the doctor estimates the cost under the present load');
 $node->safe_psql('postgres', q{SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE wait_event = 'PgSleep'});
 $busy->finish;
 $node->safe_psql('postgres', 'CREATE ROLE watcher LOGIN; GRANT pg_monitor TO watcher; CREATE ROLE guest LOGIN');
 is((line('who sees texts', $conninfo))[0], "yes  who sees texts: superusers, watcher; other roles see only their own\n",
-	'... and who would see texts');
-like((doctor($conninfo))[1], qr/^yes  blockers: who blocks whom$/m, '... and what tacho record sees there is told');
+	'the doctor names the roles that would see texts');
+like((doctor($conninfo))[1], qr/^yes  blockers: who blocks whom$/m, 'the doctor says how much tacho record sees there');
 ($line) = line('preload', $data);
 like($line, qr/^no   preload: shared_preload_libraries is '$other'\n +run: \Q$alter\E then: \S+ restart -D \Q$data\E$/,
-	'... by its files, too');
+	'the files alone give the same advice');
 
 $node->safe_psql('postgres', $alter);
 $node->reload;
 ($line, $code) = line('preload', $data);
-is($line, "yes  preload: shared_preload_libraries = '$other, tacho'\n", 'the files have changed');
+is($line, "yes  preload: shared_preload_libraries = '$other, tacho'\n", 'the doctor sees that the files have changed');
 $node->safe_psql('postgres', 'CREATE EXTENSION tacho');
 ($line, $code) = line('extension', $conninfo);
 is($line, "no   extension: not loaded: shared_preload_libraries has changed, and the server was not restarted\n"
-	  . "      restart the server\n", '... and the server has not');
+	  . "      restart the server\n", 'the doctor says that the server must restart');
 
 $node->restart;
 $node->safe_psql('postgres', 'CREATE DATABASE other');
 ($line, $code) = line('extension', $node->connstr('other'));
 is($line, "no   extension: preloaded and recording, but not in database other\n      run: CREATE EXTENSION tacho;\n",
-	'preloaded, and absent from a database');
+	'the doctor finds a database without the extension');
 wait_until('samples', sub { (line('recording', $conninfo))[0] =~ /^yes  recording: on, the last sample \d+ s ago$/ });
 ($line, $code) = line('extension', $conninfo);
-is($line, "yes  extension: preloaded, and in database postgres\n", 'all is there');
-is($code, 0, '... and nothing is missing') or diag((doctor($conninfo))[1]);
+is($line, "yes  extension: preloaded, and in database postgres\n", 'the doctor finds everything there');
+is($code, 0, 'the doctor finds nothing missing') or diag((doctor($conninfo))[1]);
 is((line('statements', $conninfo))[0], $other eq 'plpgsql' ? "yes  statements: counted in tacho.statements\n" :
 	  "part statements: counted twice: by tacho and by pg_stat_statements\n"
-	  . "      replace it by tacho: tacho.pg_stat_statements = on, see docs/drop-in.md\n", 'two libraries that count');
+	  . "      replace it by tacho: tacho.pg_stat_statements = on, see docs/drop-in.md\n", 'the doctor finds two libraries that count');
 my ($out) = (doctor($data))[1];
 like($out, qr/^yes  data directory: .*\nyes  library: installed\nyes  program: .*\nyes  preload: .*\nyes  server: /m,
-	'files first, then the connection');
+	'the doctor shows files first, then the connection');
 my $host = `uname -n`;
 chomp $host;
 my $desk = -x dirname($program) . '/tacho-web' ?
   "yes  page: run: tacho web; from another machine: ssh -L 8432:127.0.0.1:8432 $host, then open the address that tacho web prints\n" :
   "part page: tacho-web is not installed here\n      on a machine that has it: tacho web --dsn \"host=$host port="
   . $node->port . " dbname=postgres user=USER\"\n";
-is((line('page', $data))[0], $desk, 'how to see it');
+is((line('page', $data))[0], $desk, 'the doctor says how to see the page');
 my ($report) = @{ decode_json((doctor('--json', $data))[1]) };
 my ($recording) = grep { $_->{name} eq 'recording' } @{ $report->{findings} };
-is($report->{subject}, "cluster $data", 'JSON names the subject');
-is($recording->{state}, 'works', '... and has states');
+is($report->{subject}, "cluster $data", 'the JSON names the subject');
+is($recording->{state}, 'works', 'the JSON has states');
 
 $node->safe_psql('postgres', 'CREATE ROLE visitor LOGIN');
 ($line, $code) = line('status', "$conninfo user=visitor");
-is($line, "no   status: permission denied for role visitor\n      run: GRANT pg_read_all_stats TO visitor;\n", 'a role without rights');
-is($code, 1, '... which is missing');
+is($line, "no   status: permission denied for role visitor\n      run: GRANT pg_read_all_stats TO visitor;\n", 'the doctor examines as a role without rights');
+is($code, 1, 'the exit code says that a right is missing');
 
 my $tape = "$data/tacho";
-like((line('samples', $tape))[0], qr/^yes  samples: the last one \d+ s ago$/, 'a directory of history alone');
+like((line('samples', $tape))[0], qr/^yes  samples: the last one \d+ s ago$/, 'the doctor examines a directory of history alone');
 ($code, $out) = doctor($node->basedir);
 is($code, 2, 'a directory without history is broken');
-like($out, qr/^FAIL history: directory ".*" has no history\n +Specify the directory of the history files/m, '... and which is meant is said');
+like($out, qr/^FAIL history: directory ".*" has no history\n +Specify the directory of the history files/m, 'the doctor says which directory is meant');
 my $error;
 ($code, $out, $error) = doctor('/nope');
-is($code, 2, 'no directory');
-like($error, qr{^error: directory "/nope" does not exist\nhint: Specify a data directory}, '... and what to name is said');
+is($code, 2, 'a directory that does not exist is broken');
+like($error, qr{^error: directory "/nope" does not exist\nhint: Specify a data directory}, 'the doctor says which directory to name');
 ($code, $out) = doctor('host=/nope port=1');
-is($code, 2, 'no server');
-like($out, qr/^FAIL connection: could not connect: /m, '... and why is said');
+is($code, 2, 'a server that cannot be reached is broken');
+like($out, qr/^FAIL connection: could not connect: /m, 'the doctor says why it cannot be reached');
 
 # A lake: an hour that has just ended, and one that is missing.
 my $lake = $node->basedir . '/lake';
@@ -135,24 +135,24 @@ foreach my $hour (1, 3)
 }
 ($line, $code) = line('server', $lake);
 like($line, qr/^part server: shop: 2 hours, the newest \S+ \d\d:00\+00 ended \d+ \w+ ago; 1 before it are missing\n +tacho ship lists/,
-	'a lake');
-is($code, 0, '... that arrives');
+	'the doctor examines a lake');
+is($code, 0, 'the doctor finds hours that arrive');
 ($code, $out, $error) = doctor('s3://lake/landing');
-is($code, 2, 'a lake in a bucket');
-like($error, qr{^hint: Run tacho fleet servers --lake "s3://lake/landing"}m, '... is for another program');
+is($code, 2, 'a lake in a bucket is refused');
+like($error, qr{^hint: Run tacho fleet servers --lake "s3://lake/landing"}m, 'the message names the other program');
 
 run_command([ 'psql', '-Xq', '-d', $node->connstr('other'), '-f', "$FindBin::RealBin/../../../sql/tacho.sql" ]);
 ($line, $code) = line('recording', $node->connstr('other'));
 is($line, "FAIL recording: off: call tacho.start()\n"
-	  . "      run: SELECT * FROM tacho.start(); its result names what can call the sampler here\n", 'an SQL edition that was not started');
-is($code, 2, '... is broken');
+	  . "      run: SELECT * FROM tacho.start(); its result names what can call the sampler here\n", 'the doctor finds an SQL edition that was not started');
+is($code, 2, 'an SQL edition that was not started is broken');
 
 # Loaded and silent is not the same as absent.
 $node->append_conf('postgresql.conf', "tacho.program = '/nope'");
 $node->restart;
 wait_until('silence', sub { (line('recording', $conninfo))[1] == 2 });
-like((line('recording', $conninfo))[0], qr/^FAIL recording: off: could not run "\/nope": .*\n +install the tacho program there, or set tacho\.program and restart/m, 'loaded and silent is broken');
-is((line('program', $data))[0] =~ s/\n.*//sr, 'no   program: /nope cannot be run', '... and the files say why');
+like((line('recording', $conninfo))[0], qr/^FAIL recording: off: could not run "\/nope": .*\n +install the tacho program there, or set tacho\.program and restart/m, 'a loaded library that is silent is broken');
+is((line('program', $data))[0] =~ s/\n.*//sr, 'no   program: /nope cannot be run', 'the files say why the library is silent');
 
 # Clusters by the names that Debian's tools give them.
 my $major = $node->pg_version->major;
@@ -164,12 +164,12 @@ SKIP:
 	append_to_file("$root/$major/shop/postgresql.conf", "data_directory = '$data'\n");
 	local $ENV{PG_CLUSTER_CONF_ROOT} = $root;
 	($code, $out) = doctor('--cluster', "$major/shop");
-	like($out, qr{^cluster $major/shop\nyes  data directory: PostgreSQL $major, \Q$data\E$}m, 'a cluster by name');
+	like($out, qr{^cluster $major/shop\nyes  data directory: PostgreSQL $major, \Q$data\E$}m, 'the doctor finds a cluster by its name');
 	# free disk and the age of the last tick change from one run to the next
 	my ($first, $second) = map { s/\d+(\.\d+)?/N/gr } $out, (doctor("$major/shop"))[1];
-	is($second, $first, '... without the option, too');
+	is($second, $first, 'the name works without the option');
 	($code, $out, $error) = doctor('--cluster', '9/none');
-	is($code, 2, 'no cluster of a name');
-	like($error, qr{^error: cluster "9/none" does not exist\nhint: There are: cluster $major/shop\.$}m, '... and which there are');
+	is($code, 2, 'a cluster of an unknown name is an error');
+	like($error, qr{^error: cluster "9/none" does not exist\nhint: There are: cluster $major/shop\.$}m, 'the message lists the clusters');
 }
 done_testing();

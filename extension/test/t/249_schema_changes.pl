@@ -46,9 +46,9 @@ is_deeply(changes(13), [ sort
 		"ALTER TABLE app.orders$by", "CREATE VIEW app.v$by", "DROP VIEW app.v$by",
 		"ALTER TABLE app.orders note to notes$by", "TRUNCATE TABLE app.orders$by", "ALTER ROLE deploy SET work_mem$by",
 		"ALTER DATABASE shop RESET ALL$by", "ALTER SYSTEM SET work_mem$by",
-		"CREATE INDEX later on app.orders$by", "DROP INDEX app.orders_customer on app.orders$by" ], 'each statement with its object');
+		"CREATE INDEX later on app.orders$by", "DROP INDEX app.orders_customer on app.orders$by" ], 'each statement has its object');
 is(sql(qq{SELECT count(*) FROM tacho.markers(since => '$before') WHERE kind = 'schema changed'
-	AND period_start >= '$before' AND period_end >= period_start AND marker_time = period_end}), 13, '... from its begin to its commit');
+	AND period_start >= '$before' AND period_end >= period_start AND marker_time = period_end}), 13, 'the marker reaches from the begin of the statement to its commit');
 
 # Columns: each fact is one of its own. Relations have their OID, also when they are gone.
 is(sql(qq{SELECT string_agg(concat_ws('|', command, object_class, object_name, database, username, application, client_addr,
@@ -57,11 +57,11 @@ is(sql(qq{SELECT string_agg(concat_ws('|', command, object_class, object_name, d
 	join("\n", map { "$_|postgres|deploy|migrate|[local]" } 'CREATE SCHEMA|schema|app', 'CREATE TABLE|table|app.orders',
 		'CREATE INDEX|index|orders_customer', 'ALTER TABLE|table|app.orders', 'CREATE VIEW|view|app.v', 'DROP VIEW|view|app.v',
 		'ALTER TABLE|table|app.orders', 'TRUNCATE TABLE|table|app.orders', 'ALTER ROLE|role|deploy', 'ALTER DATABASE|database|shop',
-		'ALTER SYSTEM SET|setting|work_mem', 'CREATE INDEX|index|later', 'DROP INDEX|index|app.orders_customer'), 'each fact in its column');
+		'ALTER SYSTEM SET|setting|work_mem', 'CREATE INDEX|index|later', 'DROP INDEX|index|app.orders_customer'), 'each fact of the marker has its column');
 my $oids = sql(qq{SELECT string_agg(coalesce(object_oid::text, '-'), ' ' ORDER BY period_start)
 	FROM tacho.markers(since => '$before') WHERE kind = 'schema changed'});
 my ($orders, $later) = split /\|/, sql(q{SELECT 'app.orders'::regclass::oid, 'app.later'::regclass::oid});
-like($oids, qr/^- $orders (\d+) $orders (\d+) \2 $orders $orders - - - $later \1$/, 'OIDs of relations');
+like($oids, qr/^- $orders (\d+) $orders (\d+) \2 $orders $orders - - - $later \1$/, 'markers have the OIDs of relations');
 
 # Other objects, long names, and a statement without a name.
 my $long = 'x' x 63;
@@ -77,28 +77,28 @@ is(sql(qq{SELECT string_agg(concat_ws('|', command, object_class, object_name, (
 		'ALTER SYSTEM RESET|setting|ALL|ALTER SYSTEM RESET ALL', "DROP TABLE|table|$long.$long|true|DROP TABLE $long.$long",
 		'ALTER TABLE|table|app.orders|true|ALTER TABLE app.orders to kept', 'ALTER TABLE|table|app.kept|true|ALTER TABLE app.kept to orders',
 		'CREATE MATERIALIZED VIEW|materialized view|app.m|true|CREATE MATERIALIZED VIEW app.m', 'CREATE TABLE AS|table|app.copied|true|CREATE TABLE AS app.copied'),
-	'other objects');
+	'markers have other kinds of objects');
 
 # A role that may create in a schema and not use it: the lookup of its OID refuses nothing.
 sql($_) foreach 'CREATE ROLE half LOGIN', 'CREATE SCHEMA shut', 'GRANT CREATE ON SCHEMA shut TO half';
 tacho_session($node, app => 'half', user => 'half')->run('CREATE TABLE shut.t(x int)');
 changes(4);
 is(sql(q{SELECT username, object_oid = 'shut.t'::regclass::oid FROM tacho.markers(since => '2000-01-01') WHERE object_name = 'shut.t'}),
-	'half|t', 'a schema that its creator may not use');
+	'half|t', 'a change in a schema that its creator may not use has its object');
 
 # Transactions: no marker before the commit, none for what is rolled back.
 run('BEGIN', 'CREATE TABLE a(x int)', 'SAVEPOINT s', 'CREATE TABLE b(x int)', 'ROLLBACK TO s', 'SAVEPOINT t',
 	'CREATE TABLE c(x int)', 'RELEASE t');
-is_deeply(changes(0), [], 'nothing before the commit');
+is_deeply(changes(0), [], 'a change has no marker before the commit');
 run('COMMIT');
-is_deeply(changes(2), [ "CREATE TABLE a$by", "CREATE TABLE c$by" ], 'what is left of subtransactions');
+is_deeply(changes(2), [ "CREATE TABLE a$by", "CREATE TABLE c$by" ], 'changes of subtransactions that were kept are markers');
 run('BEGIN', 'CREATE TABLE gone(x int)', 'ROLLBACK', 'CREATE TABLE a(x int)',
 	'DO $$BEGIN BEGIN CREATE TABLE d(x int); PERFORM 1/0; EXCEPTION WHEN division_by_zero THEN CREATE TABLE e(x int); END; END$$');
-is_deeply(changes(1), ["CREATE TABLE e$by"], 'nothing of what fails, also in a function');
+is_deeply(changes(1), ["CREATE TABLE e$by"], 'changes that fail have no marker, in a function neither');
 run('BEGIN', 'CREATE TABLE p(x int)', q{PREPARE TRANSACTION 'x'}, q{ROLLBACK PREPARED 'x'});
-is_deeply(changes(1), ["CREATE TABLE p$by (prepared, not committed)"], 'a prepared transaction');
+is_deeply(changes(1), ["CREATE TABLE p$by (prepared, not committed)"], 'changes of a prepared transaction are markers');
 run('BEGIN', 'ALTER TABLE app.orders ADD COLUMN late int', 'SELECT pg_sleep(1.1)', 'ROLLBACK');
-like(changes(1)->[0], qr/^ALTER TABLE app\.orders\Q$by\E \(rolled back after 1\.\d s\)$/, 'one that held its lock for a second');
+like(changes(1)->[0], qr/^ALTER TABLE app\.orders\Q$by\E \(rolled back after 1\.\d s\)$/, 'a change that is rolled back after a second has that time');
 
 # Bounds: of a transaction, of a minute.
 run(q{DO $$BEGIN FOR i IN 1..100 LOOP EXECUTE format('CREATE TABLE many%s(x int)', i); END LOOP; END$$});
@@ -118,10 +118,10 @@ $node->reload;
 sql('CREATE ROLE flood SUPERUSER LOGIN');
 wait_for_marker($node, 'settings changed', 1);
 tacho_session($node, app => 'flooding', user => 'flood')->run('CREATE INDEX unnamed ON app.orders(id)');
-ok($node->poll_query_until('postgres', qq{SELECT count(*) = 1 $told AND username = 'flood'}), 'a change of a role without room for names');
+ok($node->poll_query_until('postgres', qq{SELECT count(*) = 1 $told AND username = 'flood'}), 'a change of a role without room for names has its marker');
 is(sql(qq{SELECT detail $told AND username = 'flood'}),
-	'CREATE INDEX (other) (other), role flood, database postgres, application (other), client [local]', '... has none of a client');
-like(sql(q{SELECT string_agg(detail, ' ') FROM tacho.markers(since => '2000-01-01') WHERE kind = 'names left out'}), qr/role "flood"/, '... and a marker says so');
+	'CREATE INDEX (other) (other), role flood, database postgres, application (other), client [local]', 'the marker has no name of the client');
+like(sql(q{SELECT string_agg(detail, ' ') FROM tacho.markers(since => '2000-01-01') WHERE kind = 'names left out'}), qr/role "flood"/, 'a marker says that names are left out');
 
 $node->append_conf('postgresql.conf', 'tacho.schema_changes = off');
 $node->reload;
@@ -130,10 +130,10 @@ my $count = sql("SELECT count(*) $told");
 $session = tacho_session($node, app => 'migrate', user => 'deploy');
 run('CREATE TABLE unseen(x int)');
 sql('SELECT pg_sleep(1)');
-is(sql("SELECT count(*) $told"), $count, 'switched off');
+is(sql("SELECT count(*) $told"), $count, 'changes have no marker with tacho.schema_changes = off');
 
 # A role without pg_read_all_stats sees who connects as little as in pg_stat_activity.
 sql($_) foreach 'CREATE ROLE curious LOGIN', 'GRANT EXECUTE ON FUNCTION tacho.markers TO curious';
 is($node->safe_psql('postgres', qq{SELECT count(*) > 0, count(application), count(client_addr), count(*) FILTER (WHERE detail ~ 'application|client') $told
-	AND username = 'deploy'}, extra_params => [ '-U', 'curious' ]), 't|0|0|0', 'no application and client of another role');
+	AND username = 'deploy'}, extra_params => [ '-U', 'curious' ]), 't|0|0|0', 'a role does not see the application and client of another role');
 done_testing();

@@ -38,7 +38,7 @@ sub mistake
 	IPC::Run::run([ "$bin/$program", @arguments ], '<', \undef, '>', \$out, '2>', \$error, IPC::Run::timeout(60));
 	$mistakes++;
 	is($? >> 8, $code, $name);
-	like($program eq 'tacho-doctor' ? $out . $error : $error, $step, '... and the next step');
+	like($program eq 'tacho-doctor' ? $out . $error : $error, $step, 'the message has the next step');
 	return;
 }
 
@@ -83,7 +83,7 @@ mistake('an end before the begin', 2, qr/^hint: Swap the two/m, 'tacho', 'top', 
 mistake('a report into no directory', 1, qr{^error: could not write file "\Q$place\E/none/x\.html": .*\nhint: Specify a file in an existing directory}m,
 	'tacho', 'report', '--output', "$place/none/x.html", '--tape', $tape);
 my ($empty) = run_command([ "$bin/tacho", 'top', '--since', '2020-01-01', '--until', '2020-01-02', '--tape', $tape ]);
-like($empty, qr/\(no rows: the period was not observed\)\nhint: Use status to see the times that the history covers\.$/, 'a window without history');
+like($empty, qr/\(no rows: the period was not observed\)\nhint: Use status to see the times that the history covers\.$/, 'a window without history has a hint');
 $mistakes++;
 
 # The terminal and the page.
@@ -183,5 +183,5 @@ $node->adjust_conf('postgresql.conf', 'shared_preload_libraries', q{'tachoo'});
 mistake('a misspelt library', 1, qr/^no   preload: shared_preload_libraries is 'tachoo'\n +write into \Q$data\E\/postgresql\.conf: /m, 'tacho-doctor', $data);
 mistake('a server that is down', 1, qr/^no   server: not running\n +run: \S+ start -D /m, 'tacho-doctor', $data);
 
-cmp_ok($mistakes, '>=', 45, 'mistakes, each with a next step');
+cmp_ok($mistakes, '>=', 45, 'at least 45 mistakes have a next step');
 done_testing();

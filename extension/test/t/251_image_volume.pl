@@ -30,8 +30,8 @@ extension_control_path = '$volume/share:\$system'
 dynamic_library_path = '$volume/lib:\$libdir'
 tacho.program = '$volume/bin/tacho'
 });
-is(metric($node, 'program'), "$volume/bin/tacho", 'the program of the volume');
-ok(wait_for_metric($node, 'frames_written', 'value::bigint > 0'), 'it writes');
+is(metric($node, 'program'), "$volume/bin/tacho", 'the server runs the program of the volume');
+ok(wait_for_metric($node, 'frames_written', 'value::bigint > 0'), 'the writer acknowledges frames');
 ok($node->poll_query_until('postgres', 'SELECT ticks_observed > 0 FROM tacho.aas()'), 'readers answer');
 # status() sees that the library of the volume is replaced
 copy("$volume/lib/tacho.so", "$volume/lib/new") or die $!;

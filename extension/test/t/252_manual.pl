@@ -156,7 +156,7 @@ my ($metrics) = run_command([ $ENV{TACHO_PROGRAM}, 'metrics', '--tape', $tape ])
 my $reference = Encode::decode('UTF-8', slurp_file("$root/docs/reference/metrics.md"));
 my @lacking = grep { my ($name, $help, $type) = @$_; $reference !~ /^\| `$name` \| $type \| (?:`[^|]* \| )?\Q$help\E \|$/mi }
 	map { [ $_, $metrics =~ /^# HELP $_ (.*?)\.?\n# TYPE $_ (\w+)$/m ] } $metrics =~ /^# TYPE (\w+)/mg;
-is(Encode::encode('UTF-8', join "\n", map { join ' ', map { $_ // '-' } @$_ } @lacking), '', 'docs/reference/metrics.md has the metrics');
+is(Encode::encode('UTF-8', join "\n", map { join ' ', map { $_ // '-' } @$_ } @lacking), '', 'docs/reference/metrics.md names the metrics');
 $node->stop;
 
 # The tutorial has a server of its own, and its commands share variables.
@@ -168,7 +168,7 @@ append_to_file("$place/exports", $exports);
 $tutorial{BASH_ENV} = "$place/exports";
 $commands += run_page("$root/docs/tutorial.md", 'docs/tutorial.md', directory => "$place/home", environment => \%tutorial,
 	psql => [ 'false' ], substitute => \&substitute);
-ok(!-e "$place/home/tacho-tutorial", 'nothing of the tutorial is left');
+ok(!-e "$place/home/tacho-tutorial", 'the tutorial leaves nothing behind');
 cmp_ok($commands, '>=', 90, 'commands of the manual were run');
 
 # The reference that is made of the programs.

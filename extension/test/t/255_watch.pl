@@ -52,8 +52,8 @@ sub once
 sub messages { return -e "$place/messages" ? map { decode_json($_) } split /\n/, slurp_file("$place/messages") : () }
 
 my ($code, $line) = once('--tape', "shop=$tape");
-is($code, 0, 'a server without a queue');
-like($line, qr/^TACHO OK - 1 servers, no alarm \| alarms=0$/, '... in one line');
+is($code, 0, 'a server without a queue has no alarm');
+like($line, qr/^TACHO OK - 1 servers, no alarm \| alarms=0$/, 'the check prints one line');
 
 my ($holder, $waiter, $pid) = begin_queue($node);
 
@@ -64,7 +64,7 @@ wait_until('an alarm', sub { IPC::Run::pump_nb($watch); messages() > 0 });
 my ($alarm) = messages();
 is_deeply([ @$alarm{qw(status server rule object severity)} ], [ 'alarm', 'shop', 'queue', "process $pid", 'critical' ],
 	'the alarm names the head of the queue');
-like($alarm->{summary}, qr/^a session waits for \d+ s behind process $pid, which is idle in transaction$/, '... in a sentence');
+like($alarm->{summary}, qr/^a session waits for \d+ s behind process $pid, which is idle in transaction$/, 'the alarm explains the queue in a sentence');
 
 # An assistant asks for the holder meanwhile.
 my $hello = { jsonrpc => '2.0', id => 1, method => 'initialize',
@@ -82,11 +82,11 @@ is("$head->{pid} $head->{application} $head->{state}", "$pid forgotten idle in t
 $holder->run('ROLLBACK');
 wait_until('the end', sub { IPC::Run::pump_nb($watch); messages() > 1 });
 my (undef, $over, @more) = messages();
-is_deeply([ @$over{qw(status rule object)} ], [ 'over', 'queue', "process $pid" ], 'the end is told');
+is_deeply([ @$over{qw(status rule object)} ], [ 'over', 'queue', "process $pid" ], 'the end of the alarm is sent');
 $watch->kill_kill;
-is(scalar @more, 0, '... once');
+is(scalar @more, 0, 'no second end is sent');
 ($code, $line) = once('--dsn', 'shop=' . $node->connstr('postgres'));
-is($code, 0, 'through a connection all is well, too');
+is($code, 0, 'through a connection there is no alarm either');
 $_->finish foreach $waiter, $holder;
 
 $node->stop;
@@ -97,5 +97,5 @@ wait_until('the recorder is silent for its limit', sub {
 	($code, $line) = ($? >> 8, $silent);
 	return $code == 2;
 });
-like($line, qr/^TACHO CRITICAL - shop recorder: nothing was recorded for \d+ s \| alarms=1$/, 'a server that stands still');
+like($line, qr/^TACHO CRITICAL - shop recorder: nothing was recorded for \d+ s \| alarms=1$/, 'a server that stands still has an alarm');
 done_testing();

@@ -52,7 +52,7 @@ make_pair('second', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1')
 use_files('first', 'first');
 my $web = web($place, '--tape', 'shop=' . $node->data_dir . '/tacho', '--tls-cert', "$place/used.crt", '--tls-key', "$place/used.key");
 my ($port) = $web->{address} =~ /:(\d+)$/;
-like($web->{out}, qr{^https://127\.0\.0\.1:$port/$}m, 'it prints an address with https');
+like($web->{out}, qr{^https://127\.0\.0\.1:$port/$}m, 'tacho web prints an address with https');
 
 # Protocol and subject of the certificate of a new connection, or "refused".
 sub shown
@@ -74,10 +74,10 @@ sub curl
 	return ($? >> 8, $out);
 }
 
-is(shown('first'), 'TLSv1.3 first', 'TLS 1.3');
-is(shown('first', '-tls1_2'), 'TLSv1.2 first', 'TLS 1.2');
+is(shown('first'), 'TLSv1.3 first', 'TLS 1.3 is accepted');
+is(shown('first', '-tls1_2'), 'TLSv1.2 first', 'TLS 1.2 is accepted');
 is(shown('first', '-tls1_1', '-cipher', 'ALL:@SECLEVEL=0'), 'refused', 'TLS 1.1 is refused');
-is(shown('second'), 'refused', 'a client that trusts another certificate leaves');
+is(shown('second'), 'refused', 'a client that trusts another certificate gives up');
 like(openssl('s_client', '-connect', $web->{address}, '-alpn', 'h2,http/1.1'), qr/^ALPN protocol: http\/1\.1$/m, 'HTTP 1.1 is agreed upon');
 
 my ($code, $out) = curl('--cacert', "$place/first.crt", "https://localhost:$port/api/v1/servers");
@@ -85,7 +85,7 @@ is("$code " . decode_json($out)->{servers}[0]{name}, '0 shop', 'curl gets an ans
 ($code) = curl('--cacert', "$place/second.crt", "https://localhost:$port/api/v1/servers");
 is($code, 60, 'curl refuses a certificate that it does not trust');
 ($code, $out) = curl('-w', '%{http_code}', "http://localhost:$port/api/v1/servers");
-like($out, qr/"message": "this port speaks TLS only".*"hint": "Begin the address with https:\/\/\.".*400$/s, 'without TLS there is one answer');
+like($out, qr/"message": "this port speaks TLS only".*"hint": "Begin the address with https:\/\/\.".*400$/s, 'a request without TLS gets one answer');
 
 # A client of live events, whose connection lasts.
 my $events = '';
@@ -107,20 +107,20 @@ sub reload
 
 use_files('second', 'first');
 like(reload('earlier certificate'), qr/^warning: could not use certificate file ".*\/used\.crt" with key file ".*\/used\.key": /,
-	'a key of another certificate is told');
-is(shown('first'), 'TLSv1.3 first', '... and the earlier pair remains');
+	'the log has a key of another certificate');
+is(shown('first'), 'TLSv1.3 first', 'the earlier pair is kept');
 use_files('second', 'second');
-is(reload('as it is now'), qq{log: new connections use certificate file "$place/used.crt" as it is now\n}, 'a new pair is told');
-is(shown('second'), 'TLSv1.3 second', '... and shown, an ECDSA key after one of RSA');
-is(shown('first'), 'refused', '... instead of the earlier one');
+is(reload('as it is now'), qq{log: new connections use certificate file "$place/used.crt" as it is now\n}, 'the log has the new pair');
+is(shown('second'), 'TLSv1.3 second', 'clients get the new pair, an ECDSA key after one of RSA');
+is(shown('first'), 'refused', 'clients no longer get the earlier pair');
 my $before = $ticks->();
 wait_until('more live events', sub { $ticks->() > $before + 1 });
-ok($live->pumpable, 'an open connection goes on');
+ok($live->pumpable, 'an open connection goes on with the earlier pair');
 $live->kill_kill;
 
 chmod 0640, "$place/used.key" or die $!;
 like(reload('earlier certificate'), qr/^warning: key file ".*" has group or world access\nhint: Run chmod go= FILE\.$/m, 'a key that a group may read is refused');
-is(shown('second', '-tls1_2'), 'TLSv1.2 second', '... and the earlier pair remains');
+is(shown('second', '-tls1_2'), 'TLSv1.2 second', 'the pair is kept');
 $web->end;
 $node->stop('immediate');
 done_testing();

@@ -89,9 +89,9 @@ my @ann = ('-u', 'ann:right');
 wait_until('nginx answers', sub { (through('/'))[0] =~ /^401$/ }) or diag($said);
 logged();
 is((through($servers))[0], 401, 'nginx asks for a password');
-is((through($servers, '-u', 'ann:wrong'))[0], 401, '... and refuses a wrong one');
-is((through($servers, '-H', 'X-Remote-User: ann'))[0], 401, 'a header is no password');
-is(logged(), '', 'tacho web did not hear of them');
+is((through($servers, '-u', 'ann:wrong'))[0], 401, 'nginx refuses a wrong password');
+is((through($servers, '-H', 'X-Remote-User: ann'))[0], 401, 'a header does not replace a password');
+is(logged(), '', 'refused requests do not reach tacho web');
 
 my ($status, $body) = through($servers, @ann);
 is("$status " . decode_json($body)->{servers}[0]{name}, '200 shop', 'a user gets an answer without a token');
@@ -99,22 +99,22 @@ is(logged(), "ann $servers 200", 'the access log names the user');
 foreach my $own ([ 'X-Remote-User: root' ], [ 'x-remote-user: root' ], [ 'X-Remote-User: root', 'X-Remote-User: bob' ], [ 'X_Remote_User: root' ], [ 'X-Remote-User;' ])
 {
 	($status) = through($servers, @ann, map { ('-H', $_) } @$own);
-	is("$status, " . logged(), "200, ann $servers 200", "the client's own header means nothing: @$own");
+	is("$status, " . logged(), "200, ann $servers 200", "the client's own header has no effect: @$own");
 }
 
 # A program of another address than nginx asks directly.
 my $direct = "http://$web->{address}$servers";
 ($status) = curl('--interface', '127.0.0.9', '-H', 'X-Remote-User: ann', '-H', 'X-Forwarded-For: 127.0.0.1', $direct);
-is("$status, " . logged(), "401, nobody $servers 401", 'a header from another address names nobody');
+is("$status, " . logged(), "401, nobody $servers 401", 'a header from another address names no user');
 ($status) = curl($direct);
-is("$status, " . logged(), "401, nobody $servers 401", 'without the header a token is needed, also from this host');
+is("$status, " . logged(), "401, nobody $servers 401", 'a request without the header needs a token, also from this host');
 
 # The page through nginx: it writes markers, and live events come at once.
 my @form = ('-d', 'server=shop', '-d', 'text=deploy');
 ($status) = through('/api/v1/markers', @ann, '-H', "Origin: https://tacho.example:$port", @form);
 is("$status, " . logged(), '202, ann /api/v1/markers 202', 'the page may write a marker');
 ($status) = through('/api/v1/markers', @ann, '-H', 'Origin: https://other.example', @form);
-is("$status, " . logged(), '403, ann /api/v1/markers 403', '... a page of another site may not');
+is("$status, " . logged(), '403, ann /api/v1/markers 403', 'a page of another site may not write a marker');
 my $sleeper = tacho_session($node);
 $sleeper->send('SELECT pg_sleep(600)');    # a second without any load has no event
 my $events = '';

@@ -74,21 +74,21 @@ is_deeply([ map { $_->{labels} } @$found ],
 	[ { alertname => 'tacho_queue', server => 'shop', object => "process $pid", severity => 'critical' } ],
 	'the alert names the head of the queue');
 my ($alert) = @$found;
-is($alert->{status}{state}, 'active', '... and is active');
+is($alert->{status}{state}, 'active', 'the alert is active');
 like($alert->{annotations}{summary}, qr/^shop: a session waits for \d+ s behind process $pid, which is idle in transaction$/,
-	'... in a sentence');
-like($alert->{generatorURL}, qr{^https://tacho\.example/\?server=shop&since=.*&tab=locks$}, '... with the address of the page');
+	'the alert has a sentence');
+like($alert->{generatorURL}, qr{^https://tacho\.example/\?server=shop&since=.*&tab=locks$}, 'the alert has the address of the page');
 
 # it is repeated while it goes on, and stays one alert
 my $updated = $alert->{updatedAt};
 wait_until('it is repeated', sub { $found = alerts(); $found->[0]{updatedAt} ne $updated });
-is(scalar @$found, 1, 'it stays one alert');
-is($found->[0]{startsAt}, $alert->{startsAt}, '... with its begin');
+is(scalar @$found, 1, 'the alert stays one alert');
+is($found->[0]{startsAt}, $alert->{startsAt}, 'the alert keeps its begin');
 
 $holder->run('ROLLBACK');
 wait_until('its end', sub { my $now = alerts(); $now && !@$now });
 ok(1, 'the alert ends with the queue');
-unlike(slurp_file("$place/watch.log"), qr/could not/, 'each message was taken');
+unlike(slurp_file("$place/watch.log"), qr/could not/, 'the alertmanager took each message');
 $_->finish foreach $waiter, $holder;
 $node->stop;
 done_testing();

@@ -130,10 +130,10 @@ int
 main(void)
 {
 	statements_memory.shared = &shared;
-	evicts(NULL, false, true, "what was seen is evicted");
-	evicts(reused, false, false, "what has come into its slot meanwhile is not");
-	evicts(reused_in_another_chain, false, false, "... nor in another partition");
-	evicts(used, false, false, "... nor what was used meanwhile");
-	evicts(NULL, true, false, "nobody waits for a lock");
+	evicts(NULL, false, true, "the entry that the sweep saw is evicted");
+	evicts(reused, false, false, "an entry that came into its slot meanwhile stays");
+	evicts(reused_in_another_chain, false, false, "an entry reused in another partition stays");
+	evicts(used, false, false, "an entry used meanwhile stays");
+	evicts(NULL, true, false, "the sweep waits for no lock");
 	return 0;
 }

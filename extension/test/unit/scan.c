@@ -147,7 +147,7 @@ main(void)
 	procs[0].wait_event_info = 1;
 	session_scan_run(scan, false);
 	is(scan->row_count == 1 ? scan->rows[0].wait : -1, 2,
-	   "a PGPROC that nobody uses is not the one of a process with its old id");
+	   "a free PGPROC is not that of a process with its old id");
 
 	set_address(session(), 1);
 	memset(scan->identities, 0, sizeof(SlotIdentity) * SLOTS);

@@ -82,12 +82,12 @@ int
 main(void)
 {
 	publish(1);
-	is(read_number(), 1, "what is published is read");
+	is(read_number(), 1, "a reader reads the published value");
 	meanwhile = publish_thrice;
-	is(read_number(), 4, "the sampler goes on while a reader is stopped, who reads again");
+	is(read_number(), 4, "the sampler goes on while a reader is stopped, and the reader reads again");
 	meanwhile = read_meanwhile;
 	publish(5);
 	is(seen, 4, "a reader has the status before while the sampler is stopped");
-	is(read_number(), 5, "... and the next one afterwards");
+	is(read_number(), 5, "a reader reads the next value afterwards");
 	return 0;
 }

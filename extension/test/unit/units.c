@@ -67,8 +67,8 @@ ticks_are_taken_once_a_slot(void)
 	   "there is no second tick in a slot");
 	due = slot_clock_take(&clock, 12 * SECOND, 501000, 0.0);
 	is(due.tick, 2, "the next slot has the next number");
-	is(due.elapsed_ms, 501, "and the time since the tick before");
-	is(due.late, 0, "taken when planned it is not late");
+	is(due.elapsed_ms, 501, "a tick has the time since the tick before");
+	is(due.late, 0, "a tick taken when planned is not late");
 }
 
 static void
@@ -83,7 +83,7 @@ missed_slots_leave_holes(void)
 	is(due.tick, 5, "numbers of missed slots are left out");
 	is(due.missed, 3, "missed slots are counted");
 	is(due.late, 1, "a tick behind its slot is late");
-	is(due.step_us, 0, "time that passed is no step");
+	is(due.step_us, 0, "time that passed is no step of the clock");
 }
 
 static void
@@ -95,15 +95,15 @@ steps_of_the_clock_are_seen(void)
 	slot_clock_init(&clock, SECOND, 1000 * SECOND, 0.0);
 	(void) slot_clock_take(&clock, 1000 * SECOND, 0, 0.0);
 	due = slot_clock_take(&clock, 4601 * SECOND, SECOND, 0.0);
-	is(due.step_us, 3600 * SECOND, "a step forward has its length");
-	is(due.tick, 2, "and costs no number");
+	is(due.step_us, 3600 * SECOND, "a step forward of the clock has its length");
+	is(due.tick, 2, "a step forward of the clock leaves out no number");
 	is(slot_clock_wait_us(&clock, 902 * SECOND), SECOND,
 	   "after a step back the next slot is the next by the new time");
 	due = slot_clock_take(&clock, 903 * SECOND, 2 * SECOND, 0.0);
-	is(due.step_us, -3699 * SECOND, "a step back is negative");
-	is(due.tick, 3, "and numbers go on");
+	is(due.step_us, -3699 * SECOND, "a step back of the clock is negative");
+	is(due.tick, 3, "numbers go on after a step back");
 	due = slot_clock_take(&clock, 904 * SECOND + SECOND / 2, 3 * SECOND, 0.0);
-	is(due.step_us, 0, "half a second is no step");
+	is(due.step_us, 0, "half a second is no step of the clock");
 }
 
 static void
@@ -118,8 +118,8 @@ another_interval_goes_on_counting(void)
 	is(slot_clock_wait_us(&clock, 10 * SECOND + 250000), 50000,
 	   "a new interval begins with its next slot");
 	due = slot_clock_take(&clock, 10 * SECOND + 300000, 100000, 0.0);
-	is(due.tick, 2, "without a hole");
-	is(due.slot_time, 10300, "on the new grid");
+	is(due.tick, 2, "a new interval leaves no hole");
+	is(due.slot_time, 10300, "ticks stand on the grid of the new interval");
 }
 
 /* ---- budget.c ---- */
@@ -150,15 +150,15 @@ a_budget_doubles_and_halves(void)
 	budget_init(&budget);
 	is(spend(&budget, 100, 2.0, 2.0, &boot, &cpu), 0,
 	   "at its limit the interval stays");
-	is(spend(&budget, 1, 4.0, 2.0, &boot, &cpu), 1, "above it it changes");
-	is(budget_interval_ms(&budget, 1000), 2000, "to twice as long");
-	is(spend(&budget, 59, 0.5, 2.0, &boot, &cpu), 0, "calm has to last");
-	is(spend(&budget, 1, 0.5, 2.0, &boot, &cpu), 1, "for a minute");
-	is(budget_interval_ms(&budget, 1000), 1000, "then it is as before");
+	is(spend(&budget, 1, 4.0, 2.0, &boot, &cpu), 1, "above its limit the interval changes");
+	is(budget_interval_ms(&budget, 1000), 2000, "the interval becomes twice as long");
+	is(spend(&budget, 59, 0.5, 2.0, &boot, &cpu), 0, "the interval stays until calm has lasted");
+	is(spend(&budget, 1, 0.5, 2.0, &boot, &cpu), 1, "a minute of calm changes the interval");
+	is(budget_interval_ms(&budget, 1000), 1000, "after a minute of calm the interval is as before");
 	(void) spend(&budget, 600, 50.0, 2.0, &boot, &cpu);
-	is(budget_interval_ms(&budget, 1000), 60000, "a minute is the longest");
-	is(spend(&budget, 1, 50.0, 0.0, &boot, &cpu), 1, "without a limit");
-	is(budget_interval_ms(&budget, 1000), 1000, "the setting counts");
+	is(budget_interval_ms(&budget, 1000), 60000, "the longest interval is a minute");
+	is(spend(&budget, 1, 50.0, 0.0, &boot, &cpu), 1, "a limit that is switched off changes the interval");
+	is(budget_interval_ms(&budget, 1000), 1000, "without a limit the interval is that of the setting");
 }
 
 /* ---- host.c ---- */
@@ -177,18 +177,18 @@ machine(const char *name)
 static void
 quotas_of_cgroups_are_found(void)
 {
-	is(host_cpu_quota_x100(machine("v2")), 150, "cgroup 2: quota of the group");
+	is(host_cpu_quota_x100(machine("v2")), 150, "cgroup 2: the group has its quota");
 	is(host_cpu_quota_x100(machine("v2_parent")), 50,
-	   "cgroup 2: the least of it and those above");
+	   "cgroup 2: the quota is the least of the group and its parents");
 	is(host_cpu_quota_x100(machine("v2_none")), HOST_NOT_KNOWN,
-	   "cgroup 2: max is none");
-	is(host_cpu_quota_x100(machine("v1")), 250, "cgroup 1: quota of the group");
+	   "cgroup 2: max is no quota");
+	is(host_cpu_quota_x100(machine("v1")), 250, "cgroup 1: the group has its quota");
 	is(host_cpu_quota_x100(machine("v1_container")), 25,
-	   "cgroup 1: that of the mount in a container");
+	   "cgroup 1: a container has the quota of its mount");
 	is(host_cpu_quota_x100(machine("v1_none")), HOST_NOT_KNOWN,
-	   "cgroup 1: -1 is none");
+	   "cgroup 1: -1 is no quota");
 	is(host_cpu_quota_x100(machine("nothing")), HOST_NOT_KNOWN,
-	   "no /proc, no quota");
+	   "without /proc there is no quota");
 }
 
 static void
@@ -213,7 +213,7 @@ the_host_is_read(void)
 	is(host.pressure_cpu_some, 111, "CPU pressure");
 	is(host.pressure_memory_some, 222, "memory pressure of some");
 	is(host.pressure_memory_full, 333, "memory pressure of all");
-	is(host.pressure_io_full, HOST_NOT_KNOWN, "what has no file is not known");
+	is(host.pressure_io_full, HOST_NOT_KNOWN, "a figure without a file is not known");
 	is(host.cpu_throttled, 777, "cgroup 2: throttled time");
 	host_read(machine("v1"), &host);
 	is(host.cpu_throttled, 5, "cgroup 1: throttled time, from ns");
@@ -221,10 +221,10 @@ the_host_is_read(void)
 	host_read_process(machine("v2"), 42, &process);
 	is(process.cpu_us, 70 * (SECOND / sysconf(_SC_CLK_TCK)),
 	   "CPU time of a process with a strange name");
-	is(process.memory, 10 * sysconf(_SC_PAGESIZE), "its memory");
-	is(process.written, 4096, "what it wrote");
+	is(process.memory, 10 * sysconf(_SC_PAGESIZE), "memory of that process");
+	is(process.written, 4096, "bytes written by that process");
 	host_read_process(machine("v2"), 43, &process);
-	is(process.cpu_us, HOST_NOT_KNOWN, "a process that is gone");
+	is(process.cpu_us, HOST_NOT_KNOWN, "figures of a process that has ended are not known");
 }
 
 /* ---- spawner.c ---- */
@@ -288,9 +288,9 @@ a_program_gets_three_descriptors_and_two_variables(void)
 			  out, sizeof(out));
 	is(strcmp(out, "0\n1\n2\n"), 0, "a program gets three descriptors");
 	run_shell("echo $LC_ALL $TZDIR $SECRET", out, sizeof(out));
-	is(strcmp(out, "C /zones\n"), 0, "and two variables");
+	is(strcmp(out, "C /zones\n"), 0, "a program gets two variables");
 	run_shell("kill -0 -$$ && echo leads", out, sizeof(out));
-	is(strcmp(out, "leads\n"), 0, "and a process group");
+	is(strcmp(out, "leads\n"), 0, "a program gets a process group");
 	close(77);
 }
 

@@ -67,6 +67,6 @@ worker_run(PG_FUNCTION_ARGS)
 	strcpy(worker.bgw_function_name, "worker_main");
 	strlcpy(worker.bgw_extra, text_to_cstring(PG_GETARG_TEXT_PP(0)), BGW_EXTRALEN);
 	if (!RegisterDynamicBackgroundWorker(&worker, &handle))
-		elog(ERROR, "there is no room for a background worker");
+		elog(ERROR, "there is no place for a background worker");
 	PG_RETURN_BOOL(WaitForBackgroundWorkerShutdown(handle) == BGWH_STOPPED);
 }

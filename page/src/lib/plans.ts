@@ -58,8 +58,8 @@ export const turned = (row: Row) => `${ms(row.old_mean_exec_time as number | nul
 /** Filters that statistics of statements know. */
 const KNOWN = ['query_id', 'database', 'username'] as const
 
-/** The question for changes of plans, which several panels ask in the same words. It reads all
- *  statistics of the window, so it is asked for windows of at most `longest` ms; null: not known yet. */
+/** The question for changes of plans, which several panels ask in the same words: for windows of at
+ *  most `longest` ms, because all statistics of the window are read. Null: not known yet. */
 export function planQuestion(view: View, window: Span, longest: number | null): Asked | null {
   if (longest === null || window.until - window.since > longest) return null
   const filters = KNOWN.flatMap((name) => (view.filters[name] === undefined ? [] : [[name, view.filters[name]]]))

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Two sessions, one of them in the middle of its work: rotation beside the sampler, the
-# roll-up and the cleanup; the roll-up beside a tick that is not committed; the sampler
-# beside maintenance; uninstall beside a reader and the sampler.
+# hourly sums and the cleanup; hourly sums beside a tick that is not committed; the
+# sampler beside maintenance; uninstall beside a reader and the sampler.
 set -euo pipefail
 
 export PGDATABASE=t_races
@@ -74,14 +74,14 @@ psql -c "create table line as select timestamptz '$day 21:59:55+00' as time, 1 a
 same "$(command psql -qAtX -c "select tacho.import_sessions('line')" 2>&1 | sed -n 's/^ERROR:  //p')" "time is in an hour that is summed up" "import"
 same "$(psql -c "begin" -c "lock table tacho.mutex_sampler in exclusive mode" -c "select tacho._take_sample(tacho._ms('$day 21:59:55+00'), 10000)" -c "commit")" taken "a tick of an hour ago"
 
-# roll-up and cleanup hold what rotation waits for
+# hourly sums and cleanup hold what rotation waits for
 psql -c "begin" -c "$(tick six "$day 22:00:00+00" 6)" -c "select tacho._pack(tacho._ms('$day 23:00+00'))" -c commit >/dev/null
 first "begin; lock table tacho.mutex_maintenance in exclusive mode; select tacho._roll_up_hours(tacho._ms('$day 23:00+00'))" >/dev/null
 behind "select tacho.rotate(true)"
 same "$(psql -c "select result from tacho.maintain()")" busy "maintenance beside maintenance"
 same "$(psql -c "select replace(tacho.take_sample(), 'late', 'ok')")" ok "a tick beside maintenance"
 first commit >/dev/null
-answered rotated "rotation behind a roll-up"
+answered rotated "rotation behind the hourly sums"
 first "begin; lock table tacho.mutex_maintenance in exclusive mode; select tacho._forget(tacho._ms(now()))" >/dev/null
 behind "select tacho.rotate(true)"
 first commit >/dev/null
