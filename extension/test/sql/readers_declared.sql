@@ -7,14 +7,18 @@ create extension tacho;
 \set SHOW_CONTEXT never
 
 -- every function, its arguments and its columns; the filters, which are made
--- from the catalog of dimensions, stand as one
+-- from the catalog of dimensions, stand as one: the text arguments of summary
+-- before its scope
 create temp view declared as
-select p.oid, p.proname,
-		pg_get_function_arguments(p.oid) as arguments,
-		substring(pg_get_function_arguments(p.oid)
-			from 'wait_event_type text .* root_blocker text DEFAULT NULL::text') as filters,
+select p.oid, p.proname, f.arguments,
+		case when strpos(f.arguments, f.filters || ', scope ') > 0 then f.filters end as filters,
 		pg_get_function_result(p.oid) as result
-	from pg_proc p
+	from pg_proc p, lateral (
+		select pg_get_function_arguments(p.oid) as arguments,
+				substring(pg_get_function_arguments(s.oid)
+					from '((?:\w+ text DEFAULT NULL::text, )*\w+ text DEFAULT NULL::text), scope ') as filters
+			from pg_proc s
+			where s.oid = 'tacho.summary'::regproc) f
 	where p.pronamespace = 'tacho'::regnamespace
 		and p.prosrc in ('tacho_reader', 'tacho_status');
 select format(E'%s(\n    %s)\n  -> %s', proname,
@@ -30,10 +34,8 @@ select format(E'%s(\n    %s)\n  -> %s', proname,
 	where filters is null
 	order by proname;
 
--- the filters are the same everywhere: one type, one default
-select distinct regexp_replace(filter, '^[a-z_]+ ', '') as kind
-	from declared, unnest(string_to_array(filters, ', ')) as filter;
-select count(distinct filters) from declared;
+-- functions with a scope and other filters than summary: none
+select proname from declared where arguments like '%, scope %' and filters is null;
 
 -- objects of the extension without a comment: none
 select pg_describe_object(classid, objid, objsubid)
