@@ -22,6 +22,11 @@ while read -r lines file; do
   [ "$file" = total ] || [ "$lines" -le 150 ] || breach "$file: $lines lines of shell, at most 150"
 done < <(files '*.sh' | xargs wc -l)
 
+# clippy does the same for Rust
+while read -r file line lines; do
+  breach "$file:$line: a function of $lines lines, at most 100"
+done < <(files '*.c' '*.h' | xargs awk '/^{/ { begin = FNR } /^}/ && begin { if (FNR - begin > 99) print FILENAME, begin, FNR - begin + 1; begin = 0 }')
+
 while read -r file; do
   breach "$file: tests PG_VERSION_NUM outside compat.h"
 done < <(files 'extension/*.c' 'extension/*.h' | grep -v '/compat\.h$' | xargs grep -l PG_VERSION_NUM || true)
