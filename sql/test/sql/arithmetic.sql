@@ -1,6 +1,6 @@
 -- Numbers are exact and rounded half away from zero.
 select test.equal(tacho._round4(1, 20000)::text, '0.0001', 'half is rounded away from zero');
-select test.equal(tacho._round4(-1, 20000)::text, '-0.0001', 'also below zero');
+select test.equal(tacho._round4(-1, 20000)::text, '-0.0001', 'half is rounded away from zero below zero');
 select test.equal(tacho._round4(1, 20001)::text, '0.0000', 'less than half is not');
 select test.equal(tacho._round4(2, 3)::text, '0.6667', 'thirds');
 select test.equal(tacho._round4(100, 6)::text, '16.6667', 'above one');

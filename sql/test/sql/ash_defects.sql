@@ -9,7 +9,7 @@ select timestamptz '2026-03-01 20:01+00' + i * interval '5 seconds', 1, 5000 fro
 select tacho.import_sessions('line');
 select tacho.configure('sample_interval', '10 seconds');
 select test.equal(test.rows($$select avg_aas, backend_seconds from tacho.timeline('2026-03-01 20:00+00', '2026-03-01 20:02+00')$$), '(1.0000,60.0000) (1.0000,60.0000)', 'mixed cadence');
-select test.equal((select peak_aas::text from tacho.aas('2026-03-01 20:00+00', '2026-03-01 20:02+00', '2 minutes')), '1.0000', 'also within a bucket');
+select test.equal((select peak_aas::text from tacho.aas('2026-03-01 20:00+00', '2026-03-01 20:02+00', '2 minutes')), '1.0000', 'mixed cadence within one bucket');
 
 -- an imported tick is unique by its slot
 select test.equal(test.error($$select tacho.import_sessions('line')$$), '22023: time is not later than the newest tick', 'no tick twice');
@@ -39,8 +39,8 @@ select test.equal(tacho.configure_ring(6), '6 partitions, logged', 'more partiti
 select test.equal(tacho.configure_ring(logged => false), '6 partitions, unlogged', 'unlogged');
 select test.equal(tacho.configure_ring(7), '7 partitions, unlogged', 'later ones too');
 select test.equal((select string_agg(distinct relpersistence::text, '') from pg_class where relnamespace = 'tacho'::regnamespace and relname ~ '^pack_[0-9]$'), 'u', 'all partitions');
-select test.equal(test.error($$select tacho.configure_ring(3)$$), '22023: the ring has 7 partitions', 'it does not shrink');
-select test.equal((select avg_aas::text from tacho.aas('2026-03-01 20:00+00', '2026-03-01 20:02+00')), '1.0000', 'with all history');
+select test.equal(test.error($$select tacho.configure_ring(3)$$), '22023: the ring has 7 partitions', 'the ring does not shrink');
+select test.equal((select avg_aas::text from tacho.aas('2026-03-01 20:00+00', '2026-03-01 20:02+00')), '1.0000', 'the grown ring keeps its history');
 select tacho._pack(tacho._ms('2026-03-02'));
 select test.equal((select string_agg(tacho.rotate(true), ' ') from generate_series(1, 2)), 'rotated not due', 'rotation goes on');
 
@@ -54,11 +54,11 @@ select test.equal((select has_table_privilege('tacho.pack_7', 'select') and has_
 	and has_table_privilege('tacho.activity_7', 'select'))::text, 'true', 'readers of new partitions');
 select test.equal((select count(*)::text || ' ' || max(backend_seconds_1) from tacho.compare('wait_event', '2026-03-01 20:00+00', null, '2026-03-01 20:01+00', '2026-03-01 20:02+00')), '1 60.0000', 'a reader compares');
 select test.equal((select string_agg(kind || ' ' || seconds || ' ' || ticks, ', ') from tacho.sessions('2026-03-01 20:00+00', '2026-03-01 20:02+00')), 'sampled 120.0000 72', 'reads lives');
-select test.equal((select report #>> '{load,avg_aas}' from tacho.report(since => '2026-03-01 20:00+00', until => '2026-03-01 20:02+00')), '1.0000', 'and reports');
-select test.equal((select count(*)::text from tacho.server_history()), '0', 'what is not recorded is empty');
+select test.equal((select report #>> '{load,avg_aas}' from tacho.report(since => '2026-03-01 20:00+00', until => '2026-03-01 20:02+00')), '1.0000', 'a reader reports');
+select test.equal((select count(*)::text from tacho.server_history()), '0', 'a reader of measurements that are not recorded gets no row');
 select test.equal((select count(*)::text from tacho.explain('top', 'wait_event')), '0', 'files that are not there have no plan');
 select test.equal(test.error('select tacho.start()'), '42501: permission denied for function start', 'who reads does not start');
-select test.equal(test.error('select tacho.stop()'), '42501: permission denied for function stop', 'nor stop');
+select test.equal(test.error('select tacho.stop()'), '42501: permission denied for function stop', 'a reader may not stop sampling');
 reset role;
 select tacho.revoke_reader('ash_reader_r');
 revoke usage on schema test from ash_reader_r;
@@ -99,8 +99,8 @@ begin
 end $$;
 select test.equal(test.hint($$select * from tacho.aas('2026-03-01 20:00:30+00', '2026-03-03')$$),
 	format('Ask with since => %L, or with fewer filters, a wider bucket, or a window that begins at a full minute.', tacho._time_text(tacho._raw_first_us())), 'a hint');
-select test.equal(test.hint(format($$select * from tacho.aas(%L, '2026-03-03', pid => '2')$$, tacho._time_text(tacho._raw_first_us()))), null, 'that helps');
-select test.equal(test.hint($$select * from tacho.aas('2026-03-01 20:00+00', '2026-03-03')$$), null, 'also the other way');
+select test.equal(test.hint(format($$select * from tacho.aas(%L, '2026-03-03', pid => '2')$$, tacho._time_text(tacho._raw_first_us()))), null, 'the hinted begin has no hint');
+select test.equal(test.hint($$select * from tacho.aas('2026-03-01 20:00+00', '2026-03-03')$$), null, 'a window of whole minutes has no hint');
 
 -- ticks of 59 s: a minute with two of them does not count as two sessions
 create table slow as

@@ -7,13 +7,13 @@ from generate_series(0, 5) n,
 	generate_series(1, 8) s;
 select tacho.import_sessions('line');
 select test.equal((select backend_seconds::text from tacho.aas('2026-03-01 20:00+00', '2026-03-01 20:01+00')), '48.0000', 'every session counts');
-select test.equal((select peak_sessions::text from tacho.aas('2026-03-01 20:00+00', '2026-03-01 20:01+00')), '8', 'in its tick');
+select test.equal((select peak_sessions::text from tacho.aas('2026-03-01 20:00+00', '2026-03-01 20:01+00')), '8', 'every session counts in its tick');
 select test.equal(test.rows($$select key, backend_seconds from tacho.top('wait_event', '2026-03-01 20:00+00', '2026-03-01 20:01+00')$$),
 	'(IO:Read0,24.0000) (IO:Read1,24.0000)', 'waits are kept');
 select test.equal((select string_agg(name || ' ' || value, ', ' order by name) from tacho.counter),
-	'activities without query 32, sessions without identity 38', 'what was left out is counted');
+	'activities without query 32, sessions without identity 38', 'sessions and activities without room are counted');
 select test.equal((select string_agg(metric || ' ' || value, ', ' order by metric) from tacho.status() where metric like '%without%'),
-	'activities without query 32, sessions without identity 38', 'and shown');
+	'activities without query 32, sessions without identity 38', 'status() shows their numbers');
 select test.equal((select count(*)::text from tacho.session) || ' ' || (select count(*) from tacho.activity), '11 18', 'dictionaries stay small');
 
 -- ids that do not fit into two bytes
@@ -53,13 +53,13 @@ from tacho.awaited;
 create view wait_counters as
 select string_agg(name || ' ' || value, ', ' order by name) as counters from tacho.counter where name like '%waits%';
 select test.equal(test.store_waits(1, 20, 2, 20)::text, '20', 'waits with room');
-select test.equal(test.store_waits(1, 20, 2, 20)::text, '20', 'and the same ones again');
+select test.equal(test.store_waits(1, 20, 2, 20)::text, '20', 'the same waits again need no room');
 select test.equal((select waits::text from waits), '(20,0,)', 'a wait is one row');
 select test.equal((select counters from wait_counters), null, 'nothing was left out');
 select test.equal(test.store_waits(21, 520, 2, 20)::text, '500', 'fresh waiters for the same without room');
 select test.equal((select waits::text from waits), '(20,2,)', 'share a row of the object');
-select test.equal((select counters from wait_counters), 'lock waits without start 500', 'and are counted');
+select test.equal((select counters from wait_counters), 'lock waits without start 500', 'waits without a start are counted');
 select test.equal(test.store_waits(521, 1020, 500, 20)::text, '500', 'too many objects');
 select test.equal((select waits::text from waits), '(20,2,"relation ShareLock -infinity")', 'share a row of the mode');
-select test.equal((select counters from wait_counters), 'lock waits without object 498, lock waits without start 1000', 'and are counted, too');
+select test.equal((select counters from wait_counters), 'lock waits without object 498, lock waits without start 1000', 'waits without an object are counted');
 select test.equal((select value from tacho.status() where metric = 'waits_in_partition'), (select max(id)::text from tacho.awaited), 'status() says how many');

@@ -21,7 +21,7 @@ select test.equal(
 select test.equal(test.rows($$select backend_start, query_start, blocked_by_start from tacho.export_sessions() where pid = 2 limit 1$$),
 	'("2026-03-01 00:00:00.123456","2026-03-01 11:59:50","2026-03-01 00:00:00.123456")', 'times are UTC');
 select test.equal(test.rows($$select tick from tacho.export_sessions('2026-03-01 12:00+00', '2026-03-01 12:00:01+00')$$), '(2)', 'a window is half-open');
-select test.equal(test.rows($$select tick from tacho.export_sessions(until => '2026-03-01 12:00+00')$$), '(1) (1)', 'its begin may be open');
+select test.equal(test.rows($$select tick from tacho.export_sessions(until => '2026-03-01 12:00+00')$$), '(1) (1)', 'a window may have no begin');
 select test.equal(test.rows($$select tick from tacho.export_sessions('2026-03-01 12:00:00.0001+00', 'infinity')$$), '(3)', 'microseconds count');
 select test.equal(test.rows($$select waiter, blocker, hard, locktype, lock_database, field1, field2, modes_held, mode_requested, wait_start from tacho.export_locks()$$),
 	'(2,1,1,relation,5,16400,,8,5,"2026-03-01 11:59:51")', 'locks');

@@ -49,7 +49,7 @@ select test.equal((select count(*)::text from s), (select count(pid)::text from 
 select test.equal(
 	(select sum(hashtext(concat_ws('|', time, pid, database, username, application, backend_type, state, wait_event, query_id)))::text from line where pid is not null),
 	(select sum(hashtext(concat_ws('|', sample_time, pid, database, username, application, backend_type, state, wait_event, query_id)))::text from s),
-	'with their attributes');
+	'all samples come back with their attributes');
 
 create view load as
 select *

@@ -16,7 +16,7 @@ select test.load('2026-03-01 20:30+00', '2026-03-01 21:30+00');
 select test.equal(tacho.rotate(), 'rotated', 'the first partition is older than a day');
 select test.equal(tacho.rotate(), 'not due', 'an empty partition is not rotated');
 select test.load('2026-03-01 21:30+00', '2026-03-01 22:10+00');
-select test.equal(tacho.rotate(true), 'rotated', 'by force');
+select test.equal(tacho.rotate(true), 'rotated', 'a rotation may be forced');
 select test.load('2026-03-01 22:10+00', '2026-03-01 22:50+00');
 select test.equal(tacho.rotate(true), 'rotated', 'into the last partition');
 select test.load('2026-03-01 22:50+00', '2026-03-01 23:30+00');
@@ -33,7 +33,7 @@ select 'timeline', test.rows($q$select bucket_start, key, avg_aas, peak_sessions
 select test.equal(tacho.rotate(true), 'not summed up', 'history that is not summed up stays');
 select test.equal((select min(sample_time)::text from tacho.samples('2026-03-01', '2026-03-02', n => null)), '2026-03-01 20:30:00+00', 'all of it');
 select tacho._roll_up_hours(tacho._ms('2026-03-01 23:30+00'));
-select test.equal(tacho.rotate(true), 'rotated', 'what is summed up may go');
+select test.equal(tacho.rotate(true), 'rotated', 'a partition that is summed up is rotated');
 select test.equal((select min(sample_time)::text from tacho.samples('2026-03-01 21:30+00', '2026-03-02', n => null)), '2026-03-01 21:30:00+00', 'the oldest partition is empty');
 
 create procedure test.same_as_before(what text) language plpgsql as $$
@@ -54,14 +54,14 @@ select test.equal(test.error($q$select * from tacho.aas('2026-03-01 20:40+00', '
 select test.equal(test.error($q$select * from tacho.aas('2026-03-01 20:40:30+00', '2026-03-01 22:00+00')$q$),
 	'22023: history before 2026-03-01 21:29:50+00 is kept by hour', 'half a minute needs samples');
 select test.equal(test.error($q$select * from tacho.aas('2026-03-01 20:40+00', '2026-03-01 22:00+00', '10 seconds')$q$),
-	'22023: history before 2026-03-01 21:29:50+00 is kept by hour', 'so do buckets of seconds');
+	'22023: history before 2026-03-01 21:29:50+00 is kept by hour', 'buckets of seconds need samples');
 select test.equal(test.error($q$select * from tacho.top('wait_event', '2026-03-01 20:40+00', '2026-03-01 22:00+00', scope => 'all')$q$),
-	'22023: history before 2026-03-01 21:29:50+00 is kept by hour', 'and the other scopes');
+	'22023: history before 2026-03-01 21:29:50+00 is kept by hour', 'scopes other than load need samples');
 select test.equal(test.error($q$select * from tacho.samples('2026-03-01 20:40+00', '2026-03-01 22:00+00')$q$),
 	'22023: samples before 2026-03-01 21:29:50+00 are not kept', 'samples are gone');
 select test.equal((select source from tacho.aas('2026-03-01 21:40+00', '2026-03-01 22:00+00', database => 'db1', wait_event => 'Read1')), 'raw', 'behind the boundary all goes');
 select test.equal((select avg_aas::text from tacho.aas('2026-03-01 20:40+00', '2026-03-01 20:50+00', database => 'db1')), '2.0000', 'one filter is answered by hours');
-select test.equal((select avg_aas::text || ' ' || source from tacho.aas('2026-03-01 20:40+00', '2026-03-01 21:00+00', query_id => '1,3')), '2.0000 hour', 'also a list');
+select test.equal((select avg_aas::text || ' ' || source from tacho.aas('2026-03-01 20:40+00', '2026-03-01 21:00+00', query_id => '1,3')), '2.0000 hour', 'a filter with a list is answered by hours');
 select test.equal((select source from tacho.aas('2026-03-01 18:00+00', '2026-03-01 19:00+00', database => 'db1', pid => '1')), 'none', 'before all history there is nothing');
 
 -- packs whose session would exceed the int2 range are cut by ticks
@@ -72,4 +72,4 @@ select tacho.import_sessions('wide');
 create table wide_before as select * from tacho.aas('2026-03-02 00:00+00', '2026-03-02 00:01+00');
 select test.equal((select peak_sessions::text from wide_before), '1500', 'most sessions');
 select test.equal(tacho._pack(tacho._ms('2026-03-02 00:01+00'))::text, '3', '90,000 positions are three packs');
-select test.equal((select aas::text from tacho.aas('2026-03-02 00:00+00', '2026-03-02 00:01+00') aas), (select w::text from wide_before w), 'with the same sums');
+select test.equal((select aas::text from tacho.aas('2026-03-02 00:00+00', '2026-03-02 00:01+00') aas), (select w::text from wide_before w), 'three packs have the same sums');

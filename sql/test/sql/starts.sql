@@ -113,6 +113,6 @@ with s as (
 		timestamptz '2026-03-01 12:09:52+00', null, timestamptz '2026-03-01 12:09:52+00', null, null, null, null, null, null)::tacho.sampled as x
 )
 select tacho._store_tick(row(9999999, tacho._ms('2026-03-01 12:10:01+00'), 1000, 1, null, null, 1)::tacho.tick, array[x], tacho._ms('2026-03-01 12:10+00')) from s;
-select test.equal((select query_start::text from tacho.samples('2026-03-01 12:10:01+00', '2026-03-01 12:10:02+00')), timestamptz '2026-03-01 12:09:52+00'::text, 'its start');
+select test.equal((select query_start::text from tacho.samples('2026-03-01 12:10:01+00', '2026-03-01 12:10:02+00')), timestamptz '2026-03-01 12:09:52+00'::text, 'the new execution has its start');
 select tacho._pack(tacho._ms('2026-03-02'));
 select test.equal(test.steps('2026-03-01 12:09:30+00'), 'taken 3 12:09:30-12:10:02', 'back behind a tick that is packed');

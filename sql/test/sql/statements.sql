@@ -61,14 +61,14 @@ select test.equal(test.calls(3), '30', 'made anew: ahead in all sums, but the lo
 select test.forget_one(), test.pass(4);
 select test.equal(test.calls(4), '0', 'gone');
 select test.sleep(40, 12), test.pass(5);
-select test.equal(test.calls(5), '40', 'not shown by the pass before');
+select test.equal(test.calls(5), '40', 'executions that the pass before did not show are counted');
 select test.pass(6);
 select test.equal(test.calls(6), '0', 'nothing ran');
 -- an entry that does not run for longer than it is kept is still known
 select test.sleep(1, 0), test.pass(7);
 select tacho._forget_statements(tacho._ms('2026-03-20'));
 select test.pass(8);
-select test.equal(test.calls(8), '0', 'what is forgotten is not counted again');
+select test.equal(test.calls(8), '0', 'an execution that is forgotten is not counted again');
 -- too long ago for an interval
 select test.sleep(5, 0), test.pass(70);
 select test.equal(test.calls(70), '0', 'the pass before is more than an hour ago');
@@ -104,7 +104,7 @@ select timestamptz '2026-03-01 20:00+00' as time, 1 as pid, (select queryid from
 select tacho.import_sessions('line');
 select test.equal(tacho._find_texts()::text, '1', 'a text is looked up');
 select test.equal(tacho._find_texts()::text, '0', 'once');
-select test.equal((select query_text from tacho.top('query_id', '2026-03-01 20:00+00', '2026-03-01 20:01+00')), 'insert into work select $1', 'and shown');
+select test.equal((select query_text from tacho.top('query_id', '2026-03-01 20:00+00', '2026-03-01 20:01+00')), 'insert into work select $1', 'the text is shown');
 select tacho._forget_statements(tacho._ms('2026-03-20'));
 select test.equal((select count(*)::text from tacho.statement_counters), '0', 'old statistics go');
 drop owned by t_statements_r;
