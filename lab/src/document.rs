@@ -1,8 +1,9 @@
 //! A report, independent of its output: Markdown, or one self-contained HTML
 //! page.
 
+use maud::{Markup, PreEscaped, html as markup};
 use std::fmt::Write;
-use tacho_source::escape;
+use tacho_tape::query::plain_lines;
 
 /// A piece of a report.
 #[derive(Debug, Clone)]
@@ -16,7 +17,7 @@ pub enum Block {
     /// A table.
     Table(Table),
     /// A picture (SVG) with a description in words; in HTML only.
-    Picture(String),
+    Picture(Markup),
 }
 
 /// A table.
@@ -83,46 +84,60 @@ fn markdown_table(out: &mut String, table: &Table) -> std::fmt::Result {
 
 /// As one HTML page.
 pub fn html(title: &str, blocks: &[Block]) -> String {
-    let mut body = String::new();
-    for block in blocks {
-        let _ = match block {
-            Block::Heading(level, text) => writeln!(body, "<h{level}>{}</h{level}>", escape(text)),
-            Block::Text(text) => writeln!(body, "<p>{}</p>", escape(text)),
-            Block::List(items) => {
-                let items: String = items
-                    .iter()
-                    .map(|i| format!("<li>{}</li>", escape(i)))
-                    .collect();
-                writeln!(body, "<ul>{items}</ul>")
+    let page = markup! {
+        (PreEscaped("<!doctype html>\n"))
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                meta name="viewport" content="width=device-width, initial-scale=1";
+                title { (title) }
+                style { (PreEscaped(include_str!("report.css"))) }
             }
-            Block::Table(table) => writeln!(body, "{}", html_table(table)),
-            Block::Picture(svg) => writeln!(body, "<figure>{svg}</figure>"),
-        };
-    }
-    let style = include_str!("report.css");
-    format!(
-        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
-         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
-         <title>{}</title>\n<style>\n{style}</style>\n</head>\n<body>\n<main>\n{body}</main>\n</body>\n</html>\n",
-        escape(title)
-    )
+            body {
+                main {
+                    @for block in blocks { (html_block(block)) "\n" }
+                }
+            }
+        }
+    };
+    // escaped texts may still have control characters
+    plain_lines(&page.into_string()) + "\n"
 }
 
-fn html_table(table: &Table) -> String {
-    let class = |number: bool| if number { " class=\"number\"" } else { "" };
-    let mut out = "<div class=\"wide\"><table><thead><tr>".to_owned();
-    for (name, number) in &table.head {
-        let _ = write!(out, "<th{}>{}</th>", class(*number), escape(name));
-    }
-    out.push_str("</tr></thead><tbody>");
-    for row in &table.rows {
-        out.push_str("<tr>");
-        for (cell, (_, number)) in row.iter().zip(&table.head) {
-            let _ = write!(out, "<td{}>{}</td>", class(*number), escape(cell));
+fn html_block(block: &Block) -> Markup {
+    markup! {
+        @match block {
+            Block::Heading(1, text) => { h1 { (text) } }
+            Block::Heading(2, text) => { h2 { (text) } }
+            Block::Heading(_, text) => { h3 { (text) } }
+            Block::Text(text) => { p { (text) } }
+            Block::List(items) => { ul { @for item in items { li { (item) } } } }
+            Block::Table(table) => { (html_table(table)) }
+            Block::Picture(svg) => { figure { (svg) } }
         }
-        out.push_str("</tr>");
     }
-    out + "</tbody></table></div>"
+}
+
+fn html_table(table: &Table) -> Markup {
+    let class = |number: bool| number.then_some("number");
+    markup! {
+        div class="wide" {
+            table {
+                thead {
+                    tr { @for (name, number) in &table.head { th class=[class(*number)] { (name) } } }
+                }
+                tbody {
+                    @for row in &table.rows {
+                        tr {
+                            @for (cell, (_, number)) in row.iter().zip(&table.head) {
+                                td class=[class(*number)] { (cell) }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
 }
 
 #[cfg(test)]
@@ -141,5 +156,12 @@ mod tests {
         let page = html("T", &blocks);
         assert!(page.contains("<td>a|b &lt;c&gt;</td><td class=\"number\">1</td>"));
         assert!(!page.contains("<script"));
+    }
+
+    #[test]
+    fn control_characters_do_not_reach_the_page() {
+        let page = html("T", &[Block::Text("a\u{1b}[31mb\u{202e}c".into())]);
+        assert!(page.contains("<p>a"), "{page}");
+        assert!(!page.contains(['\u{1b}', '\u{202e}']), "{page}");
     }
 }

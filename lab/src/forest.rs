@@ -2,10 +2,9 @@
 //! around its ratio. The axis is logarithmic, so 0.5 and 2 are equally far
 //! from 1.
 
-use super::plot::{LETTER, WIDTH, color, label, mark, open};
+use super::plot::{LETTER, WIDTH, color, label, mark, picture, units};
 use super::stats::Estimate;
-use std::fmt::Write;
-use tacho_source::escape;
+use maud::{Markup, html};
 
 const TOP: f64 = 40.0;
 const ROW: f64 = 22.0;
@@ -24,56 +23,48 @@ pub struct Row {
 }
 
 /// The chart. With `margin` a dashed line stands at this ratio.
-pub fn ratios(title: &str, rows: &[Row], margin: Option<f64>) -> String {
+pub fn ratios(title: &str, rows: &[Row], margin: Option<f64>) -> Markup {
     let bottom = TOP + ROW * rows.len() as f64;
-    let mut svg = open(title, bottom + 24.0);
     let widest = rows.iter().map(|row| row.name.chars().count()).max();
     let left = (widest.unwrap_or(0) as f64 * LETTER + 20.0).min(WIDTH / 2.0);
     let scale = Scale::of(rows, margin, left);
-    for tick in scale.ticks() {
-        let x = scale.x(tick);
-        let _ = write!(
-            svg,
-            "<line class=\"grid\" x1=\"{x:.1}\" x2=\"{x:.1}\" y1=\"{TOP}\" y2=\"{bottom:.1}\"/>\
-             <text class=\"soft\" x=\"{x:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{tick}</text>",
-            bottom + 16.0
-        );
-    }
-    rule(&mut svg, "one", scale.x(1.0), bottom);
-    if let Some(margin) = margin {
-        rule(&mut svg, "margin", scale.x(margin), bottom);
-    }
-    for (at, row) in rows.iter().enumerate() {
-        draw(&mut svg, row, TOP + ROW * at as f64, left, &scale);
-    }
-    svg + "</svg>"
+    let drawing = html! {
+        @for tick in scale.ticks() {
+            @let x = scale.x(tick);
+            (rule("grid", x, bottom))
+            text class="soft" x=(units(x)) y=(units(bottom + 16.0)) text-anchor="middle" { (tick) }
+        }
+        (rule("one", scale.x(1.0), bottom))
+        @if let Some(margin) = margin {
+            (rule("margin", scale.x(margin), bottom))
+        }
+        @for (at, row) in rows.iter().enumerate() {
+            (draw(row, TOP + ROW * at as f64, left, &scale))
+        }
+    };
+    picture(title, bottom + 24.0, &drawing)
 }
 
-fn rule(svg: &mut String, class: &str, x: f64, bottom: f64) {
-    let _ = write!(
-        svg,
-        "<line class=\"{class}\" x1=\"{x:.1}\" x2=\"{x:.1}\" y1=\"{TOP}\" y2=\"{bottom:.1}\"/>"
-    );
+fn rule(class: &str, x: f64, bottom: f64) -> Markup {
+    html! {
+        line class=(class) x1=(units(x)) x2=(units(x)) y1=(TOP) y2=(units(bottom)) {}
+    }
 }
 
-fn draw(svg: &mut String, row: &Row, top: f64, left: f64, scale: &Scale) {
+fn draw(row: &Row, top: f64, left: f64, scale: &Scale) -> Markup {
     let Estimate {
         median, low, high, ..
     } = row.ratio;
     let y = top + ROW / 2.0;
-    label(svg, left, top, &row.name);
-    let _ = write!(
-        svg,
-        "<line class=\"whisker\" stroke=\"{}\" x1=\"{:.1}\" x2=\"{:.1}\" y1=\"{y:.1}\" y2=\"{y:.1}\"/>\
-         {}<text class=\"soft\" x=\"{:.1}\" y=\"{:.1}\">{}</text>",
-        color(row.variant),
-        scale.x(low),
-        scale.x(high),
-        mark(row.variant, scale.x(median), y, &row.name),
-        WIDTH - NUMBERS + 8.0,
-        y + 4.0,
-        escape(&format!("{median:.3} ({low:.3}–{high:.3})"))
-    );
+    html! {
+        (label(left, top, &row.name))
+        line class="whisker" stroke=(color(row.variant)) x1=(units(scale.x(low)))
+            x2=(units(scale.x(high))) y1=(units(y)) y2=(units(y)) {}
+        (mark(row.variant, scale.x(median), y, &row.name))
+        text class="soft" x=(units(WIDTH - NUMBERS + 8.0)) y=(units(y + 4.0)) {
+            (format!("{median:.3} ({low:.3}–{high:.3})"))
+        }
+    }
 }
 
 /// The logarithmic axis, from the least to the greatest end of an interval.
@@ -170,14 +161,14 @@ mod tests {
 
     #[test]
     fn every_row_has_its_name_its_interval_and_its_numbers() {
-        let svg = ratios("T", &[row(0.9, 1.1), row(1.2, 1.3)], Some(1.01));
+        let svg = ratios("T", &[row(0.9, 1.1), row(1.2, 1.3)], Some(1.01)).0;
         assert_eq!(svg.matches("class=\"whisker\"").count(), 2);
         assert!(svg.contains("a&lt;b") && !svg.contains("a<b"));
         assert!(svg.contains("0.995 (0.900–1.100)"), "{svg}");
         assert_eq!(svg.matches("class=\"one\"").count(), 1);
         assert_eq!(svg.matches("class=\"margin\"").count(), 1);
         assert_eq!(
-            ratios("T", &[], None).matches("class=\"margin\"").count(),
+            ratios("T", &[], None).0.matches("class=\"margin\"").count(),
             0
         );
     }

@@ -3,8 +3,7 @@
 
 use super::stats::Estimate;
 use super::waits::Profile;
-use std::fmt::Write;
-use tacho_source::escape;
+use maud::{Markup, html};
 
 /// Width of a picture, in units of its view box.
 pub const WIDTH: f64 = 800.0;
@@ -24,119 +23,98 @@ pub struct Series {
     pub values: Vec<Option<Estimate>>,
 }
 
+/// A distance with one decimal.
+pub fn units(distance: f64) -> String {
+    format!("{distance:.1}")
+}
+
 /// Lines over named positions, with the interval of each value.
-pub fn lines(title: &str, axis: &[String], series: &[Series]) -> String {
+pub fn lines(title: &str, axis: &[String], series: &[Series]) -> Markup {
     let values = series.iter().flat_map(|s| s.values.iter().flatten());
     let top = round_up(values.map(|e| e.high).fold(0.0, f64::max));
     let (legend, bottom) = legend(series.iter().map(|s| s.name.as_str()), BOTTOM + 60.0);
-    let mut svg = open(title, bottom);
-    for step in 0..=4 {
-        let value = top * f64::from(step) / 4.0;
-        let y = height(value, top);
-        let _ = write!(
-            svg,
-            "<line class=\"grid\" x1=\"{LEFT}\" x2=\"{WIDTH}\" y1=\"{y:.1}\" y2=\"{y:.1}\"/>\
-             <text class=\"soft\" x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"end\">{}</text>",
-            LEFT - 8.0,
-            y + 4.0,
-            tick(value, top / 4.0)
-        );
-    }
-    for (at, name) in axis.iter().enumerate() {
-        let row = if at % 2 == 1 && crowded(axis) {
-            1.0
-        } else {
-            0.0
-        };
-        let _ = write!(
-            svg,
-            "<text class=\"soft\" x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{}</text>",
-            position(at, axis.len()),
-            BOTTOM + 18.0 + 16.0 * row,
-            escape(name)
-        );
-    }
-    for (number, one) in series.iter().enumerate() {
-        // With one position they stand side by side, otherwise close to their
-        // position.
-        let apart = match axis.len() {
-            1 => (WIDTH - LEFT) / (series.len() + 1) as f64,
-            _ => 3.0,
-        };
-        let shift = (number as f64 - (series.len() as f64 - 1.0) / 2.0) * apart;
-        line(
-            &mut svg,
-            number,
-            one,
-            |at| position(at, axis.len()) + shift,
-            top,
-        );
-    }
-    svg + &legend + "</svg>"
+    // With one position the series stand side by side, otherwise close to their position.
+    let apart = match axis.len() {
+        1 => (WIDTH - LEFT) / (series.len() + 1) as f64,
+        _ => 3.0,
+    };
+    let shift = |number: usize| (number as f64 - (series.len() as f64 - 1.0) / 2.0) * apart;
+    let drawing = html! {
+        (grid(top))
+        (named_positions(axis))
+        @for (number, one) in series.iter().enumerate() {
+            (line(number, one, |at| position(at, axis.len()) + shift(number), top))
+        }
+        (legend)
+    };
+    picture(title, bottom, &drawing)
 }
 
-fn line(
-    svg: &mut String,
-    number: usize,
-    series: &Series,
-    position: impl Fn(usize) -> f64,
-    top: f64,
-) {
-    let color = color(number);
-    let mut path = String::new();
-    let mut marks = String::new();
-    for (at, value) in series.values.iter().enumerate() {
-        let Some(e) = value else { continue };
-        let x = position(at);
-        let (y, low, high) = (
-            height(e.median, top),
-            height(e.low, top),
-            height(e.high, top),
-        );
-        let _ = write!(
-            path,
-            "{}{x:.1} {y:.1}",
-            if path.is_empty() { "M" } else { "L" }
-        );
-        let _ = write!(
-            marks,
-            "<line class=\"whisker\" stroke=\"{color}\" x1=\"{x:.1}\" x2=\"{x:.1}\" y1=\"{low:.1}\" \
-             y2=\"{high:.1}\"/>{}",
-            mark(
-                number,
-                x,
-                y,
-                &format!("{}: {}", series.name, short(e.median))
-            )
-        );
+/// The horizontal lines of a plot, each with its value.
+fn grid(top: f64) -> Markup {
+    html! {
+        @for step in 0..=4 {
+            @let value = top * f64::from(step) / 4.0;
+            @let y = height(value, top);
+            line class="grid" x1=(LEFT) x2=(WIDTH) y1=(units(y)) y2=(units(y)) {}
+            text class="soft" x=(units(LEFT - 8.0)) y=(units(y + 4.0)) text-anchor="end" {
+                (tick(value, top / 4.0))
+            }
+        }
     }
-    let _ = write!(
-        svg,
-        "<path class=\"line\" stroke=\"{color}\" d=\"{path}\"/>{marks}"
-    );
+}
+
+/// The names of the positions. If they are too long for one row, they stand in two.
+fn named_positions(axis: &[String]) -> Markup {
+    let second = if crowded(axis) { 16.0 } else { 0.0 };
+    let y = |at: usize| BOTTOM + 18.0 + if at % 2 == 1 { second } else { 0.0 };
+    html! {
+        @for (at, name) in axis.iter().enumerate() {
+            text class="soft" x=(units(position(at, axis.len()))) y=(units(y(at)))
+                text-anchor="middle" { (name) }
+        }
+    }
+}
+
+fn line(number: usize, series: &Series, position: impl Fn(usize) -> f64, top: f64) -> Markup {
+    let values = series.values.iter().enumerate();
+    let values = values.filter_map(|(at, value)| Some((position(at), (*value)?)));
+    let values: Vec<(f64, Estimate)> = values.collect();
+    let color = color(number);
+    let points = values
+        .iter()
+        .map(|(x, e)| format!("{x:.1} {:.1}", height(e.median, top)));
+    let path = match points.collect::<Vec<_>>().join("L") {
+        path if path.is_empty() => path,
+        path => format!("M{path}"),
+    };
+    html! {
+        path class="line" stroke=(color) d=(path) {}
+        @for (x, e) in &values {
+            line class="whisker" stroke=(color) x1=(units(*x)) x2=(units(*x))
+                y1=(units(height(e.low, top))) y2=(units(height(e.high, top))) {}
+            (mark(number, *x, height(e.median, top), &format!("{}: {}", series.name, short(e.median))))
+        }
+    }
 }
 
 /// A point. Its shape identifies the series without colour.
-pub fn mark(number: usize, x: f64, y: f64, title: &str) -> String {
-    let points = match number % 4 {
-        0 => None,
-        1 => Some([(-5.0, -5.0), (5.0, -5.0), (5.0, 5.0), (-5.0, 5.0)].to_vec()),
-        2 => Some([(0.0, -6.0), (6.0, 5.0), (-6.0, 5.0)].to_vec()),
-        _ => Some([(0.0, -6.0), (6.0, 0.0), (0.0, 6.0), (-6.0, 0.0)].to_vec()),
+pub fn mark(number: usize, x: f64, y: f64, title: &str) -> Markup {
+    let corners: &[(f64, f64)] = match number % 4 {
+        0 => &[],
+        1 => &[(-5.0, -5.0), (5.0, -5.0), (5.0, 5.0), (-5.0, 5.0)],
+        2 => &[(0.0, -6.0), (6.0, 5.0), (-6.0, 5.0)],
+        _ => &[(0.0, -6.0), (6.0, 0.0), (0.0, 6.0), (-6.0, 0.0)],
     };
-    let (color, title) = (color(number), escape(title));
-    match points {
-        None => format!(
-            "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"5\" fill=\"{color}\"><title>{title}</title></circle>"
-        ),
-        Some(points) => {
-            let points = points
-                .iter()
-                .map(|(dx, dy)| format!("{:.1},{:.1} ", x + dx, y + dy));
-            let points: String = points.collect();
-            format!(
-                "<polygon points=\"{points}\" fill=\"{color}\"><title>{title}</title></polygon>"
-            )
+    let points = corners
+        .iter()
+        .map(|(dx, dy)| format!("{:.1},{:.1} ", x + dx, y + dy));
+    let points: String = points.collect();
+    html! {
+        @if corners.is_empty() {
+            circle cx=(units(x)) cy=(units(y)) r="5" fill=(color(number)) { title { (title) } }
+        } @else {
+            polygon points=(points) fill=(color(number)) { title { (title) } }
         }
     }
 }
@@ -144,7 +122,7 @@ pub fn mark(number: usize, x: f64, y: f64, title: &str) -> String {
 /// Draws an SVG with a bar for each name: the load (average active sessions) of
 /// each wait event. The largest `COLORS` - 1 events have a color each; the rest
 /// are shown as "(other)".
-pub fn waits(title: &str, bars: &[(String, Profile)]) -> String {
+pub fn waits(title: &str, bars: &[(String, Profile)]) -> Markup {
     let mut total = Profile::new();
     for (wait, load) in bars.iter().flat_map(|(_, profile)| profile) {
         *total.entry(wait.clone()).or_default() += load;
@@ -159,20 +137,22 @@ pub fn waits(title: &str, bars: &[(String, Profile)]) -> String {
     let rest = (total.len() > names.len()).then_some("(other)");
     let named = names.iter().map(|n| n.as_str()).chain(rest);
     let (legend, bottom) = legend(named, TOP + 30.0 * bars.len() as f64 + 20.0);
-    let mut svg = open(title, bottom);
     let widest = bars.iter().map(|(name, _)| name.chars().count()).max();
     let left = (widest.unwrap_or(0) as f64 * LETTER + 20.0).min(WIDTH / 2.0);
     let scale = (WIDTH - left - 60.0) / longest.max(f64::MIN_POSITIVE);
-    for (row, (name, profile)) in bars.iter().enumerate() {
-        let y = TOP + 30.0 * row as f64;
-        label(&mut svg, left, y, name);
-        bar(&mut svg, (left, y), scale, profile, &names);
-    }
-    svg + &legend + "</svg>"
+    let drawing = html! {
+        @for (row, (name, profile)) in bars.iter().enumerate() {
+            @let y = TOP + 30.0 * row as f64;
+            (label(left, y, name))
+            (bar((left, y), scale, profile, &names))
+        }
+        (legend)
+    };
+    picture(title, bottom, &drawing)
 }
 
 /// The name of a bar; a name that is too long ends with dots.
-pub fn label(svg: &mut String, left: f64, y: f64, name: &str) {
+pub fn label(left: f64, y: f64, name: &str) -> Markup {
     let room = ((left - 20.0) / LETTER) as usize;
     let shown: String = match name.chars().count() > room {
         true => name
@@ -182,17 +162,15 @@ pub fn label(svg: &mut String, left: f64, y: f64, name: &str) {
             .collect(),
         false => name.to_owned(),
     };
-    let _ = write!(
-        svg,
-        "<text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"end\"><title>{}</title>{}</text>",
-        left - 8.0,
-        y + 15.0,
-        escape(name),
-        escape(&shown)
-    );
+    html! {
+        text x=(units(left - 8.0)) y=(units(y + 15.0)) text-anchor="end" {
+            title { (name) }
+            (shown)
+        }
+    }
 }
 
-fn bar(svg: &mut String, (left, y): (f64, f64), scale: f64, profile: &Profile, waits: &[&String]) {
+fn bar((left, y): (f64, f64), scale: f64, profile: &Profile, waits: &[&String]) -> Markup {
     let whole = profile.values().fold(0.0, |sum, load| sum + load);
     let named = waits
         .iter()
@@ -200,56 +178,53 @@ fn bar(svg: &mut String, (left, y): (f64, f64), scale: f64, profile: &Profile, w
     let named: Vec<(&str, f64)> = named.collect();
     let rest = whole - named.iter().map(|(_, load)| load).sum::<f64>();
     let mut x = left;
+    let mut parts = Vec::new();
     for (number, (wait, load)) in named.into_iter().chain([("(other)", rest)]).enumerate() {
         let width = load.max(0.0) * scale;
-        if width > 0.0 {
-            let _ = write!(
-                svg,
-                "<rect x=\"{x:.1}\" y=\"{y:.1}\" width=\"{width:.1}\" height=\"20\" fill=\"{}\">\
-                 <title>{}: {load:.2}</title></rect>",
-                color(number),
-                escape(wait)
-            );
-        }
+        parts.push((number, wait, load, x, width));
         x += width;
     }
-    let _ = write!(
-        svg,
-        "<text class=\"soft\" x=\"{:.1}\" y=\"{:.1}\">{whole:.2}</text>",
-        x + 6.0,
-        y + 15.0
-    );
+    html! {
+        @for (number, wait, load, x, width) in parts.iter().filter(|part| part.4 > 0.0) {
+            rect x=(units(*x)) y=(units(y)) width=(units(*width)) height="20" fill=(color(*number)) {
+                title { (wait) ": " (format!("{load:.2}")) }
+            }
+        }
+        text class="soft" x=(units(x + 6.0)) y=(units(y + 15.0)) { (format!("{whole:.2}")) }
+    }
 }
 
-/// Begin of a picture with its title.
-pub fn open(title: &str, height: f64) -> String {
-    format!(
-        "<svg viewBox=\"0 0 {WIDTH} {height:.0}\" role=\"img\"><title>{0}</title>\
-         <text class=\"title\" x=\"0\" y=\"16\">{0}</text>",
-        escape(title)
-    )
+/// A picture with its title.
+pub fn picture(title: &str, height: f64, drawing: &Markup) -> Markup {
+    html! {
+        svg viewBox={ "0 0 " (WIDTH) " " (format!("{height:.0}")) } role="img" {
+            title { (title) }
+            text class="title" x="0" y="16" { (title) }
+            (drawing)
+        }
+    }
 }
 
 /// Names of the series from left to right in as many rows as necessary, and the
 /// bottom of the picture.
-fn legend<'a>(names: impl Iterator<Item = &'a str>, top: f64) -> (String, f64) {
-    let mut svg = String::new();
+fn legend<'a>(names: impl Iterator<Item = &'a str>, top: f64) -> (Markup, f64) {
     let (mut x, mut y) = (6.0, top);
-    for (number, name) in names.enumerate() {
+    let mut places = Vec::new();
+    for name in names {
         let width = 30.0 + LETTER * name.chars().count() as f64;
         if x > 6.0 && x + width > WIDTH {
             (x, y) = (6.0, y + 20.0);
         }
-        svg.push_str(&mark(number, x, y - 4.0, name));
-        let _ = write!(
-            svg,
-            "<text x=\"{:.1}\" y=\"{y:.1}\">{}</text>",
-            x + 10.0,
-            escape(name)
-        );
+        places.push((name, x, y));
         x += width;
     }
-    (svg, y + 12.0)
+    let names = html! {
+        @for (number, (name, x, y)) in places.into_iter().enumerate() {
+            (mark(number, x, y - 4.0, name))
+            text x=(units(x + 10.0)) y=(units(y)) { (name) }
+        }
+    };
+    (names, y + 12.0)
 }
 
 /// Colour of a series.
@@ -350,7 +325,7 @@ mod tests {
             name: name.into(),
             values: vec![Some(one)],
         });
-        let svg = lines("T", &["8".into()], &series);
+        let svg = lines("T", &["8".into()], &series).0;
         let places = svg.split("class=\"whisker\"").skip(1);
         let places = places.filter_map(|s| s.split("x1=\"").nth(1)?.split('"').next());
         assert_eq!(places.collect::<Vec<_>>(), ["252.5", "435.0", "617.5"]);
@@ -359,7 +334,7 @@ mod tests {
     #[test]
     fn long_names_of_an_axis_stand_in_two_rows() {
         let heights = |names: [&str; 9]| {
-            let svg = lines("T", &names.map(str::to_owned), &[]);
+            let svg = lines("T", &names.map(str::to_owned), &[]).0;
             let rows = [18.0, 34.0].map(|y| format!("y=\"{:.1}\"", BOTTOM + y));
             rows.map(|row| svg.matches(row.as_str()).count())
         };
@@ -379,7 +354,7 @@ mod tests {
             name: "a<b".into(),
             values: vec![Some(e), None, Some(e)],
         };
-        let svg = lines("T", &["1".into(), "2".into(), "3".into()], &[series]);
+        let svg = lines("T", &["1".into(), "2".into(), "3".into()], &[series]).0;
         assert_eq!(svg.matches("class=\"whisker\"").count(), 2);
         assert!(svg.contains("a&lt;b") && !svg.contains("a<b"));
     }
@@ -388,7 +363,7 @@ mod tests {
     fn names_of_series_stay_within_the_picture() {
         let names = ["LWLock:pg_stat_statements"; 7];
         let (svg, bottom) = legend(names.into_iter(), 100.0);
-        let places = svg.split("<text x=\"").skip(1);
+        let places = svg.0.split("<text x=\"").skip(1);
         let places = places.filter_map(|s| s.split('"').next()?.parse::<f64>().ok());
         let ends: Vec<f64> = places.map(|x| x + LETTER * 25.0).collect();
         assert_eq!(ends.len(), 7);
@@ -399,7 +374,7 @@ mod tests {
     #[test]
     fn bars_of_long_names_begin_within_the_picture_and_nothing_is_not_negative() {
         let name = "a question that is asked in very many words · SQL edition of them all";
-        let svg = waits("T", &[(name.into(), Profile::new())]);
+        let svg = waits("T", &[(name.into(), Profile::new())]).0;
         assert!(svg.contains("…</text>") && svg.contains(&format!("<title>{name}</title>")));
         assert!(svg.contains(">0.00</text>"), "{svg}");
     }
@@ -407,7 +382,7 @@ mod tests {
     #[test]
     fn small_waits_are_drawn_together() {
         let profile: Profile = (1..=9).map(|n| (format!("w{n}"), f64::from(n))).collect();
-        let svg = waits("T", &[("a".into(), profile)]);
+        let svg = waits("T", &[("a".into(), profile)]).0;
         assert_eq!(svg.matches("<rect").count(), 8);
         assert!(svg.contains("(other): 3.00"));
     }

@@ -408,7 +408,7 @@ mod tests {
     fn the_chart_has_both_ratios_and_the_margin() {
         let blocks = primary(&results(24, 1.0, 1.0), true);
         let picture = blocks.iter().find_map(|block| match block {
-            Block::Picture(svg) => Some(svg.as_str()),
+            Block::Picture(svg) => Some(svg.0.as_str()),
             _ => None,
         });
         let svg = picture.expect("a chart");

@@ -7,7 +7,6 @@
 pub mod arguments;
 pub mod catalog;
 pub mod encoding;
-mod escape;
 pub mod exchange;
 mod failure;
 pub mod json;
@@ -21,7 +20,6 @@ mod tape;
 pub mod time;
 pub mod waits;
 
-pub use escape::escape;
 pub use failure::Failure;
 pub use question::{Arguments, Question, number, whole};
 pub use source::{Ask, Server, Source, State, pick_server};
