@@ -1,13 +1,14 @@
 #!/usr/bin/env perl
-# usage: tools/same-answers.pl OLD NEW [-n QUESTIONS] [-s SEED] [-j JOBS] [-m MINUTES] [-f FUNCTION] [TAPE]...
+# usage: tools/same-answers.pl OLD NEW [-n QUESTIONS] [-s SEED] [-j JOBS] [-m MINUTES] [-f FUNCTION] [-w] [TAPE]...
 #
 # Asks two programs "tacho" the same random questions (default 13,500) and reports every
 # difference of a byte in rows, messages or exit code: a program from before a change is
 # the oracle for one after it. The histories are the inputs of conformance/ and made-up
 # sessions, imported by OLD, the golden files, and TAPEs; and a damaged copy of each.
 # Prints the number of questions that got rows, an error, or a warning of damage, by
-# function. Stops after MINUTES. With FUNCTION it asks only this one. Exit 1 if answers
-# differ.
+# function. Stops after MINUTES. With FUNCTION it asks only this one. With -w the words of
+# messages may differ, not their severities and SQLSTATEs: each pair of words is listed
+# once. Exit 1 if answers differ.
 use strict;
 use warnings;
 use File::Copy qw(copy);
@@ -21,7 +22,7 @@ use List::Util qw(sum);
 use POSIX qw(strftime);
 
 my %option = (n => 13_500, s => int(rand(2**31)), j => 2, m => 1_440);
-GetOptions(\%option, 'n=i', 's=i', 'j=i', 'm=i', 'f=s') && @ARGV >= 2 or die "usage: $0 OLD NEW [-n QUESTIONS] [-s SEED] [-j JOBS] [-m MINUTES] [-f FUNCTION] [TAPE]...\n";
+GetOptions(\%option, 'n=i', 's=i', 'j=i', 'm=i', 'f=s', 'w') && @ARGV >= 2 or die "usage: $0 OLD NEW [-n QUESTIONS] [-s SEED] [-j JOBS] [-m MINUTES] [-f FUNCTION] [-w] [TAPE]...\n";
 my ($old, $new, @tapes) = @ARGV;
 my $root = "$FindBin::RealBin/..";
 my $scratch = tempdir('tacho-same-XXXXXX', TMPDIR => 1, CLEANUP => 1);
@@ -303,7 +304,26 @@ sub asked_both
 		$_->[1] =~ s/(last_tick_age_s\W+(?:value\W+)?)\d+/$1/ for @said;
 		last if "@{ $said[0] }" eq "@{ $said[1] }";
 	}
+	without_words(@said) if $option{w};
 	return @said;
+}
+
+# Pairs of messages that differ in their words alone.
+my %words;
+
+# Replaces messages by their severities and SQLSTATEs, and notes pairs of different words.
+sub without_words
+{
+	my ($before, $after) = @_;
+	my @messages = map { [ grep { /^(?:[A-Z]+\t|[a-z]+: )/ && !/^(?:detail|hint): / } split /\n/, $_->[2] ] } $before, $after;
+	my $shape = sub { return $_[0] =~ /^([A-Z]+\t\w+)\t/ ? $1 : $_[0] =~ /^(\w+): / ? $1 : $_[0] };
+	for my $at (0 .. $#{ $messages[0] })
+	{
+		my @pair = map { ($_->[$at] // '') =~ s/\t/ /gr =~ s/"[^"]*"/"…"/gr =~ s/-?\d[\d:.+-]*/N/gr } @messages;
+		$words{"$pair[0] -> $pair[1]"} = 1 if $pair[0] ne $pair[1];
+	}
+	$_->[0][2] = join "\n", map { $shape->($_) } @{ $_->[1] } for [ $before, $messages[0] ], [ $after, $messages[1] ];
+	return;
 }
 
 # The first line that differs.
@@ -333,6 +353,7 @@ sub ask
 		print STDERR "differs: tacho query @question\n", difference("@$before", "@$after") if $what[-1] eq 'differs';
 	}
 	print "$_ $counts{$_}\n" for keys %counts;
+	print "words $_\n" for keys %words;
 	return;
 }
 
@@ -363,11 +384,12 @@ my @jobs = map {
 	if (!$child) { $| = 1; ask($_ - 1, @known); POSIX::_exit(0); }
 	$from;
 } 1 .. $option{j};
-for my $from (@jobs) { while (<$from>) { $counts{$1} += $2 if /^(\w+ \w+) (\d+)$/; } close $from or die "error: a job failed\n"; }
+for my $from (@jobs) { while (<$from>) { if (/^words (.*)/) { $words{$1} = 1; } elsif (/^(\w+ \w+) (\d+)$/) { $counts{$1} += $2; } } close $from or die "error: a job failed\n"; }
 
 my @columns = qw(rows none refused warned differs);
 print join("\t", 'function', @columns), "\n";
 print join("\t", $_, map { $counts{$_} // 0 } do { my $function = $_; map { "$function $_" } @columns }), "\n" for @functions;
+print "words: $_\n" for sort keys %words;
 my ($asked, $differs) = map { my $what = $_; sum(map { $counts{"$_ $what"} // 0 } @functions) } qw(asked differs);
 print "$asked questions of " . @all . " histories: $differs answers differ\n";
 exit($differs ? 1 : 0);
