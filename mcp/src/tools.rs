@@ -136,6 +136,18 @@ pub const TOOLS: &[Tool] = &[
         required: &[],
     },
     Tool {
+        name: "tables",
+        about: "Activity of tables and indexes of all databases in a window, most work first (order_by). \
+                scans, tuples_* (rows), blks_* (blocks of 8 kB), vacuum and analyze counts are sums of \
+                the window; live_tuples and dead_tuples are rows at its end, as the server estimates \
+                them; last_* times are UTC. A record, one in five minutes, has the 100 tables and indexes \
+                that did most; intervals counts its records, key (other) adds up the rest. key is \
+                database/OID if no recorded plan has the name. Sizes are not recorded. Limit: n rows \
+                (default 10), 25 kB.",
+        parts: &[part(ROWS, "tables_history")],
+        required: &[],
+    },
+    Tool {
         name: "markers",
         about: "Events that explain the history: start, stop, gaps of recording, changed settings, changes \
                 of the schema (DDL), and marks that people wrote, such as a deploy. marker_time is UTC.",

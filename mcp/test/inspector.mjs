@@ -37,6 +37,7 @@ const others = {
   plans: [{}, 'rows'],
   locks: [{}, 'rows'],
   sessions: [{ n: 2 }, 'rows'],
+  tables: [{ n: 2 }, 'rows'],
   markers: [{}, 'rows'],
 }
 for (const [tool, [args, member]] of Object.entries(others)) assert.ok(call(tool, { ...window, ...args })[member], tool)

@@ -9,6 +9,10 @@ use tacho_tape::query::{Argument, Field, Function, Kind, QueryError, QueryResult
 
 /// Columns with texts of queries.
 const TEXT_COLUMNS: [&str; 1] = ["query_text"];
+/// The column with names of tables, which come from plans of queries. Without texts it has numbers, as
+/// from a tape: 5/16400.
+const NAMED_BY_PLANS: (&str, &str) = ("tables_history", "key");
+const NUMBERS: &str = "coalesce(r.\"database_oid\" || '/' || r.\"oid\", r.\"key\")";
 
 /// A statement and the values of its parameters; `None` is null.
 #[derive(Debug, PartialEq, Eq)]
@@ -55,7 +59,7 @@ impl Call {
         let fields = function.columns(catalog::schema());
         let columns: Vec<String> = fields
             .iter()
-            .map(|c| column(c, signature, ask.texts))
+            .map(|c| column(function.name, c, signature, ask.texts))
             .collect();
         Ok(Call {
             sql: format!(
@@ -102,9 +106,10 @@ fn parameter(
 }
 
 /// A column; null if the server lacks it, or if it must be hidden.
-fn column(field: &Field, signature: &Signature, texts: bool) -> String {
+fn column(function: &str, field: &Field, signature: &Signature, texts: bool) -> String {
     let is_hidden = !texts && TEXT_COLUMNS.contains(&field.0);
     match signature.has(field.0) && !is_hidden {
+        true if !texts && (function, field.0) == NAMED_BY_PLANS => NUMBERS.to_string(),
         true => value::expression(field),
         false => "null".to_string(),
     }
@@ -195,6 +200,21 @@ mod tests {
         assert_eq!(selected.split(", ").count(), columns);
         // This program sends its own default, whatever the server's is.
         assert_eq!(hidden.values, [Some("10".to_string())]);
+    }
+
+    #[test]
+    fn a_hidden_name_of_a_table_is_its_numbers() {
+        let columns = ["key", "database_oid", "oid"];
+        let edition = Edition::test(&[("tables_history", &["n", "order_by"], &columns)]);
+        let mut asked = ask("tables_history", &[]);
+        asked.texts = false;
+        let hidden = call(&asked, &edition).unwrap().sql;
+        assert!(
+            hidden.contains(NUMBERS) && !hidden.contains("r.\"key\"::text"),
+            "{hidden}"
+        );
+        asked.texts = true;
+        assert!(!call(&asked, &edition).unwrap().sql.contains(NUMBERS));
     }
 
     #[test]
