@@ -241,7 +241,7 @@ fn replay(
                 if alarm.ended_us.is_none() {
                     alarm.findings = findings(source, &alarm, at);
                 }
-                say(&message(None, alarm, at));
+                say(&message(config.page.as_deref(), alarm, at));
             }
         }
         at = at.saturating_add(step);
@@ -256,13 +256,14 @@ fn failures(server: &Server, readings: &Readings) -> Vec<String> {
     readings.failed.iter().map(line).collect()
 }
 
-/// Prints a message and its findings.
+/// Prints a message; of an alarm that begins also its findings and the address of the page.
 fn say(message: &Message) {
     let mut out = io::stdout().lock();
     let _ = writeln!(out, "{}", message.line());
     let is_over = message.alarm.ended_us.is_some();
-    for finding in message.alarm.findings.iter().filter(|_| !is_over) {
-        let _ = writeln!(out, "    {finding}");
+    let more = message.alarm.findings.iter().chain(&message.page);
+    for line in more.filter(|_| !is_over) {
+        let _ = writeln!(out, "    {line}");
     }
     let _ = out.flush();
 }

@@ -112,8 +112,15 @@ impl History {
         (output.status.code().unwrap(), text.trim_end().to_string())
     }
 
-    /// The alarms that the rules would have given.
+    /// The alarms that the rules would have given, without findings and addresses.
     pub fn replayed(&self, config: &str, since: i64) -> Vec<String> {
+        let text = self.replay(config, since);
+        let lines = text.lines().filter(|line| !line.starts_with(' '));
+        lines.map(str::to_string).collect()
+    }
+
+    /// The same with findings and addresses, as it is printed.
+    pub fn replay(&self, config: &str, since: i64) -> String {
         let file = self.path("replay.toml");
         std::fs::write(&file, config).unwrap();
         let at = |second| jiff::Timestamp::from_second(second).unwrap().to_string();
@@ -121,8 +128,6 @@ impl History {
         let file = file.display().to_string();
         let output = self.watch(&["--config", &file, "--since", &since, "--until", &until]);
         assert!(output.status.success(), "{output:?}");
-        let text = String::from_utf8(output.stdout).unwrap();
-        let lines = text.lines().filter(|line| !line.starts_with(' '));
-        lines.map(str::to_string).collect()
+        String::from_utf8(output.stdout).unwrap()
     }
 }
