@@ -10,7 +10,7 @@
 # It goes on where it ended: incidents that were played in BENCH_DIR are not played again,
 # but for --again. --judge only asks the tapes that are kept there, so that a change of
 # the rules shows at once. --agent names the causes of these tapes by calls of tacho mcp
-# alone. --quiet asks about weeks without a change.
+# alone, and fails if it names fewer than four of five. --quiet asks about weeks without a change.
 #
 # Environment
 #   PG_CONFIG      installation to start from (default: pg_config in PATH)

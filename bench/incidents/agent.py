@@ -26,6 +26,8 @@ Row = dict[str, Any]
 
 # The tool for the command that "next" has (docs/mcp.md).
 TOOLS = {"markers": "markers", "blocking": "locks", "statements-history": "query", "top": "top", "sessions": "sessions", "server-history": "report"}
+# Share of the causes that must be named: 24 of 30.
+LEAST = 0.8
 WINDOW = ("since", "until", "at")
 
 
@@ -125,6 +127,8 @@ def main() -> None:
         empty += tool.endswith("(nothing)")
         print(f"{'right' if is_right else 'WRONG'}  {one.name}: {named(found)[:60]}, {client.calls} calls, evidence by {tool}")
     print(f"{len(played)} incidents: cause named {right}, answers without evidence {empty}")
+    if right < len(played) * LEAST or not played:
+        raise SystemExit(f"fewer than {LEAST:.0%} of the causes are named")
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 import { type Locator, type Page } from '@playwright/test'
 import { readFileSync } from 'node:fs'
+import { explained, parseDictionary } from '../src/lib/waits'
 import { type Row, UNITS, asTable, cells, printed, said, same } from './shown'
 import { DEPLOYED, PLANS } from './tape'
 import { WHOLE, expect, open, settled, test } from './web'
@@ -132,6 +133,18 @@ test('waits have load, share and peak', async ({ page }) => {
     same(row[1]!, own[i]!.pct, 'share')
     same(row[4]!, own[i]!.peak_sessions, 'at once')
   })
+})
+
+test('waits have the explanations of the dictionary', async ({ page }) => {
+  await open(page, 'shop', { tab: 'waits' })
+  const known = parseDictionary(readFileSync(new URL('../../catalog/waits.txt', import.meta.url), 'utf8'))
+  const own = first(await answers(panel(page)), 'top wait_event ').filter((row) => Number(row.avg_aas) > 0)
+  expect(own.length).toBeGreaterThan(3)
+  for (const { key } of own.filter(({ key }) => key !== '(other)')) {
+    const expected = explained(known, String(key))
+    expect(expected, String(key)).toMatch(/^.+\nNormal: .+\n(Next: |No further step)/)
+    await expect(panel(page).getByRole('row', { name: String(key) }).locator('.means').first()).toHaveAttribute('title', expected!)
+  }
 })
 
 test('lanes are the spans of sessions', async ({ page }) => {

@@ -6,6 +6,7 @@ use strict;
 use warnings;
 use Exporter 'import';
 use IPC::Run;
+use TachoMcp qw(investigate mcp mcp_program utc);
 use TachoStatements qw(pgbench_script);
 use TachoTest qw(at server_ms tacho_cluster tacho_session wait_for_ticks);
 use Test::More;
@@ -72,7 +73,7 @@ sub innocent
 # change. Compares the first finding with "rule|object|t": the rule, the object (of clients the
 # text of their query; of sessions their application), and that its time lies between the
 # begin and the end of the cause, or $does{around} seconds around them. $does{short}: takes
-# half of the time.
+# half of the time. An agent finds the same by calls of tacho mcp.
 sub incident
 {
 	my ($name, $expected, %does) = @_;
@@ -104,11 +105,30 @@ sub incident
 	my $all = sql(qq{SELECT rank, kind, rule, dimension, key, started, before, after, pct, explanation FROM $answer ORDER BY rank});
 	like($found, $expected, $name) or diag($all);
 	note($all);
+	agent_finds($expected, $begin - 2000, $until, $from, $to);
 	is(sql(qq{SELECT count(DISTINCT sums) FROM (
 		SELECT concat_ws('|', sum(before), sum(after), sum(difference), sum(pct)) AS sums
 		  FROM $answer WHERE kind = 'effect' AND unit = 'sessions' GROUP BY dimension) d}), 1, 'effects of each dimension add up to the same difference');
 	is(sql(qq{SELECT string_agg(c::text, E'\n' ORDER BY rank) FROM $answer c}),
 		sql(qq{SELECT string_agg(c::text, E'\n' ORDER BY rank) FROM $answer c}), 'the same window asked twice gives the same answer');
+	return;
+}
+
+# An agent without a model names the same cause of a window, and the tool that its answer suggests
+# shows something.
+sub agent_finds
+{
+	my ($expected, $since, $until, $from, $to) = @_;
+	return unless mcp_program();
+	my $client = mcp('--tape', 'shop=' . $node->data_dir . '/tacho');
+	my ($first, $tool, $shown) = investigate($client, since => utc($since), until => utc($until));
+	my $object = $first->{dimension} =~ /^(?:clients|statement)$/ ? $first->{query_text}
+		: $first->{dimension} eq 'blocker' && $first->{key} !~ /^cycle/ ? $first->{application} : $first->{key};
+	my $in_time = sql("SELECT '$first->{started}' BETWEEN $from AND $to");
+
+	like("$first->{rule}|$object|$in_time", $expected, "... an agent names it by $client->{calls} requests");
+	cmp_ok($shown, '>', 0, "... and $tool, the tool that it asks next, shows something");
+	$client->end;
 	return;
 }
 

@@ -5,10 +5,13 @@ use strict;
 use warnings;
 use FindBin;
 use lib "$FindBin::RealBin/../perl";
+use Cwd qw(abs_path);
 use File::Basename qw(dirname);
-use JSON::PP qw(decode_json encode_json);
+use JSON::PP qw(decode_json);
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
+use TachoManual qw(blocks);
+use TachoMcp qw(mcp);
 use TachoTest qw(wait_until_in_history);
 use TachoRecord qw(wait_until);
 use TachoWatch qw(begin_queue queue_rules);
@@ -16,6 +19,8 @@ use Test::More;
 
 my $bin = dirname($ENV{TACHO_PROGRAM});
 foreach my $name (qw(watch mcp)) { plan skip_all => "there is no tacho-$name" unless -x "$bin/tacho-$name" }
+my $page = abs_path("$FindBin::RealBin/../../..") . '/docs/watch.md';
+plan skip_all => 'there is no docs directory' unless -e $page;
 my $node = PostgreSQL::Test::Cluster->new('watch');
 $node->init;
 $node->append_conf('postgresql.conf', <<"END");
@@ -66,17 +71,13 @@ is_deeply([ @$alarm{qw(status server rule object severity)} ], [ 'alarm', 'shop'
 	'the alarm names the head of the queue');
 like($alarm->{summary}, qr/^a session waits for \d+ s behind process $pid, which is idle in transaction$/, 'the alarm explains the queue in a sentence');
 
+my ($shown) = map { JSON::PP->new->decode($_->{text}) } grep { $_->{language} eq 'json' } blocks($page);
+is_deeply([ sort keys %$alarm ], [ sort keys %$shown ], '... with the members that docs/watch.md shows');
+
 # An assistant asks for the holder meanwhile.
-my $hello = { jsonrpc => '2.0', id => 1, method => 'initialize',
-	params => { protocolVersion => '2025-06-18', capabilities => {}, clientInfo => { name => 't', version => '0' } } };
-my $ready = { jsonrpc => '2.0', method => 'notifications/initialized' };
-my $call = { jsonrpc => '2.0', id => 2, method => 'tools/call', params => { name => 'locks', arguments => { since => '1m' } } };
-my ($in, $out) = (join('', map { encode_json($_) . "\n" } $hello, $ready, $call), '');
-my $mcp = IPC::Run::start([ "$bin/tacho-mcp", '--dsn', $node->connstr('postgres') ], '<', \$in, '>', \$out);
-wait_until('the answer of a tool', sub { IPC::Run::pump_nb($mcp); $out =~ /"id":2/ });
-$mcp->finish;
-my ($answer) = map { $_->{result} } grep { ($_->{id} // 0) == 2 } map { decode_json($_) } split /\n/, $out;
-my ($head) = @{ decode_json($answer->{content}[0]{text})->{rows} };
+my $mcp = mcp('--dsn', $node->connstr('postgres'));
+my ($head) = @{ $mcp->call('locks', since => '1m')->{rows} };
+$mcp->end;
 is("$head->{pid} $head->{application} $head->{state}", "$pid forgotten idle in transaction", 'tacho mcp names the head through a connection');
 
 $holder->run('ROLLBACK');

@@ -96,6 +96,9 @@ is(logged(), '', 'refused requests do not reach tacho web');
 my ($status, $body) = through($servers, @ann);
 is("$status " . decode_json($body)->{servers}[0]{name}, '200 shop', 'a user gets an answer without a token');
 is(logged(), "ann $servers 200", 'the access log names the user');
+my ($line) = map { decode_json($_) } (split /\n/, slurp_file($log))[-1];
+my ($shown) = map { decode_json($_->{text}) } grep { $_->{text} =~ /"peer"/ } blocks($page);
+is_deeply([ sort keys %$line ], [ sort keys %$shown ], '... and has the members that docs/web.md shows');
 foreach my $own ([ 'X-Remote-User: root' ], [ 'x-remote-user: root' ], [ 'X-Remote-User: root', 'X-Remote-User: bob' ], [ 'X_Remote_User: root' ], [ 'X-Remote-User;' ])
 {
 	($status) = through($servers, @ann, map { ('-H', $_) } @$own);
