@@ -77,7 +77,7 @@ for my $encoding (sort keys %bytes)
 		user => $bytes{$encoding}, text => $bytes{$encoding});
 	comes_to_be(qq{SELECT pg_sleep(\$1) AS "$text{$encoding}"},
 		"a text in $encoding", "in $encoding", 'query_text');
-	wake($session, "names are shown in $encoding");
+	wake($session, "in $encoding");
 }
 is(seen('in latin1', 'query_text', db => 'latin1'),
 	qq{SELECT pg_sleep(\$1) AS "caf\xe9"}, 'the text is the same seen from a LATIN1 database');
