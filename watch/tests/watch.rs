@@ -9,6 +9,7 @@ use serde_json::Value;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpListener;
 use std::path::Path;
+use std::process::Command;
 use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 use std::time::Duration;
@@ -171,6 +172,47 @@ fn a_command_reads_the_alarm_from_standard_input() {
     assert_eq!(lines[1], "alarm queue");
     let message: Value = serde_json::from_str(lines[0]).unwrap();
     assert_eq!(message["server"], "shop");
+}
+
+/// The command of the unit for systemd, with files of a history instead of those of the system.
+fn command_of_unit(history: &History, config: &str, state: &str) -> Vec<String> {
+    let unit = include_str!("../tacho-watch.service");
+    let mut lines = unit.lines();
+    let command = lines.find_map(|line| line.strip_prefix("ExecStart="));
+    let places = format!("--tape {}", history.path("shop").display());
+    let command = command.unwrap().replace("$TACHO_PLACES", &places);
+    let command = command.replace("/etc/tacho/watch.toml", config);
+    let command = command.replace("%S/tacho-watch/state", state);
+    command.split(' ').map(str::to_string).collect()
+}
+
+#[test]
+fn the_command_of_the_unit_watches_and_sends_until_it_is_ended() {
+    let mut history = History::begin(now() - 200);
+    history.add(150, 1, 3);
+    let out = history.path("out");
+    let script = format!("cat >>{}", out.display());
+    let config = format!("every = '1s'\n[send]\ncommand = ['sh', '-c', '{script}']\n");
+    let config = file(&history.path("watch.toml"), &config);
+    let state = history.path("state").display().to_string();
+    let command = command_of_unit(&history, &config, &state);
+    assert_eq!(command[0], "/usr/local/bin/tacho-watch");
+    let mut program = Command::new(env!("CARGO_BIN_EXE_tacho-watch"));
+    let mut child = program.args(&command[1..]).spawn().unwrap();
+    let is_sent = || std::fs::read_to_string(&out).is_ok_and(|text| text.ends_with('\n'));
+    while !is_sent() {
+        assert!(child.try_wait().unwrap().is_none(), "{command:?} has ended");
+        thread::sleep(Duration::from_millis(50));
+    }
+    let message: Value = serde_json::from_str(&std::fs::read_to_string(&out).unwrap()).unwrap();
+    assert_eq!(
+        (&message["status"], &message["rule"]),
+        (&"alarm".into(), &"queue".into())
+    );
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let kept = std::fs::read_to_string(&state).unwrap();
+    assert!(kept.contains("process 500"), "{kept}");
 }
 
 #[test]
