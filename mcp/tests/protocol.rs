@@ -145,7 +145,7 @@ fn tables(count: i64) -> TempDir {
         ("name", names[1]),
     ];
     tape.row("relation", &name).unwrap();
-    let storage = OsStorage::new(&directory.path().join("shop"));
+    let storage = OsStorage::new(directory.path().join("shop"));
     OsStorage::create_directory(&directory.path().join("shop")).unwrap();
     write_sealed(&storage, 1, tape, Identity::default(), Default::default()).unwrap();
     directory
