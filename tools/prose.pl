@@ -2,11 +2,11 @@
 # usage: git ls-files | tools/prose.pl
 #
 # Prints KIND<tab>FOLDER<tab>FILE<tab>TEXT for each sentence that tools/check-prose.sh counts, in
-# comments of all languages, docstrings of Python, names of Perl tests and text of Markdown.
+# comments of all languages, docstrings of Python, names of tests and text of Markdown.
 #   marker   has an opening or a word that a reader has to read twice, or does not name its noun
 #   long     has more than 25 words
 #   synonym  has another word for a term of the glossary in ARCHITECTURE.md
-#   label    is the name of a test that continues the name before it
+#   label    is the name of a test that continues the name before it, or has a marker
 use strict;
 use warnings;
 use open qw(:std :utf8);
@@ -43,11 +43,16 @@ sub comments
 	return join("\n", map { m{^\s*$mark\s?(.*)$} ? $1 : "\n\f\n" } split /\n/, $text) . $docstrings;
 }
 
-# The names of the tests of a Perl file: the last argument of ok(), is(), like() and others.
+# The names of the tests of a file; in Perl the last argument of ok(), is(), like() and others.
 sub labels
 {
-	my ($text) = @_;
+	my ($file, $text) = @_;
 	my @names;
+	my ($kind) = $file =~ /\.(\w+)$/;
+	push @names, $text =~ /#\[test\]\n(?:\s*#\[[^\n]*\n)*\s*fn (\w+)/g if $kind eq 'rs';
+	push @names, $text =~ /^def test_(\w+)/mg if $kind eq 'py';
+	push @names, $text =~ /^\s*test\('([^'\n]+)'/mg if $kind eq 'ts';
+	return map { s/_/ /gr } @names unless $file =~ m{/test/(t/.*\.pl|perl/.*\.pm)$};
 	while ($text =~ /\b(?:ok|is|isnt|like|unlike|cmp_ok|is_deeply|command_\w+|shows)\((?:(?!;\n).)*?(['"])([^'"\n]+)\1\s*\)(?:\s*(?:for|foreach)\b[^;\n]*)?;\n/gs)
 	{
 		push @names, $2;
@@ -72,9 +77,9 @@ while (my $file = <STDIN>)
 	my $text = do { local $/; <$in> } // '';
 	my ($folder) = $kind eq 'md' ? 'docs' : $file =~ m{^([^/]+)/} ? $1 : 'top';
 	my $found = sub { print join("\t", $_[0], $folder, $file, $_[1]), "\n" };
-	if ($file =~ m{/test/(t/.*\.pl|perl/.*\.pm)$})
+	for my $name (labels($file, $text))
 	{
-		$found->('label', $_) for grep { /$label/ } labels($text);
+		$found->('label', $name) if $name =~ $label or grep { ucfirst $name =~ $_ } @marker;
 	}
 	my $all = comments($kind, $text);
 	$all =~ s/\n\s*(?=[-*] )/\n\n/g;

@@ -113,7 +113,7 @@ fn a_history_that_is_elsewhere_than_its_data_directory_is_found() {
 }
 
 #[test]
-fn who_writes_or_is_the_server_names_the_directory() {
+fn commands_that_write_and_the_server_must_name_the_directory() {
     let scratch = Scratch::new("defaults-writing");
     let tape = scratch.tape();
     let file = scratch.file("in.csv");

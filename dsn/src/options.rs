@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn a_time_to_connect_is_given_where_nobody_else_may_have_said_one() {
+    fn a_time_to_connect_is_given_unless_the_user_gave_one() {
         let has = |conninfo: &str| {
             let options = Options::from_argument(conninfo, "test").unwrap();
             let parameters = options.parameters(None).unwrap();

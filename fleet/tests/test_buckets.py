@@ -155,7 +155,7 @@ def test_expiry_in_a_bucket_killed_at_any_step_is_run_again(
         answers(landing())
 
 
-def test_what_was_redacted_is_in_no_object(shipped: Lake, store: Store, tmp_path: Path) -> None:
+def test_redacted_values_are_in_no_object(shipped: Lake, store: Store, tmp_path: Path) -> None:
     place = words(tmp_path / "t")
     cli.answer(["commit", *place, "--most-hours", "3"])
     cli.answer(["redact", *place, "--database", "db1"])
@@ -171,7 +171,7 @@ def test_what_was_redacted_is_in_no_object(shipped: Lake, store: Store, tmp_path
     assert keys == {"db0"}
 
 
-def test_what_landed_in_another_store_is_asked_committed_and_taken(
+def test_objects_of_another_store_are_read_committed_and_taken(
     fleet_of_three: Fleet, other: Store, tmp_path: Path
 ) -> None:
     """The tables' files are in a directory."""
@@ -192,7 +192,7 @@ def test_what_landed_in_another_store_is_asked_committed_and_taken(
     assert {row["key"] for row in ask(tmp_path, "top", "server", *WINDOW)} == {"a", "c"}
 
 
-def test_what_landed_in_another_store_is_redacted(
+def test_objects_of_another_store_are_redacted(
     fleet_of_three: Fleet, other: Store, tmp_path: Path
 ) -> None:
     ship_all(fleet_of_three, other)
@@ -208,7 +208,7 @@ def test_an_object_that_is_gone_is_removed(other: Store) -> None:
     storage.Storage.open(other.address(LANDING)).remove("nothing")
 
 
-def test_a_removal_whose_answer_is_lost_is_asked_again(google: Store) -> None:
+def test_a_removal_whose_answer_is_lost_is_repeated(google: Store) -> None:
     place = storage.Storage.open(google.address(LANDING))
     place.put("x")
     faults = iter(["cut"])
@@ -231,7 +231,7 @@ def test_other_engines_read_copies(
     assert cli.answer([*question, catalog, "--engine", engine]) == wanted
 
 
-def test_what_a_store_refuses_is_told(store: Store) -> None:
+def test_a_refusal_of_a_store_is_reported(store: Store) -> None:
     """The error has the bucket's name."""
     store.client().put_object(Bucket=BUCKET, Key="x/y", Body=b"")
     with pytest.raises(FleetError, match='could not list objects "s3://nobody/x/servers"'):

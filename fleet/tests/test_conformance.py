@@ -67,7 +67,7 @@ def test_a_server_of_many_answers_as_its_tape(
         assert {column: row[column] for column in want} == want
 
 
-def test_most_cases_are_asked() -> None:
+def test_most_cases_have_their_answer_compared() -> None:
     of_functions = [c for f in case_files() for c in f["cases"] if c["function"] in FUNCTIONS]
     assert len(CASES) >= 100, f"{len(CASES)} of {len(of_functions)}"
     assert {case.values[1]["function"] for case in CASES} == set(FUNCTIONS)

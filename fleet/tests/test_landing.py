@@ -116,7 +116,7 @@ def test_now_is_a_time(lake: Lake, tmp_path: Path) -> None:
     assert begin <= time("now", 0) <= micros(datetime.now(UTC))
 
 
-def test_places_that_cannot_be_used_are_told(lake: Lake, tmp_path: Path) -> None:
+def test_places_that_cannot_be_used_are_errors(lake: Lake, tmp_path: Path) -> None:
     sessions(tmp_path / "tape", samples(15, 60, 5, 2))
     (tmp_path / "file").write_text("x")
     catalog = f"sqlite:///{tmp_path}/catalog.db"
@@ -274,7 +274,7 @@ def test_answers_fit_into_80_columns_unless_asked_to_be_wide(lake: Lake, tmp_pat
         (("statements-history", "--bucket", "0s"), "bucket must be greater than zero"),
     ],
 )  # fmt: skip
-def test_mistakes_are_told(lake: Lake, tmp_path: Path, words: tuple[str, ...], said: str) -> None:
+def test_mistakes_fail(lake: Lake, tmp_path: Path, words: tuple[str, ...], said: str) -> None:
     sessions(tmp_path / "tape", samples(15, 60, 5, 2))
     lake.ship(tmp_path / "tape", "a")
     with pytest.raises(FleetError) as told:
@@ -301,7 +301,7 @@ def test_options_that_make_no_sense_are_refused(words: tuple[str, ...], said: st
     assert (done.returncode, done.stdout, done.stderr) == (2, "", told)
 
 
-def test_who_asks_no_server_is_told_so(lake: Lake, tmp_path: Path) -> None:
+def test_a_question_about_an_unknown_server_has_a_notice(lake: Lake, tmp_path: Path) -> None:
     sessions(tmp_path / "tape", samples(15, 60, 5, 2))
     lake.ship(tmp_path / "tape", "a")
     for words in (("top",), ("statements-history",)):

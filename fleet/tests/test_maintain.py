@@ -111,7 +111,7 @@ def test_names_of_hours_that_a_rule_of_the_store_ended_are_not_missed(
     assert answers(place) == before
 
 
-def test_what_is_not_committed_stays(committed: tuple[Lake, Path], tmp_path: Path) -> None:
+def test_objects_that_are_not_committed_stay(committed: tuple[Lake, Path], tmp_path: Path) -> None:
     lake, place = committed
     sessions(tmp_path / "tape", samples(5, 720, 5, 4))
     lake.ship(tmp_path / "tape", "new")
@@ -139,7 +139,7 @@ def test_expiry_killed_at_any_step_is_run_again(committed: tuple[Lake, Path]) ->
 @pytest.mark.parametrize(
     ("kind", "value"), [("database", "db1"), ("server", "b/ü ~"), ("username", "nobody")]
 )
-def test_what_was_redacted_is_nowhere(
+def test_redacted_values_are_nowhere(
     committed: tuple[Lake, Path], tmp_path: Path, kind: str, value: str
 ) -> None:
     lake, place = committed
@@ -179,7 +179,7 @@ MARKERS = """time,kind,detail,object_name,database,old_value
 """
 
 
-def test_a_database_goes_with_what_names_it_and_the_rest_is_told(tmp_path: Path) -> None:
+def test_a_database_goes_with_its_names_and_the_rest_is_reported(tmp_path: Path) -> None:
     lake, place, measured = Lake(tmp_path / "lake"), tmp_path / "tables", tmp_path / "measured.csv"
     marked = tmp_path / "markers.csv"
     lake.root.mkdir()

@@ -8,7 +8,7 @@ from tacho_fleet.engine import connect
 from tacho_fleet.output import table_lines
 
 
-def test_what_has_no_room_lies_in_a_directory_of_this_user_alone(
+def test_rows_without_room_lie_in_a_directory_of_this_user_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)

@@ -101,7 +101,7 @@ def test_a_wait_event_has_one_name_whatever_the_major_of_a_server(tmp_path: Path
         assert (row["key"], row["avg_aas"]) == ("IO:WalWrite", "2.0000")
 
 
-def test_coverage_is_told_of_each_server(fleet_of_three: Fleet) -> None:
+def test_each_server_has_its_coverage(fleet_of_three: Fleet) -> None:
     lake, tapes = fleet_of_three
     rows = lake.ask("servers", *WINDOW)
     assert [row["server"] for row in rows] == sorted(SERVERS)

@@ -118,7 +118,7 @@ def test_labels_are_dimensions_and_choose_servers(
     assert calls("label:env", key=None) == calls("server", key="two")
 
 
-def test_without_statements_it_is_said_how_much_was_recorded(
+def test_without_rows_a_notice_has_the_recorded_share(
     lake_and_tapes: Fleet, capsys: pytest.CaptureFixture[str]
 ) -> None:
     lake, _ = lake_and_tapes

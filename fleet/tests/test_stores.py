@@ -147,7 +147,7 @@ def test_a_store_that_ignores_conditions_is_refused(
     assert store.objects(PREFIX) == {}
 
 
-def test_what_cannot_be_reached_is_shipped_later(
+def test_hours_without_a_store_are_shipped_later(
     store: Store, shipped: tuple[Path, dict[str, str]]
 ) -> None:
     """A program that stays warns, and ships everything once the network is back."""
@@ -163,7 +163,7 @@ def test_what_cannot_be_reached_is_shipped_later(
     once(store)
 
 
-def test_who_is_told_to_end_waits_for_no_answer(
+def test_a_signal_to_end_waits_for_no_answer(
     store: Store, shipped: tuple[Path, dict[str, str]]
 ) -> None:
     """A request hangs whose limit is an hour."""
@@ -211,7 +211,7 @@ def test_two_at_once_ship_everything_once(
     once(store)
 
 
-def test_what_cannot_pass_is_told_at_once(
+def test_a_lasting_error_is_reported_at_once(
     store: Store, shipped: tuple[Path, dict[str, str]]
 ) -> None:
     """Without the bucket: one request, one error in one line."""
@@ -223,7 +223,7 @@ def test_what_cannot_pass_is_told_at_once(
     assert text.count("\n") == 1
 
 
-def test_why_it_cannot_be_reached_is_told(
+def test_the_reason_of_a_lost_store_is_reported(
     store: Store, shipped: tuple[Path, dict[str, str]]
 ) -> None:
     """The error has the cause that the system names."""

@@ -69,7 +69,7 @@ def test_a_part_may_have_columns_that_those_before_lack(tmp_path: Path) -> None:
     ]
 
 
-def test_what_repeats_after_thousands_of_rows_takes_no_room(tmp_path: Path) -> None:
+def test_repeated_values_take_no_room_after_thousands_of_rows(tmp_path: Path) -> None:
     """Sessions of an hour are sampled at the same moments. With pages of 20,000 rows, each page
     would repeat these."""
     rows = pa.table({"day": [1] * 360_000, "slot": [n * n for n in range(3600)] * 100})

@@ -318,7 +318,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn slow_answers_are_asked_for_less_often() {
+    fn slow_questions_are_repeated_less_often() {
         assert_eq!(fitting(5.0, 5_000.0), (1, 5));
         assert_eq!(fitting(833.0, 5_000.0), (1, 5));
         assert_eq!(fitting(900.0, 5_000.0), (0, 5));
@@ -328,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn a_question_is_asked_in_the_words_of_each_form() {
+    fn a_question_has_the_words_of_each_form() {
         let question = Question {
             name: "q".into(),
             sql: "tacho.top(since => {hour}, until => {end}{node})".into(),
@@ -354,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn pg_ash_is_told_by_its_readers_and_has_a_database_of_its_own() {
+    fn pg_ash_is_recognised_by_its_readers_and_has_a_database_of_its_own() {
         assert_eq!(
             ash("create or replace function ash.top_waits_at(\n"),
             Form::Ash1

@@ -637,7 +637,7 @@ mod tests {
     }
 
     #[test]
-    fn full_adds_workloads_to_those_of_other_names() {
+    fn full_adds_workloads_to_workloads_of_other_names() {
         let more = r#"[[full.pgbench.workload]]
             name = "v"
             script = "select 1;"

@@ -317,7 +317,7 @@ pub mod tests {
     }
 
     #[test]
-    fn what_was_not_waited_for_is_no_baseline() {
+    fn an_answer_that_was_stopped_is_no_baseline() {
         let mut results = results(&[100.0; 3], &[90.0; 3]);
         for run in &mut results.runs {
             run.metrics.insert("ms".into(), 1_000.0);

@@ -19,7 +19,7 @@ fn text(bytes: &[u8]) -> String {
 }
 
 #[test]
-fn it_lists_its_scenarios_and_knows_itself_as_tacho_bench() {
+fn the_lab_lists_its_scenarios_and_calls_itself_tacho_bench() {
     let Output { stdout, status, .. } = bench(&["list"]).output().unwrap();
     let listed = text(&stdout);
     let names = listed.lines().filter(|line| !line.starts_with(' '));

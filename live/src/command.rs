@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_with_a_connection_is_asked_by_psql() {
+    fn a_question_to_a_connection_is_shown_for_psql() {
         let (function, mut arguments) = view().listed();
         arguments.insert("n".into(), "all".into());
         let place = ["--dsn".to_string(), "host=db dbname=app".to_string()];

@@ -147,7 +147,7 @@ fn an_incident_is_found_and_asked_again_on_the_command_line() {
 }
 
 #[test]
-fn it_follows_the_recording_and_reports_a_missing_directory() {
+fn the_view_follows_the_recording_and_reports_a_missing_directory() {
     let scratch = Scratch::shop("follows");
     let terminal = Terminal::new("follows", &live(&scratch, "--ascii"));
     terminal.shows("-00:10:00 UTC");
@@ -232,7 +232,7 @@ fn texts_of_clients_are_not_obeyed() {
 }
 
 #[test]
-fn it_follows_the_size_of_the_window_and_reports_a_small_one() {
+fn the_view_follows_the_size_of_the_window_and_reports_a_small_one() {
     let scratch = Scratch::shop("resize");
     let terminal = Terminal::new("resize", &live(&scratch, ""));
     terminal.shows("1 column = 10s");
@@ -250,7 +250,7 @@ fn it_follows_the_size_of_the_window_and_reports_a_small_one() {
 }
 
 #[test]
-fn it_is_suspended_and_goes_on() {
+fn the_program_is_suspended_and_goes_on() {
     let scratch = Scratch::shop("suspend");
     let terminal = Terminal::new("suspend", "env PS1=ready: ENV= sh -i");
     terminal.shows("ready:");
@@ -294,7 +294,7 @@ fn a_signal_gives_the_terminal_back() {
 }
 
 #[test]
-fn it_ends_with_its_terminal() {
+fn the_program_ends_with_its_terminal() {
     let scratch = Scratch::shop("lost");
     // Also if no signal comes: a shell that ignores hangups.
     for (name, before) in [("lost", ""), ("ignored", "trap \"\" HUP; ")] {
@@ -312,7 +312,7 @@ fn it_ends_with_its_terminal() {
 }
 
 #[test]
-fn it_reports_a_missing_terminal() {
+fn the_program_reports_a_missing_terminal() {
     let scratch = Scratch::shop("none");
     let mut command = Command::new(env!("CARGO_BIN_EXE_tacho-live"));
     let output = command.arg("--tape").arg(scratch.tape()).output().unwrap();

@@ -113,7 +113,7 @@ test('the brush of the overview is dragged with one step back', async ({ page })
   await expect(page).toHaveURL(new RegExp(`since=${at(60)}`))
 })
 
-test('what is clicked becomes a filter, with Alt one that leaves it out', async ({ page }) => {
+test('a click on a key filters by it, a click with Alt leaves it out', async ({ page }) => {
   await open(page, 'shop', { tab: 'waits' })
   const panel = page.getByRole('tabpanel')
   await panel.getByRole('button', { name: 'IO:DataFileRead' }).click()

@@ -92,7 +92,7 @@ test('a query stands against yesterday, or any window; back and forward go betwe
   await expect(past).toHaveCount(10)
 })
 
-test('nothing of one comparison is shown under the name of another: not while that is asked, not when it fails', async ({ page }) => {
+test('a comparison never shows figures of another one, neither before its answer nor after a failure', async ({ page }) => {
   const shows = async (window: string, before: string[], past: number) => {
     await expect(panel(page).getByRole('columnheader', { name: window })).toBeVisible()
     expect(await panel(page).locator('td.before').allTextContents()).toEqual(before)

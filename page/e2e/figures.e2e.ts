@@ -278,7 +278,7 @@ test('events are the markers', async ({ page }) => {
   )
 })
 
-test('statements that change things are told with when, how often and by whom', async ({ page }) => {
+test('statements that change things have their times, numbers and roles', async ({ page }) => {
   await open(page, 'shop', { tab: 'events' })
   const changes = panel(page).locator('section')
   const own = (await answers(changes)).find(({ line }) => line.includes(`--query-id ${DEPLOYED.id}`))!.rows.filter((row) => Number(row.calls) > 0)
@@ -316,7 +316,7 @@ test('a saved report is the one of the command line, of the window and the filte
   expect(readFileSync(await file.path(), 'utf8')).toBe(own)
 })
 
-test('with a filter and another zone, the figures are those of the filter and the zone', async ({ page }) => {
+test('with a filter and another zone, the figures follow filter and zone', async ({ page }) => {
   await open(page, 'shop', { tab: 'waits', application: 'web', username: '!report', tz: 'local' })
   const all = await answers(panel(page))
   expect(all[0]!.line).toContain('--application web')

@@ -36,7 +36,7 @@ test('the box takes what the command line takes: two times, one, and a length', 
   await expect(page.getByRole('button', { name: 'Live' })).toHaveAttribute('aria-pressed', 'true')
 })
 
-test('a time that makes no sense is said, with what does, and Escape leaves', async ({ page }) => {
+test('a senseless time gets a message with an example, and Escape leaves', async ({ page }) => {
   await open(page, 'shop')
   await page.locator('.window').click()
   await page.keyboard.type('25:61')

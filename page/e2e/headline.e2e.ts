@@ -20,7 +20,7 @@ test('the headline of a window is the sentence of the report, and a click shows 
   await expect(page.getByRole('tabpanel').locator('.tree li').first()).toContainText(String(HEAD))
 })
 
-test('a queue that goes on at the end of the window is told since when', async ({ page }) => {
+test('a queue that goes on at the end of the window has its begin', async ({ page }) => {
   await open(page, 'shop', { since: at(0), until: at(STORM.until) })
   await expect(headline(page)).toHaveText(`Since 10:58:20 process ${HEAD} (job, idle in transaction) blocks 12 sessions`)
 })

@@ -62,7 +62,7 @@ test('a head shows its own wait, user, database, client and time', async ({ page
   expect(head.slice(9, 13)).toEqual(['IO:DataFileRead', 'app', 'shop', '10.0.0.10'])
 })
 
-test('what ends a head is copied', async ({ page, history, context }) => {
+test('the statement that ends a head is copied', async ({ page, history, context }) => {
   await context.grantPermissions(['clipboard-read', 'clipboard-write'])
   const { sessions, others } = story()
   const address = await history(sessions, others)
@@ -76,7 +76,7 @@ test('what ends a head is copied', async ({ page, history, context }) => {
   }
 })
 
-test('a holder that nobody knows has the name that the command line has, and its reason', async ({ page, history }) => {
+test('an unknown holder has the name and the reason of the command line', async ({ page, history }) => {
   const { sessions, others } = story()
   const address = await history(sessions, others)
   await page.goto(address(`${WINDOW}&tab=locks`))

@@ -61,7 +61,7 @@ function longest(page: Page): Map<string, number> {
   return found
 }
 
-test('no view is told more of a text than it shows', async ({ page }) => {
+test('no view receives more of a text than it shows', async ({ page }) => {
   const found = longest(page)
   for (const tab of TABS) await open(page, 'hostile', { tab, by: 'application', compare: 'previous', ...(tab === 'queries' ? { query_id: '99' } : {}) })
   expect(found.size).toBeGreaterThan(20)
@@ -71,7 +71,7 @@ test('no view is told more of a text than it shows', async ({ page }) => {
   expect(most).toBeGreaterThan(1_990)
 })
 
-test('the text of a query is shown to where it was told, copied and shown to its end', async ({ page, context }) => {
+test('the text of a query is shown up to its limit, then copied and shown to its end', async ({ page, context }) => {
   await context.grantPermissions(['clipboard-read', 'clipboard-write'])
   await open(page, 'hostile', { query_id: '99' })
   const query = page.getByRole('region', { name: 'This query' })

@@ -41,7 +41,7 @@ test('a zoom leaves live, one key returns to it', async ({ page, shop }) => {
   await expect(page.locator('.window')).toHaveText(window!)
 })
 
-test('what was recorded while the server was away is told when it is back', async ({ page, shop }) => {
+test('samples recorded while the server was away arrive when it is back', async ({ page, shop }) => {
   const told = shop.tick(3)
   await expect(now(page)).toHaveText('3.00')
   const asked: Request[] = []
@@ -58,7 +58,7 @@ test('what was recorded while the server was away is told when it is back', asyn
   expect(Date.parse(since!)).toBe(told + 1000)
 })
 
-test('ticks that are told at once, as after a while away, move the window once', async ({ page, shop }) => {
+test('ticks that arrive together move the window once', async ({ page, shop }) => {
   const last = shop.tick(3)
   await expect(now(page)).toHaveText('3.00')
   const windows = new Set<string>()
@@ -86,7 +86,7 @@ test('without ticks the page says since when', async ({ page, shop }) => {
   await expect(page.getByRole('alert')).toContainText(/No tick for \d+ s: the server or its recorder is down\./, { timeout: 40_000 })
 })
 
-test('a writer that waits for space is told, and since when', async ({ page, shop }) => {
+test('a writer that waits for space has a notice with its begin', async ({ page, shop }) => {
   const last = new Date(shop.tick(1)).toISOString().slice(11, 19)
   shop.pause()
   await expect(page.getByRole('alert')).toHaveText(`Recording is paused since ${last}: no space.`, { timeout: 60_000 })

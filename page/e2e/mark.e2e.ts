@@ -2,7 +2,7 @@
 
 import { expect, open, test } from './web'
 
-test('a mark that nobody records is refused with its reason, and the text stays', async ({ page }) => {
+test('a mark without a recorder is refused with its reason, and the text stays', async ({ page }) => {
   await open(page, 'shop')
   await page.keyboard.press('m')
   const dialog = page.getByRole('dialog', { name: 'Mark this moment' })

@@ -19,7 +19,7 @@ async function seconds(tick: () => number, count: number): Promise<number[]> {
   return times
 }
 
-test('a queue that is over is told as over, and the queue now is that of now', async ({ page, shop }) => {
+test('a queue that is over has its end, and the present queue is the current one', async ({ page, shop }) => {
   await page.keyboard.press('4')
   const queue = await seconds(() => shop.tick(3, 900), 4)
   const title = panel(page).getByRole('heading', { name: /^The queue/ })

@@ -33,7 +33,7 @@ function many(queries = QUERIES) {
   return { sessions, others: { statements } }
 }
 
-test('the columns of a query are those of its statistics', async ({ page }) => {
+test('a query has the columns of its statistics', async ({ page }) => {
   await open(page, 'shop')
   const rows = said(`tacho statements-history --since ${WHOLE.since} --until ${WHOLE.until} --n all`)
   const shown = await cells(table(page))

@@ -23,7 +23,7 @@ test('a program that is stopped is an alarm after 15 s, whose age is counted up'
   await expect(alarm(page)).toHaveCount(0)
 })
 
-test('a connection that hangs is made anew, and what was asked on it is asked again', async ({ page, shop }) => {
+test('a connection that hangs is replaced, and its questions are repeated', async ({ page, shop }) => {
   const { host, hostname, port } = new URL(shop.web.address)
   const open = new Set<Socket>()
   /** A broken tunnel: open connections are neither closed nor answered. */

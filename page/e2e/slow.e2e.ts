@@ -66,7 +66,7 @@ test('a panel that waits for another window stays as it is, and is dimmed after 
   await expect(panel).not.toHaveClass(/stale/)
 })
 
-test('of the windows that a key runs through while an answer is under way, the last one is asked', async ({ page, shop }) => {
+test('a key that runs through windows before an answer asks only the last one', async ({ page, shop }) => {
   shop.tick(9)
   await page.keyboard.press('l')
   let answer = () => {}

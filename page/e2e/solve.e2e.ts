@@ -65,7 +65,7 @@ test('a query of another plan: its load by plan, and what was deployed between t
   await expect(panel(page).getByRole('row', { name: new RegExp(DEPLOYED.text) })).toBeVisible()
 })
 
-test('a server that tells no plans is said to', async ({ page }) => {
+test('a server without plans has a notice', async ({ page }) => {
   await open(page, 'shop', { query_id: '2' })
   await expect(page.getByRole('region', { name: 'Plans' })).toContainText('Not recorded here: no sample has a plan.')
 })

@@ -161,7 +161,7 @@ test('two recorded plans of a query are beside each other, with what differs mar
   }
 })
 
-test('a role without rights is told which one it needs', async ({ page }) => {
+test('a role without rights sees the right that it needs', async ({ page }) => {
   await page.goto('?server=nobody')
   await expect(page.getByRole('heading', { name: 'Permission denied for this history.' })).toBeVisible()
   await expect(page.locator('.nothing')).toContainText('pg_read_all_stats')

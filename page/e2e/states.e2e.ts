@@ -26,7 +26,7 @@ test('a server that does not exist is named, and those that do are offered', asy
   }
 })
 
-test('who has no cookie is told where to get one', async ({ page, context }) => {
+test('a browser without a cookie is sent where it gets one', async ({ page, context }) => {
   await context.clearCookies()
   await page.goto('?')
   await expect(page.locator('body')).toContainText('authentication required')

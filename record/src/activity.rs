@@ -102,7 +102,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_runs_is_asked_for_once_and_forgotten_with_its_end() {
+    fn a_running_query_is_looked_up_once_and_forgotten_with_its_end() {
         let session = |pid, query_id, query_start_ms| Session {
             pid,
             query_id,

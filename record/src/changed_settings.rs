@@ -391,7 +391,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_session_hides_is_not_forgotten_and_what_a_role_loses_is_told() {
+    fn a_hidden_setting_is_kept_and_a_lost_one_of_a_role_is_reported() {
         let mut seen = ChangedSettings::default();
         look(&mut seen, vec![row("a", "1")], 0, 10);
         let of_role = || row("a@r", "2");

@@ -119,7 +119,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_is_asked_for_once_a_minute_and_kept_when_it_is_gone() {
+    fn a_name_is_read_once_a_minute_and_kept_when_it_is_gone() {
         let mut names = Names::default();
         assert_eq!(names.question(), None);
         names.request(Kind::Role, 10, 0);

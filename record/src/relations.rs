@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_is_asked_for_once_in_ten_minutes() {
+    fn a_name_is_read_once_in_ten_minutes() {
         let mut relations = Relations::default();
         let edges = [edge("tuple", 9), edge("relation", 9), edge("advisory", 3)];
         let question = relations.question(&edges, 0).unwrap();

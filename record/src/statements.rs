@@ -503,7 +503,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_right_shows_for_the_first_time_was_not_counted_now() {
+    fn executions_from_before_a_grant_are_not_counted() {
         let mut s = Statements::default();
         seen(&mut s, OWN, 0, &[(mine(9), 1)]);
         let all = [(key(1), 1_000_000), (mine(9), 1), (mine(8), 4)];

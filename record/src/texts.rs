@@ -397,7 +397,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_is_asked_for_until_it_is_found_and_once_a_day() {
+    fn a_text_is_looked_up_until_it_is_found_and_once_a_day() {
         let mut texts = Texts::default();
         texts.request(7, 0);
         texts.request(0, 0);
@@ -414,7 +414,7 @@ mod tests {
     }
 
     #[test]
-    fn where_a_question_takes_long_the_next_one_waits() {
+    fn after_a_slow_question_the_next_one_waits() {
         let mut texts = Texts::default();
         texts.request(7, 0);
         assert_eq!((texts.note_duration(30, 0), texts.next_ms), (false, 10_000));

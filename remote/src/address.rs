@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_without_a_name_is_called_by_what_is_said_of_it() {
+    fn a_server_without_a_name_is_called_by_its_connection() {
         for (text, named) in [
             ("service=shop", "shop"),
             ("host=db1 dbname=app", "app@db1"),
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_sense_is_refused() {
+    fn senseless_arguments_are_refused() {
         let error = parse("=host=db", "test").unwrap_err();
         assert_eq!(error.message, "missing name in \"=host=db\"");
         let error = parse("shop=hots=db", "test").unwrap_err();

@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_sqlstate_is_that_of_the_server_as_far_as_it_is_one() {
+    fn a_valid_sqlstate_of_the_server_is_kept() {
         assert_eq!(sqlstate("42P01"), "42P01");
         assert!(std::ptr::eq(sqlstate("42P01"), sqlstate("42P01")));
         assert_eq!(sqlstate("a\u{e9}bc"), INTERNAL);

@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn who_waits_for_days_ends_when_it_is_told_to() {
+    fn a_shipper_that_waits_for_days_ends_on_a_signal() {
         let limits = Limits::default();
         let pace = Pace::new(Some(1), None);
         let place = Paced::new(Box::new(Anywhere), pace, limits.clone());

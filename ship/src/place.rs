@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn what_another_process_of_this_number_has_left_is_not_written_over() {
+    fn a_file_of_another_process_of_this_number_is_not_overwritten() {
         let root = tempfile::tempdir().unwrap();
         let place = Directory::open(root.path().to_str().unwrap()).unwrap();
         assert_eq!(place.put_new("a/x.parquet", b"first".to_vec()), Ok(true));

@@ -567,7 +567,7 @@ fn hours_that_are_not_over_or_not_sealed_stay() {
 }
 
 #[test]
-fn an_hour_of_which_some_is_in_a_log_stays_until_that_is_sealed() {
+fn an_hour_that_is_partly_in_a_log_stays_until_the_log_is_sealed() {
     let (root, tape) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let look = || {
         let store = Snapshot::open(tape.path()).unwrap();
@@ -643,7 +643,7 @@ fn a_late_hour_is_a_new_generation_and_one_that_lost_ticks_is_not() {
 }
 
 #[test]
-fn of_two_shippers_at_once_each_object_is_put_by_one() {
+fn two_shippers_at_once_put_each_object_once() {
     let (root, other, tape) = (
         tempfile::tempdir().unwrap(),
         tempfile::tempdir().unwrap(),

@@ -169,7 +169,7 @@ fn a_directory_without_history_is_an_error() {
 }
 
 #[test]
-fn what_makes_no_sense_is_refused() {
+fn senseless_arguments_are_refused() {
     let refused = |args: &[&str]| {
         let done = program(args).output().unwrap();
         (done.status.code(), said(&done))

@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn dimensions_of_the_sql_edition_are_those_of_the_catalog() {
+    fn the_sql_edition_has_the_dimensions_of_the_catalog() {
         let script = include_str!("../../sql/src/05_dimensions.sql");
         let rows = script.lines().filter_map(|line| {
             let mut cells = line.strip_prefix("\t(")?.split(", ");

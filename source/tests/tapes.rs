@@ -234,7 +234,7 @@ fn equal_names_of_tapes_become_distinct() {
 }
 
 #[test]
-fn without_names_the_tapes_are_those_of_the_servers_that_run() {
+fn without_names_the_tapes_of_running_servers_are_taken() {
     let scratch = Scratch::new("source-here");
     let here = |tape: Option<&str>, data: Option<&str>| Surroundings {
         tape: tape.map(PathBuf::from),
@@ -268,7 +268,7 @@ fn without_names_the_tapes_are_those_of_the_servers_that_run() {
 }
 
 #[test]
-fn what_makes_no_sense_is_refused() {
+fn senseless_arguments_are_refused() {
     let scratch = Scratch::new("source-refused");
     let mut tapes = Tapes::new(1 << 20);
     tapes.add(scratch.tape("shop").to_str().unwrap()).unwrap();

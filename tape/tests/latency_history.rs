@@ -121,7 +121,7 @@ fn a_minute_without_executions_is_not_one_without_a_record() {
 }
 
 #[test]
-fn filters_are_those_of_the_statistics() {
+fn only_filters_of_statistics_are_taken() {
     let of = |name: &str, value: &str| {
         let filter = (name.to_string(), value.to_string());
         ask(|spec| spec.filters.push(filter))

@@ -71,7 +71,7 @@ impl Drop for Host {
 }
 
 #[test]
-fn what_is_named_comes_first_then_the_data_directory_then_the_server_that_runs() {
+fn a_named_tape_comes_first_then_the_data_directory_then_the_server_that_runs() {
     let host = Host::new("order");
     host.data("data", 100);
     host.directory("data/tacho");

@@ -210,7 +210,7 @@ fn the_longest_running_come_first_where_that_is_the_order() {
 }
 
 #[test]
-fn filters_are_those_of_the_statistics() {
+fn only_filters_of_statistics_are_taken() {
     let of = |name: &str, value: &str| {
         let filter = (name.to_string(), value.to_string());
         ask(&store(), |asked| asked.filters.push(filter))
@@ -238,7 +238,7 @@ fn without_a_tick_it_is_not_known_what_ran() {
 }
 
 #[test]
-fn more_buckets_than_are_looked_at_have_no_executions() {
+fn buckets_beyond_the_limit_have_no_executions() {
     let lines = |width_ms: i64| ask(&store(), |asked| asked.bucket_us = Some(width_ms * 1000));
     let known = lines(60).into_iter().filter(|line| !line.ends_with("- -"));
     // 18 ticks of both statements

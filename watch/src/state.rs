@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn a_muted_alarm_is_told_when_the_mute_ends_and_not_when_it_was_over_before() {
+    fn a_muted_alarm_is_sent_when_the_mute_ends_unless_it_was_over_before() {
         let config =
             Config::parse("[[mute]]\nrule = 'load'\nuntil = '1970-01-01T00:03:00Z'\n").unwrap();
         assert_eq!(

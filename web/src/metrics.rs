@@ -419,7 +419,7 @@ mod tests {
     use axum::http::HeaderValue;
 
     #[test]
-    fn who_asks_for_openmetrics_gets_it() {
+    fn a_client_that_accepts_openmetrics_gets_it() {
         let wanted = |accept| {
             let mut headers = HeaderMap::new();
             headers.insert(header::ACCEPT, HeaderValue::from_static(accept));

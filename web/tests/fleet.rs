@@ -99,7 +99,7 @@ fn more_servers_than_it_asks_are_counted() {
 }
 
 #[test]
-fn it_waits_for_places_and_takes_none_from_others() {
+fn fleet_requests_wait_for_places_and_leave_one_for_others() {
     let (scratch, server) = three("fleet-places");
     let one = Server::known(&scratch.0.join("busy"), &["--questions", "1"]);
     for server in [&server, &one] {

@@ -33,7 +33,7 @@ fn a_window_is_a_file_to_be_saved() {
 }
 
 #[test]
-fn its_texts_are_texts_or_are_hidden() {
+fn texts_of_the_page_are_escaped_or_hidden() {
     let scratch = Scratch::shop("report-texts");
     let path = format!("/api/v1/report.html?{WINDOW}");
     let server = Server::known(&scratch.tape(), &[]);
@@ -51,7 +51,7 @@ fn its_texts_are_texts_or_are_hidden() {
 }
 
 #[test]
-fn what_makes_no_sense_or_is_not_known_is_refused() {
+fn unknown_and_senseless_arguments_are_refused() {
     let scratch = Scratch::shop("report-refused");
     let server = Server::known(&scratch.tape(), &[]);
     let problem = |query: &str| {

@@ -72,7 +72,7 @@ fn texts_of_lanes_end_after_four_hundred_bytes() {
 }
 
 #[test]
-fn hidden_texts_stay_hidden_however_they_are_asked_for() {
+fn hidden_texts_stay_hidden_in_every_question() {
     let scratch = recorded("texts-hidden");
     let server = Server::known(&scratch.tape(), &["--hide-texts"]);
     for more in ["", "&texts=full", "&texts=100"] {

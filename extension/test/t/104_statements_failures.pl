@@ -235,7 +235,7 @@ sql('select tacho.statements_reset()');
 is(sql(q{select worker_run('select 1 / (a - 1) as worked from generate_series(1, 3) a')}), 't',
 	'a statement of a background worker fails');
 is(row('as worked from', 'calls, errors, last_sqlstate'), '0|1|22012', 'the failed statement counts for the background worker');
-is(sql('select sum(errors) from tacho.statements'), 1, 'the failed statement counts for nobody else');
+is(sql('select sum(errors) from tacho.statements'), 1, 'the failed statement counts for no other role');
 
 $node->stop;
 unlike(slurp_file($node->logfile), qr/PANIC|terminated by signal/, 'no process of the server died');

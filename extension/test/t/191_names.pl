@@ -112,7 +112,7 @@ $node->safe_psql('postgres', 'DROP ROLE beth');
 wait_for_ticks($node, 30, server_ms($node));
 is(seen('shopper', 'username', newest => 1), 'beth', 'a dropped role keeps its name');
 wake($session, 'shopper');
-is(metric($node, 'names_pending'), '0', 'no name is looked for');
+is(metric($node, 'names_pending'), '0', 'no lookup of a name remains');
 
 $node->safe_psql('postgres', 'ALTER DATABASE shop RENAME TO store');
 $session = sleeper('second', db => 'store');

@@ -67,7 +67,7 @@ isnt($own{clone}, $own{origin}, 'a copied directory is a new node');
 wait_for_ticks($clone, 10, server_ms($clone));
 is(metric($clone, 'nodes'), '2', 'the copied directory has two nodes');
 cmp_ok(observed($clone, $moment, $own{origin}), '>=', 5,
-	'the copy can be asked for the history of that node');
+	'the copy answers for the history of that node');
 is(observed($clone, $moment), '0', 'the history of that node does not count as its own');
 my $late = server_ms($origin);
 wait_for_ticks($origin, 10, $late);

@@ -89,7 +89,7 @@ $new->start;
 wait_for_ticks($new, 10, server_ms($new));
 is(metric($new, 'nodes'), '2', 'a copied history is a node beside that of the new cluster');
 is($new->safe_psql('postgres', "$ticks, node => '$old_node')"), $kept,
-	'the copied history can be asked for completely');
+	'the copied history answers completely');
 $new->stop;
 
 done_testing();

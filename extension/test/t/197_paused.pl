@@ -45,7 +45,7 @@ for my $time (1 .. 2)
 
 # Settings between those in effect and the newest, which no writer has read.
 set('10TB');
-ok(wait_for_metric($node, 'recording', "value = 'off'"), 'recording pauses below the free space that is asked for');
+ok(wait_for_metric($node, 'recording', "value = 'off'"), 'recording pauses below the free space of the setting');
 set('20TB');
 ok(wait_for_metric($node, 'reason', "value ~ 'less than 20971520 MB'"), 'status() asks for more space');
 set('0');

@@ -122,7 +122,7 @@ is($recorder->end('TERM'), 0, 'the recorder ends without a connection');
 my ($stop) = told('stop', $since);
 ($gap) = told('gap', $since);
 like($gap->{detail}, qr/$refused/, 'the gap before the end has its reason');
-cmp_ok(of_ms($gap->{marker_time}), 'le', of_ms($stop->{marker_time}), 'the gap is told before the stop');
+cmp_ok(of_ms($gap->{marker_time}), 'le', of_ms($stop->{marker_time}), 'the gap is recorded before the stop');
 password('first');
 # a recorder that starts within a tick leaves no time out
 select(undef, undef, undef, 1);

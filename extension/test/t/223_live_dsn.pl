@@ -34,7 +34,7 @@ $terminal->keys('w');
 $node->stop('fast');
 $terminal->shows(qr/could not connect|connection was lost|terminating connection/, 'a server that is gone is shown');
 $node->start;
-$terminal->shows(qr/^ sessions/m, 'the server that is back is asked again');
+$terminal->shows(qr/^ sessions/m, 'the server that is back answers again');
 $terminal->keys('x');
 my $again = session($node, 's_again');
 $again->send('SELECT pg_sleep(600)');

@@ -98,7 +98,7 @@ $node->reload;
 my ($host, $nobody) = ($node->host, PostgreSQL::Test::Cluster::get_free_port());
 write_file(qq{[[server]]\nname = "gone"\nconninfo = "host=$host port=$nobody"\n[[server]]\nname = "here"\nconninfo = "$conninfo"\n});
 ($code, $out) = check('--config', $file);
-is($code, 1, 'a server that cannot be asked fails the check');
+is($code, 1, 'a server that cannot be reached fails the check');
 like($out, qr/^server "gone"\nno   connection: could not connect: .*^server "here"\nyes  server: /ms, 'the check asks the other servers');
 
 # Mistakes in a file are errors before anything is recorded.

@@ -225,7 +225,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_put_is_read_by_both_forms() {
+    fn both_forms_read_the_values_that_were_put() {
         let columns = vec![
             Values::Ints(vec![1, -2, i64::MAX]),
             Values::Floats(vec![0.1, -1e300, 0.0]),

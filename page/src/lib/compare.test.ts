@@ -54,7 +54,7 @@ test('an answer is of the earlier window when windows, server and filters say so
   expect([1, 2, 3].map((m) => isEarlier(asked(`02-28T11:0${m} 02-28T11:2${m}`), asked('03-01T11:00 03-01T11:20'), live))).toEqual([true, true, false])
 })
 
-test('what was not observed before is not known', () => {
+test('a time that was not observed before is not known', () => {
   expect(loadsBefore([{ key: 'a', avg_aas_1: 0 }, { key: 'b', avg_aas_1: null }, { key: null, avg_aas_1: 2 }])).toEqual(
     new Map([['a', 0], ['(null)', 2]]),
   )

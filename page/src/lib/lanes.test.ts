@@ -26,7 +26,7 @@ test('lanes have who it is, how long others waited, and what was done from when 
   expect(pieceAt(found[0]!, 1_001_000)).toBeNull()
 })
 
-test('the figures behind lanes are those of sessions', () => {
+test('the table behind lanes has the figures of sessions', () => {
   const asked = { function: 'lanes', args: { server: 'shop', scope: 'foreground', n: '30', width: '900' } }
   expect(figures(asked)).toEqual({ function: 'sessions', args: { server: 'shop', scope: 'foreground', n: '60' } })
 })

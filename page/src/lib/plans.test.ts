@@ -18,7 +18,7 @@ test('a lane has the time that was counted and the steps with samples', () => {
   expect(planLanes(plans, empty, span)).toEqual([{ id: '502', counted: { left: 60, width: 40 }, seen: [] }])
 })
 
-test('a change of plans is told with both means and their ratio', () => {
+test('a change of plans has both means and their ratio', () => {
   const row = { changed_at: at(5), query_id: '81', query_text: 'select\n 1', old_mean_exec_time: 0.2, new_mean_exec_time: 210, ratio: 1050 }
   expect(turned(row)).toBe('200 µs → 210 ms, ×1,050')
   expect([times(12.4), times(1.5), times(0.0213), times(null)]).toEqual(['×12', '×1.5', '×0.021', '–'])
@@ -41,7 +41,7 @@ test('two plans at most are chosen; a third takes the place of the first', () =>
   expect(chosen(['1', '2'], '1')).toEqual(['2'])
 })
 
-test('changes of plans are asked for windows up to the longest that the server allows', () => {
+test('windows up to the longest of the server have changes of plans', () => {
   const view = parseView('?database=shop&application=web')
   const window = (length: number) => ({ since: 0, until: length })
   const asked = { function: 'plan_changes', args: { since: '1970-01-01T00:00:00Z', until: '1970-01-01T01:00:00Z', database: 'shop' } }

@@ -10,20 +10,20 @@ const answer = (texts: (string | null)[], shortened: Answer['shortened'] = []): 
   shortened,
 })
 
-test('so many bytes of each text are asked for, where it takes that', () => {
+test('a question limits the bytes of each text if the function can', () => {
   expect(textsOf(asked('top'))).toBe('&texts=2000')
   expect(textsOf(asked('lanes'))).toBe('')
   expect(textsOf(asked('fleet'))).toBe('')
 })
 
-test('a text that has more bytes than are asked for was shortened', () => {
+test('a text with the limit of bytes and a mark was shortened', () => {
   expect(isShortened('x'.repeat(TEXT_BYTES))).toBe(false)
   expect(isShortened('x'.repeat(TEXT_BYTES) + '…')).toBe(true)
   // Three bytes per character, and four bytes in two UTF-16 units.
   expect(['€'.repeat(666), '€'.repeat(667), '🦀'.repeat(500), '🦀'.repeat(501)].map(isShortened)).toEqual([false, true, false, true])
 })
 
-test('the text of a query is the first that is known, and its rest is asked for with as many rows', () => {
+test('the text of a query is the first known one, its rest comes with as many rows', () => {
   expect(queryText(null, null)).toBeNull()
   expect(queryText(asked('top'), answer([null]))).toBeNull()
   expect(queryText(asked('top'), answer(['select 1']))).toMatchObject({ text: 'select 1', bytes: null })

@@ -17,7 +17,7 @@ test('times are written as arguments take them', () => {
   expect(interval(500)).toBe('500ms')
 })
 
-test('a window is said with as much of its days as is needed', () => {
+test('a window is named with the days that it needs', () => {
   expect(windowText({ since: at, until: at + 1_200_000 }, 'UTC')).toMatch(/^Sun 22 Nov.*, 05:30 – 05:50$/)
   expect(windowText({ since: at, until: at + 86_400_000 }, 'UTC')).toMatch(/^Sun 22 Nov.*, 05:30 – Mon 23 Nov.*, 05:30$/)
   expect(clock(at + 7000, 'UTC')).toBe('05:30:07')

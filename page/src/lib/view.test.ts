@@ -13,7 +13,7 @@ test('an address shows what it was copied from', () => {
   }
 })
 
-test('what is not understood is as at the start', () => {
+test('unknown parts of an address get their defaults', () => {
   const view = parseView('?by=color&compare=x&tab=<script>&tz=Mars&since=yesterday&until=2026-11-22T05:50:00Z&live=x&sort=size')
   expect(view).toMatchObject({ by: 'wait_event_type', tab: 'queries', compare: null, sort: 'load', find: null, all: false, zone: 'UTC', since: null, until: null, live: null })
 })

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { dictionary, explained, meaning, named } from './waits'
 
-test('what to look at next is a view, and words', () => {
+test('the next look is a view with words', () => {
   expect(named(meaning('Lock:tuple')!.next)).toEqual({ tab: 'locks', rest: ': the root blocker; end it, or wait' })
   expect(named(meaning('IPC:BgWorkerShutdown')!.next)).toEqual({ tab: 'sessions', rest: '' })
   expect(named('nothing, unless it never ends')).toEqual({ tab: null, rest: 'nothing, unless it never ends' })

@@ -59,7 +59,7 @@ fn counted(root: &Path) -> (i64, usize) {
 }
 
 #[test]
-fn what_a_file_without_ticks_of_the_hour_had_comes_back_by_a_repair() {
+fn a_repair_brings_back_rows_of_a_file_without_ticks_of_the_hour() {
     let (root, tape) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     write(&OsStorage::new(tape.path()), &FILES);
     let whole = std::fs::read(tape.path().join(name(2))).unwrap();
@@ -222,7 +222,7 @@ fn an_unreadable_file_is_reported() {
 }
 
 #[test]
-fn what_a_damaged_index_says_of_other_hours_takes_nothing_from_them() {
+fn a_damaged_index_takes_nothing_from_other_hours() {
     let storage = MemoryStorage::new();
     write(&storage, &[(0..120, &[(13, 13)]), (300..310, &[(306, 1)])]);
     let whole = storage.bytes_of(&name(2)).unwrap();

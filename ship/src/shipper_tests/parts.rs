@@ -14,7 +14,7 @@ use tacho_tape::write::seal::write_sealed;
 use tacho_tape::{Identity, PartBuilder, Snapshot};
 
 #[test]
-fn every_node_is_shipped_but_those_of_other_servers() {
+fn every_node_is_shipped_except_nodes_of_other_servers() {
     let (root, storage) = (tempfile::tempdir().unwrap(), MemoryStorage::new());
     // An upgrade, two recorders at the same time, and a copied history.
     let nodes = [(7, 70, 0), (8, 80, 60), (9, 80, 60), (10, 80, 60)];

@@ -45,7 +45,7 @@ fn objects_with_other_redaction_are_not_continued() {
 }
 
 #[test]
-fn of_two_at_once_with_other_redaction_not_both_go_on() {
+fn two_shippers_with_different_redaction_do_not_both_go_on() {
     let tape = tape();
     for _ in 0..50 {
         let root = tempfile::tempdir().unwrap();

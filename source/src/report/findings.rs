@@ -517,7 +517,7 @@ mod tests {
     }
 
     #[test]
-    fn whom_nobody_knows_has_the_name_of_the_reader() {
+    fn an_unknown_session_has_the_name_of_the_reader() {
         for (kind, name) in [
             ("unknown", "not looked up (unknown)"),
             ("lost", "looked up (lost)"),

@@ -311,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn who_waits_for_itself_only_does_not_wait() {
+    fn a_session_that_waits_for_itself_only_does_not_wait() {
         let edges = graph_edges(&[(1, 1)]);
         assert!(Graph::new(&edges).waiters().is_empty());
     }

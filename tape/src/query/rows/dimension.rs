@@ -291,7 +291,7 @@ mod tests {
     use crate::catalog::{derived, schema};
 
     #[test]
-    fn derived_dimensions_are_those_of_the_catalog_in_its_order() {
+    fn derived_dimensions_have_the_names_and_order_of_the_catalog() {
         let schema = schema();
         let columns = schema.tables.iter().flat_map(|t| &t.columns);
         let names = names(&schema);

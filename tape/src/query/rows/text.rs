@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn of_the_texts_of_a_query_a_statement_stands_before_an_expression() {
+    fn a_statement_comes_before_an_expression_among_the_texts_of_a_query() {
         let texts = |all: &[(Option<&str>, &str)]| {
             let all = all.iter();
             let all = all.map(|(d, text)| (d.map(str::to_string), Arc::from(*text)));

@@ -293,7 +293,7 @@ fn a_snapshot_can_be_asked_while_its_files_are_there_or_open() {
 }
 
 #[test]
-fn a_question_is_asked_again_when_a_file_goes_in_the_middle_of_it() {
+fn a_question_is_repeated_when_a_file_goes_in_the_middle_of_it() {
     let storage = MemoryStorage::new();
     let mut drive = Drive::new(&storage, sampler(13));
     drive.send(2_500);

@@ -73,7 +73,7 @@ fn a_written_document_is_read_again() {
 
 /// The waits of the largest queries do not depend on `n`.
 #[test]
-fn how_many_queries_are_asked_for_changes_no_figure_of_one() {
+fn the_number_of_queries_changes_no_figure_of_one() {
     let (few, all) = (made(Some(2), &[]), made(None, &[]));
     let own = few
         .queries
