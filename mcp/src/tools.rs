@@ -49,7 +49,7 @@ pub const TOOLS: &[Tool] = &[
         name: "servers",
         about: "Servers whose history can be asked: name, state (recorded, empty, missing, refused, \
                 unreachable) and, if recorded, the first and last time of the history. Call it first; \
-                every other tool takes its \"server\".",
+                every other tool takes its \"server\". Times are UTC. Limit: 25 kB.",
         parts: &[],
         required: &[],
     },
@@ -58,7 +58,7 @@ pub const TOOLS: &[Tool] = &[
         about: "Load of a window over time. avg_aas is the average number of active sessions, without \
                 unit: compare it with vcpus, the number of CPUs. One row per bucket and class of wait; \
                 class CPU* or CPU:… is work on a CPU. coverage_pct is the observed share of the bucket \
-                in percent. Limit: at most 25 kB; a shorter window or a wider bucket gives fewer rows.",
+                in percent. Limit: 25 kB; a shorter window or a wider bucket gives fewer rows.",
         parts: &[Part {
             name: ROWS,
             function: "timeline",
@@ -82,7 +82,7 @@ pub const TOOLS: &[Tool] = &[
                 caused it. Rows are ordered by rank: causes (kind cause) before effects. before and after \
                 are average active sessions, pct percent of the whole difference, started the second of \
                 the change; explanation is a sentence, next the question to ask after it. Kind note says \
-                what is unexplained or was not recorded. \"at\" is half an hour around a moment.",
+                what is unexplained or was not recorded. \"at\" is half an hour around a moment. Limit: n causes and n keys of a dimension, 25 kB.",
         parts: &[part(ROWS, "changes")],
         required: &[],
     },
@@ -98,7 +98,8 @@ pub const TOOLS: &[Tool] = &[
         name: "query",
         about: "One query: its executions (costs; times in milliseconds, calls_per_second, blocks of \
                 8 kB), its waits (average active sessions) and its plans (mean time in milliseconds, \
-                plan_id). query_id is the number that other tools print, as text.",
+                plan_id). query_id is the number that other tools print, as text. Limit: n rows \
+                of each (default 10), 25 kB.",
         parts: &[
             part("costs", "statements_history"),
             Part {
@@ -150,14 +151,15 @@ pub const TOOLS: &[Tool] = &[
     Tool {
         name: "markers",
         about: "Events that explain the history: start, stop, gaps of recording, changed settings, changes \
-                of the schema (DDL), and marks that people wrote, such as a deploy. marker_time is UTC.",
+                of the schema (DDL), and marks that people wrote, such as a deploy. marker_time is UTC. Limit: 25 kB; a shorter window \
+                has fewer rows.",
         parts: &[part(ROWS, "markers")],
         required: &[],
     },
     Tool {
         name: "explain_wait",
         about: "Explains a wait event of PostgreSQL 15 to 19, such as IO:DataFileRead: what the session \
-                waits for, when that is normal, and what to look at next. It needs no server.",
+                waits for, when that is normal, and what to look at next. It needs no server. Limit: 25 kB.",
         parts: &[],
         required: &["name"],
     },
@@ -372,7 +374,7 @@ mod tests {
     }
 
     #[test]
-    fn every_tool_asks_functions_that_exist_and_describes_units() {
+    fn every_tool_asks_functions_that_exist() {
         for tool in TOOLS {
             assert_eq!(
                 tool.functions(query::list()).count(),
@@ -394,6 +396,37 @@ mod tests {
                 "{}",
                 tool.name
             );
+        }
+    }
+
+    /// Units that the answer of a tool has.
+    const UNITS: [(&str, &[&str]); 12] = [
+        ("servers", &["UTC"]),
+        ("load", &["average number of active sessions", "percent"]),
+        ("top", &["average active sessions", "percent", "seconds"]),
+        ("changes", &["average active sessions", "percent"]),
+        ("report", &["average active sessions", "UTC"]),
+        (
+            "query",
+            &["milliseconds", "8 kB", "average active sessions"],
+        ),
+        ("plans", &["milliseconds", "8 kB"]),
+        ("locks", &["seconds", "intervals"]),
+        ("sessions", &["seconds"]),
+        ("tables", &["rows", "8 kB", "UTC"]),
+        ("markers", &["UTC"]),
+        ("explain_wait", &[]),
+    ];
+
+    #[test]
+    fn every_description_has_units_and_limits() {
+        let names: Vec<&str> = TOOLS.iter().map(|tool| tool.name).collect();
+        assert_eq!(UNITS.map(|(name, _)| name), names[..]);
+        for (tool, (_, units)) in TOOLS.iter().zip(UNITS) {
+            let lacks: Vec<_> = units.iter().filter(|u| !tool.about.contains(**u)).collect();
+            assert!(lacks.is_empty(), "{}: {lacks:?}", tool.name);
+            let (_, limits) = tool.about.split_once("Limit: ").unwrap_or_default();
+            assert!(limits.contains("25 kB"), "{}", tool.name);
         }
     }
 
