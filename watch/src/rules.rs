@@ -356,6 +356,38 @@ mod tests {
         assert_eq!(Config::parse("").unwrap(), Config::default());
     }
 
+    /// The cells of the table of rules in docs/watch.md, by rule.
+    fn documented() -> BTreeMap<&'static str, Vec<&'static str>> {
+        let page = include_str!("../../docs/watch.md");
+        let rows = page.lines().filter(|line| line.starts_with("| `"));
+        let rows = rows.map(|line| line.split('|').map(str::trim).collect::<Vec<_>>());
+        let rows = rows.filter(|cells| cells.len() == 9);
+        rows.map(|cells| (cells[1].trim_matches('`'), cells[3..8].to_vec()))
+            .collect()
+    }
+
+    #[test]
+    fn the_page_has_the_defaults() {
+        let documented = documented();
+        assert_eq!(documented.len(), RULES.len());
+        let number = |cell: &str| cell.split(' ').next()?.parse::<f64>().ok();
+        let length = |cell: &str| match cell {
+            "" => Some(0),
+            cell => time::interval(cell).ok(),
+        };
+        for rule in RULES {
+            let [above, clear, hold, quiet, severity] = documented[rule.name()][..] else {
+                panic!("{}", rule.name());
+            };
+            let limits = rule.defaults();
+            assert_eq!(number(above), Some(limits.above), "{}", rule.name());
+            assert_eq!(number(clear), Some(limits.clear), "{}", rule.name());
+            assert_eq!(length(hold), Some(limits.hold_us), "{}", rule.name());
+            assert_eq!(length(quiet), Some(limits.quiet_us), "{}", rule.name());
+            assert_eq!(severity, limits.severity.name(), "{}", rule.name());
+        }
+    }
+
     #[test]
     fn a_mistake_is_named() {
         let wrong = |text| Config::parse(text).unwrap_err();

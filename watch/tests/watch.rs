@@ -265,6 +265,25 @@ fn alarms_of_the_past_follow_from_the_rules() {
 }
 
 #[test]
+fn between_both_limits_an_alarm_goes_on_and_none_begins() {
+    const BEGIN: i64 = 1_767_225_600;
+    let mut history = History::begin(BEGIN);
+    // 3 sessions on 4 CPUs are between 0.5 and 1.0
+    for (seconds, busy) in [(600, 3), (300, 9), (600, 3), (600, 1)] {
+        history.add(seconds, busy, 0);
+    }
+    let expected = [
+        "2026-01-01T00:10:00Z alarm shop load: 9.0 sessions are active on 4 CPUs",
+        "2026-01-01T00:27:00Z over shop load",
+    ];
+    let apart = "[rules.load]\nclear = 0.5\n";
+    assert_eq!(history.replayed(apart, BEGIN + 300), expected);
+    let near = "[rules.load]\nclear = 0.8\n";
+    let over = history.replayed(near, BEGIN + 300).pop().unwrap();
+    assert_eq!(over, "2026-01-01T00:17:00Z over shop load");
+}
+
+#[test]
 fn a_command_line_that_makes_no_sense_is_explained() {
     let history = History::begin(now());
     let config = file(
