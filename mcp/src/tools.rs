@@ -82,7 +82,8 @@ pub const TOOLS: &[Tool] = &[
                 caused it. Rows are ordered by rank: causes (kind cause) before effects. before and after \
                 are average active sessions, pct percent of the whole difference, started the second of \
                 the change; explanation is a sentence, next the question to ask after it. Kind note says \
-                what is unexplained or was not recorded. \"at\" is half an hour around a moment. Limit: n causes and n keys of a dimension, 25 kB.",
+                what is unexplained or was not recorded. \"at\" is half an hour around a moment. \
+                Limit: n causes and n keys of a dimension (default 5), 25 kB.",
         parts: &[part(ROWS, "changes")],
         required: &[],
     },
