@@ -174,7 +174,7 @@ fn a_command_reads_the_alarm_from_standard_input() {
     assert_eq!(message["server"], "shop");
 }
 
-/// The command of the unit for systemd, with files of a history instead of those of the system.
+/// The command of the unit for systemd, with the files of a history, not of the system.
 fn command_of_unit(history: &History, config: &str, state: &str) -> Vec<String> {
     let unit = include_str!("../tacho-watch.service");
     let mut lines = unit.lines();
