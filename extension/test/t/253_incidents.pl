@@ -33,10 +33,9 @@ incident('an idle session keeps an advisory lock', qr/^idle in transaction\|work
 
 change_holds_lock($lookup, short => 1);
 
-# Commits wait for a replica that is not there. Nearer is a change that does not wait. On a busy machine
-# the sampler reads the setting some seconds late.
+# Commits wait for a replica that is not there. Nearer is a change that does not wait.
 incident('commits wait for a replica that is missing', qr/^commit setting\|synchronous_standby_names\|t$/,
-	short => 1, around => 4,
+	short => 1,
 	load => [ load(3, 20, $pay) ],
 	cause => sub { set('synchronous_standby_names', 'missing') },
 	near => sub { $deploy->run('SET synchronous_commit = local'); $deploy->run('CREATE INDEX news_late ON news(id)') },
