@@ -16,6 +16,7 @@ pool_open() {
 	rm "$fifo"
 	export TACHO_POOL
 	printf '%*s' "$count" '' >&"$TACHO_POOL"
+	export TACHO_JOBS=$count
 }
 
 # pool_run COMMAND...: in the background, as soon as there is a token. COMMAND
@@ -27,6 +28,19 @@ pool_run() {
 		eval '"$@"' "$TACHO_POOL>&-" || true
 		printf '%s' "$token" >&"$TACHO_POOL"
 	} &
+}
+
+# pool_alone COMMAND...: when no other test of the pool runs, and none begins. Collects
+# all tokens; the lock lets one process collect at a time, so that two do not wait for
+# each other's. COMMAND sees neither the pool nor the lock.
+pool_alone() {
+	local lock tokens
+	exec {lock}<>"/proc/self/fd/$TACHO_POOL"
+	flock "$lock"
+	IFS= read -rN "$TACHO_JOBS" -u "$TACHO_POOL" tokens
+	eval '"$@"' "$TACHO_POOL>&-" "$lock>&-" || true
+	printf '%s' "$tokens" >&"$TACHO_POOL"
+	exec {lock}>&-
 }
 
 # again TRY NAME LOG: true if a test that failed in try number TRY is run once more

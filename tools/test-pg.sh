@@ -16,7 +16,8 @@
 #   PG_CONFIG      installation to test (default: pg_config in PATH)
 #   TACHO_PROGRAM  tacho program to test (default: target/release/tacho)
 #   TACHO_JOBS     tests at a time (default: two for each CPU)
-#   TACHO_TRIES    how often a TAP test is run until it passes (default: 1)
+#   TACHO_TRIES    how often a TAP test is run until it passes (default: 1); one that fails
+#                  in two or more tries is run once more at the end, alone in the pool
 set -euo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd -P)
@@ -112,6 +113,9 @@ else
 		if wanted "$(basename "$each" .pl)" "$@"; then pool_run tap "$each"; fi
 	done < <(tap_files)
 	wait
+	touch ../out/alone
+	mapfile -t alone <../out/alone
+	for each in "${alone[@]}"; do pool_alone tap "$each" $((TACHO_TRIES + 1)); done
 fi
 read -r passed failed < <(cat ../out/*.result | awk '{ ok += $1; bad += $2 } END { print ok + 0, bad + 0 }')
 echo "$version: $passed passed, $failed failed"
