@@ -40,6 +40,8 @@
 #define TINY_MS 0.2
 /* an execution shorter than TINY_MS counts as this many in entry_rate() */
 #define TINY_COUNTS 4
+/* us; new entries set the clock if no tick has for longer */
+#define CLOCK_LATE_US (5 * USECS_PER_SEC)
 
 /* An entry that was found: `entry` NULL = none. */
 typedef struct Found
@@ -589,13 +591,27 @@ source_store(const StatementKey *owner, const SourceText *text)
 	return first;
 }
 
+/*
+ * The present time, for a new entry. Sets the clock of the statistics only
+ * if no sampler has for a while, because all executions read its cache line.
+ */
+static TimestampTz
+entry_time(void)
+{
+	TimestampTz now = GetCurrentTimestamp();
+	uint64		clock = pg_atomic_read_u64(&statements_memory.shared->clock);
+
+	return now - (TimestampTz) clock > CLOCK_LATE_US ?
+		statements_clock_advance() : now;
+}
+
 /* Takes a slot and fills it; NULL if there is no room. Interrupts are held. */
 static StatementEntry *
 entry_fill(const StatementKey *key, uint32 hash,
 		   const StatementSource *source, const SourceText *text)
 {
 	StatementEntry *entry = slot_take();
-	TimestampTz now = statements_clock_advance();
+	TimestampTz now = entry_time();
 
 	if (entry == NULL)
 		return NULL;

@@ -63,10 +63,10 @@ extern bool statements_active(void);
 
 /*
  * Sets the clock of the statistics to the present time, which it returns. The
- * clock never goes back. An entry keeps the clock's time of its last planning, execution or failure
- * (last_call). The sampler advances the clock at each tick, so last_call is at
- * most a tick too early. While no sampler runs, it is as early as the last
- * reading or the last new entry.
+ * clock never goes back. An entry keeps the clock's time of its last planning,
+ * execution or failure (last_call). The sampler advances the clock at each
+ * tick, so last_call is at most a tick too early. While no sampler runs, it is
+ * as early as the last reading, or a new entry advances the clock.
  *
  * A reader advances the clock before it copies entries. An execution that it
  * does not see is counted later: it locks its stripe after the copy was made,

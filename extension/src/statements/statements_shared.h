@@ -197,7 +197,6 @@ typedef struct StatementsShared
 	 */
 	LWLockPadded *locks;
 
-	pg_atomic_uint64 clock;		/* see statements_clock_advance() */
 	TimestampTz made_at;		/* when this memory was made */
 	uint32		reserved;		/* entries */
 	uint32		buckets;		/* power of two */
@@ -226,6 +225,12 @@ typedef struct StatementsShared
 	Pool		texts pg_attribute_aligned(STATEMENTS_CACHE_LINE);
 	Pool		plan_sets pg_attribute_aligned(STATEMENTS_CACHE_LINE);
 	pg_atomic_uint64 plans_missing; /* executions not counted for their plan */
+
+	/*
+	 * See statements_clock_advance(). Each execution reads it, so it shares no
+	 * cache line with what new entries write.
+	 */
+	pg_atomic_uint64 clock pg_attribute_aligned(STATEMENTS_CACHE_LINE);
 } StatementsShared;
 
 /* Addresses in this process; set by statements_shmem_startup(). */

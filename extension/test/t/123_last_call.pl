@@ -16,7 +16,13 @@ autovacuum = off
 
 sub sql { return $node->safe_psql('postgres', $_[0]) }
 
-sub now { return sql('select clock_timestamp()') }
+# The time before a reading. A call afterwards is not earlier, since a reading sets the clock.
+sub now
+{
+	my $now = sql('select clock_timestamp()');
+	sql('select count(*) from tacho.statements(false)');
+	return $now;
+}
 
 # Statements of the test that are in a reading since a moment.
 sub called
