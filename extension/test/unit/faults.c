@@ -3,9 +3,10 @@
  *	  Lets something go wrong at an allocation that tacho makes in a backend.
  *
  * The library is preloaded before libc (LD_PRELOAD) and replaces malloc. It
- * counts the blocks that the server takes for allocations of tacho's library,
- * and acts at the one that faults_arm() has named. The server takes a block of
- * its own for each allocation above 8 kB. For 138_plan_faults.pl, which builds
+ * counts the allocations of tacho's library above 8 kB, and acts at the one
+ * that faults_arm() has named. The server takes a block of its own for each of
+ * them. Blocks for smaller allocations do not count: when one is full depends
+ * on all that the session has done before. Their sizes are powers of two. For 138_plan_faults.pl, which builds
  * it; not part of the extension.
  *
  * Copyright (c) 2026, tacho contributors
@@ -64,12 +65,19 @@ is_for_tacho(void)
 	return false;
 }
 
+/* True if a block of this size holds one allocation. */
+static bool
+is_own_block(size_t size)
+{
+	return size > 8192 && (size & (size - 1)) != 0;
+}
+
 void *
 malloc(size_t size)
 {
 	bool		now = false;
 
-	if (left > 0 && !looking)
+	if (left > 0 && !looking && is_own_block(size))
 	{
 		looking = true;
 		now = is_for_tacho() && --left == 0;
