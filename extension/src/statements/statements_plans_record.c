@@ -49,6 +49,7 @@ typedef struct RecordedPlan
 typedef struct RecordedSet
 {
 	uint64		generation;
+	bool		first_known;	/* a row says which plan was the first */
 	RecordedPlan plan[PLANS_AT_ONCE];
 } RecordedSet;
 
@@ -306,6 +307,31 @@ record_before(StatementRow *row, const PlanPlace *place, const int64 *recorded,
 	record_left(row, 0, 0, &lacked);
 }
 
+/*
+ * Marks the entry's first plan in the row. The history must know it even if it
+ * is never executed again: earlier rows of the entry have no plans, and belong
+ * to it. So the first row with plans gets the first plan with no executions if
+ * it has none.
+ */
+static void
+record_first(StatementRow *row, const PlanPlace *place, RecordedSet *set)
+{
+	int64		first = (int64) pg_atomic_read_u64(unconstify(pg_atomic_uint64 *, &place->first));
+	bool		found = false;
+
+	for (int i = 0; i < row->plans; i++)
+	{
+		row->plan[i].first = row->plan[i].plan_id == first &&
+			row->plan[i].since == place->since;
+		found |= row->plan[i].first;
+	}
+	if (set == NULL || first == 0 || row->plans == 0)
+		return;
+	if (!found && !set->first_known && row->plans < lengthof(row->plan))
+		found = row_append(row, first, place->since)->first = true;
+	set->first_known |= found;
+}
+
 bool
 plans_record(StatementEntry *entry, StatementRow *row, const int64 *recorded)
 {
@@ -314,6 +340,7 @@ plans_record(StatementEntry *entry, StatementRow *row, const int64 *recorded)
 	bool		known = false;
 	PlanPlace	place;
 	PlanSet		set;
+	RecordedSet *recorded_set = NULL;
 	uint32		number;
 
 	row->plans = 0;
@@ -325,8 +352,10 @@ plans_record(StatementEntry *entry, StatementRow *row, const int64 *recorded)
 	if (pg_atomic_read_u64(&place.generation) != row->generation)
 		return true;
 	if (number != 0)
-		known = record_set(row, &place, &set,
-						   recorded_set_get(number, row->generation), &left);
+	{
+		recorded_set = recorded_set_get(number, row->generation);
+		known = record_set(row, &place, &set, recorded_set, &left);
+	}
 	else if (!place.replaced)
 	{
 		/*
@@ -341,9 +370,7 @@ plans_record(StatementEntry *entry, StatementRow *row, const int64 *recorded)
 	record_before(row, &place, recorded, &left);
 	first = (int64) pg_atomic_read_u64(&place.first);
 	record_left(row, known ? first : 0, known ? place.since : 0, &left);
-	for (int i = 0; i < row->plans; i++)
-		row->plan[i].first = row->plan[i].plan_id == first &&
-			row->plan[i].since == place.since;
+	record_first(row, &place, recorded_set);
 	return true;
 }
 
@@ -362,6 +389,7 @@ plans_give_back(const StatementEntry *entry, const StatementRow *row)
 	{
 		const PlanIncrease *plan = &row->plan[i];
 
+		set->first_known &= !plan->first;
 		for (int j = 0; j < PLANS_AT_ONCE; j++)
 		{
 			if (plan->plan_id == 0 ||

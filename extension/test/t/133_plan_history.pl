@@ -81,7 +81,7 @@ sub plans_of
 		$since{$plan} = $_->{plan_since} if !defined $since{$plan} || $_->{plan_since} lt $since{$plan};
 		$lacks{$plan} = 1 if $_->{calls} && !$_->{max_exec_time_ms};
 	}
-	return join ', ', map { "$calls{$_} $rows{$_}" . ($_ eq 'none' ? ' none' : $lacks{$_} ? '' : ' max') } sort { $since{$a} cmp $since{$b} } keys %calls;
+	return join ', ', map { "$calls{$_} $rows{$_}" . ($_ eq 'none' ? ' none' : $lacks{$_} ? '' : ' max') } sort { $since{$a} cmp $since{$b} } grep { $calls{$_} } keys %calls;
 }
 
 $node->safe_psql('postgres', <<'END');
@@ -108,6 +108,8 @@ $node->safe_psql('postgres', 'DROP INDEX t_a');
 run_pgbench($node, $lookup, '-c', 4, '-t', 25);
 wait_until_in_history($node);
 is(plans_of($query), '100 100 max', 'the new plan has its executions');
+is( $node->safe_psql('postgres', "SELECT old_calls, new_calls FROM tacho.plan_changes('2000-01-01') WHERE query_text LIKE '$query%'"),
+	'200|100', 'the old plan is known, though no sample has it and it is not executed again');
 $node->safe_psql('postgres', 'CREATE INDEX t_a ON t (a)');
 run_pgbench($node, $lookup, '-c', 2, '-t', 30);
 wait_until_in_history($node);

@@ -461,7 +461,8 @@ fn add_plans(part: &Part, rows: &mut BTreeMap<i64, BTreeMap<i64, Row>>) -> Query
     let costs = costs(part, PLAN_STATS, &wanted)?;
     let longest = part.ints(PLAN_STATS, "max_exec_time")?;
     for (&row, cost) in wanted.iter().zip(costs) {
-        let own = rows.get_mut(&columns.entry[row]);
+        // A row without executions only says which plan the statement had alone.
+        let own = rows.get_mut(&columns.entry[row]).filter(|_| cost != Cost::default());
         let Some((_, own)) = own.and_then(|own| own.range_mut(columns.time[row]..).next()) else {
             continue;
         };
