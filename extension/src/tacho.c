@@ -14,6 +14,7 @@
 #include "core/settings.h"
 #include "core/shmem.h"
 #include "plans/plan_ids.h"
+#include "plans/planner_settings.h"
 #include "sampler/sampler.h"
 #include "statements/query_text.h"
 #include "statements/statements_setup.h"
@@ -39,6 +40,7 @@ _PG_init(void)
 	shmem_init();
 	EnableQueryId();
 	plan_ids_init();
+	planner_settings_init();
 	schema_change_init();
 	query_text_init();
 	/* before statements_setup(): the saver must not take the last worker slot */

@@ -65,10 +65,27 @@ fn beside(left: Option<&Line>, right: Option<&Line>, half: usize) -> Item {
     }
 }
 
-/// The lines of a plan. A node that the other plan has not, or has otherwise, is marked with "!".
+/// The lines of a plan, then the planner's settings that were not the default. A node or setting
+/// that the other plan has not, or has otherwise, is marked with "!".
 fn lines(rows: &[PlanRow], plan: Option<&String>) -> Vec<Line> {
     let is_own = |row: &&PlanRow| row.plan_id.map(|id| id.to_string()).as_ref() == plan;
-    rows.iter().filter(is_own).flat_map(node).collect()
+    let (own, other): (Vec<&PlanRow>, Vec<&PlanRow>) = rows.iter().partition(is_own);
+    let (own_settings, other_settings) = (settings(&own), settings(&other));
+    let settings = own_settings.iter().map(|text| {
+        let is_same = other.is_empty() || other_settings.contains(text);
+        Line {
+            text: format!("{} setting {text}", if is_same { ' ' } else { '!' }),
+            detail: format!("setting {text}"),
+            copied: text.to_string(),
+        }
+    });
+    let nodes = own.iter().flat_map(|row| node(row));
+    nodes.chain(settings).collect()
+}
+
+fn settings<'r>(rows: &[&'r PlanRow]) -> Vec<&'r str> {
+    let texts = rows.iter().filter_map(|row| row.settings.as_deref());
+    texts.flat_map(str::lines).collect()
 }
 
 fn node(row: &PlanRow) -> Vec<Line> {
@@ -106,7 +123,7 @@ mod tests {
     #[test]
     fn marked_nodes_of_both_plans_are_beside_each_other() {
         let index = "Index Scan using orders_c on orders  (cost=0.29..8.30 rows=1 width=4)";
-        let rows = [
+        let mut rows = [
             row(
                 1,
                 "Aggregate  (cost=9.00..9.01 rows=1 width=8)",
@@ -126,6 +143,8 @@ mod tests {
                 None,
             ),
         ];
+        rows[0].settings = Some("jit = off\nwork_mem = 64MB".into());
+        rows[2].settings = Some("jit = off".into());
         let both = ["1".to_string(), "2".to_string()];
         let table = table(&rows, &both, &[], 60);
         let shown = table
@@ -136,8 +155,10 @@ mod tests {
             shown.collect::<Vec<_>>(),
             [
                 "  Aggregate                   |  Aggregate",
-                "!   ->  Seq Scan on orders    |",
+                "!   ->  Seq Scan on orders    |  setting jit = off",
                 "!         Filter: (c = ?)     |",
+                "  setting jit = off           |",
+                "! setting work_mem = 64MB     |",
             ]
         );
         assert_eq!(
@@ -145,7 +166,7 @@ mod tests {
             ("plan 1", "plan 2")
         );
         assert!(
-            table.items[1].detail.ends_with(index),
+            table.items[1].detail.contains(index),
             "{:?}",
             table.items[1]
         );

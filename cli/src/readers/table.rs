@@ -315,6 +315,9 @@ impl<W: Write> Table<W> {
                 "{gap}Plan {plan}, recorded {time} {}:\n",
                 self.zone_name
             );
+            for setting in self.lines_of(row, "settings").lines() {
+                let _ = writeln!(marked, "  setting {setting}");
+            }
         }
         let mark = if differs == "same" { ' ' } else { '!' };
         for line in lines.lines() {

@@ -172,6 +172,14 @@ compat_settings(int *count)
 #endif
 }
 
+/* The part of a setting that depends on its type: bool, int, real or enum. */
+#if PG_VERSION_NUM >= 190000
+#define COMPAT_SETTING(setting, type) (&(setting)->_##type)
+#else
+#define COMPAT_SETTING(setting, type) \
+	((const struct config_##type *) (setting))
+#endif
+
 /* State of a client that has not finished connecting; never true before 18. */
 static inline bool
 compat_state_starting(BackendState state)

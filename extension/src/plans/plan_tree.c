@@ -3,7 +3,8 @@
  *	  The nodes of a plan as bytes (docs/format.md, "Trees of plans").
  *
  * The tree has what EXPLAIN prints: nodes in its order, relations, indexes,
- * conditions, keys, estimates. It is made at the end of ExecutorStart: the
+ * conditions, keys, estimates, settings; and the sizes of tables that the
+ * planner knew. It is made at the end of ExecutorStart: the
  * executor has then opened relations and indexes, so their names need no
  * lookup. A relation that is not open is known by its alias only.
  *
@@ -28,9 +29,11 @@
 #include "plans/plan_names.h"
 #include "plans/plan_states.h"
 #include "plans/plan_tree.h"
+#include "plans/planner_settings.h"
 
 #define VERSION		1
 #define CUT			1			/* flag: nodes are missing */
+#define INPUTS		2			/* flag: with settings and sizes of tables */
 #define DEEPEST		250			/* levels; deeper nodes are left out */
 #define MOST_STEPS	20000		/* see PlanNames */
 
@@ -133,13 +136,18 @@ put_text(Writing *to, TreeText kind, const char *string)
 }
 
 static void
+put_number_text(Writing *to, TreeText kind, uint64 number)
+{
+	plan_text_begin(&to->text);
+	plan_text_number(&to->text, number);
+	end_text(to, kind);
+}
+
+static void
 put_count(Writing *to, TreeText kind, int64 count)
 {
-	if (count <= 0)
-		return;
-	plan_text_begin(&to->text);
-	plan_text_number(&to->text, count);
-	end_text(to, kind);
+	if (count > 0)
+		put_number_text(to, kind, count);
 }
 
 static void
@@ -218,6 +226,18 @@ put_alias(Writing *to, Index relation)
 	end_text(to, TEXT_ALIAS);
 }
 
+/* Writes the size of a table as its last VACUUM or ANALYZE has found it. */
+static void
+put_size(Writing *to, Relation relation)
+{
+	float4		rows = relation->rd_rel->reltuples;
+
+	if (rows < 0)
+		return;					/* not known */
+	put_number_text(to, TEXT_TABLE_ROWS, (uint64) Min(rows, 1e18));
+	put_number_text(to, TEXT_TABLE_PAGES, Max(relation->rd_rel->relpages, 0));
+}
+
 static void
 put_relation(Writing *to, Index relation)
 {
@@ -229,6 +249,7 @@ put_relation(Writing *to, Index relation)
 		put_text(to, TEXT_SCHEMA, schema_of(open));
 		if (!is_temporary(open))
 			put_count(to, TEXT_RELATION_OID, RelationGetRelid(open));
+		put_size(to, open);
 	}
 	put_alias(to, relation);
 }
@@ -633,6 +654,17 @@ put_subplan_name(Writing *to)
 }
 
 static void
+put_settings(Writing *to)
+{
+	for (int i = 0; i < planner_settings_count(); i++)
+	{
+		plan_text_begin(&to->text);
+		if (planner_setting_add(&to->text, i))
+			end_text(to, TEXT_SETTING);
+	}
+}
+
+static void
 put_node(Writing *to, StateRole role)
 {
 	Kind		kind = kind_of(to->node.plan);
@@ -647,6 +679,8 @@ put_node(Writing *to, StateRole role)
 		put_join(to);
 	else
 		put_step(to);
+	if (role == STATE_ROOT)
+		put_settings(to);
 	put_byte(to->tree, 0);
 }
 
@@ -719,7 +753,7 @@ plan_tree_write(const QueryDesc *query, char *bytes)
 	tree.names.steps = MOST_STEPS;
 	tree.several = compat_relations(query->plannedstmt->rtable) > 1;
 	put_byte(&tree, VERSION);
-	put_byte(&tree, 0);
+	put_byte(&tree, INPUTS);
 	visit(query->planstate, STATE_ROOT, NULL, &tree);
 	if (tree.cut)
 		bytes[1] |= CUT;

@@ -86,6 +86,8 @@ export interface PlanTree {
   id: string
   /** When it was recorded. */
   recorded: string
+  /** Settings of the planner that were not the default, such as "work_mem = 64MB". */
+  settings: string[]
   nodes: PlanNode[]
   json: string
 }
@@ -94,7 +96,7 @@ export interface PlanTree {
 export function trees(rows: Row[]): PlanTree[] {
   const found: PlanTree[] = []
   for (const row of rows) {
-    if (row.node_number === 1) found.push({ id: String(row.plan_id), recorded: String(row.recorded_at), nodes: [], json: String(row.plan_json) })
+    if (row.node_number === 1) found.push({ id: String(row.plan_id), recorded: String(row.recorded_at), settings: String(row.settings ?? '').split('\n').filter(Boolean), nodes: [], json: String(row.plan_json) })
     const isMarked = row.differs !== null && row.differs !== 'same'
     found.at(-1)?.nodes.push({ text: String(row.explain), isMarked, other: row.differs === 'missing' ? 'nothing like it' : String(row.other) })
   }

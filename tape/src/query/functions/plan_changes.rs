@@ -2,6 +2,7 @@
 //! this cost.
 
 use super::common_columns::numeric;
+use super::plan::inputs;
 use super::plans::{blocks, histories, mean, ms, per_call};
 use super::statements_history::{statement_filters, text_of, texts};
 use crate::query::ask::context::Run;
@@ -38,6 +39,7 @@ row! {
         new_rows_per_call: Numeric,
         old_blocks_per_call: Numeric,
         new_blocks_per_call: Numeric,
+        inputs: Text,
     }
 }
 
@@ -71,9 +73,17 @@ fn answer(asked: &PlanChanges, run: Run, emit: Emit<PlanChangesRow>) -> QueryRes
     found.truncate(n);
     let keys: Vec<EntryKey> = found.iter().map(|(_, key, _)| key.clone()).collect();
     let texts = texts(run, node, window, &keys)?;
+    let found: Vec<(EntryKey, Turn)> = found
+        .into_iter()
+        .map(|(_, key, turn)| (key, turn))
+        .collect();
+    let inputs = inputs::of_turns(run, node, &found)?;
     run.check_cancel()?;
-    for (Reverse(lost), key, turn) in found {
-        emit(row(lost, &key, text_of(&texts, &key), &turn))?;
+    for ((key, turn), inputs) in found.iter().zip(inputs) {
+        emit(PlanChangesRow {
+            inputs: inputs.map(Arc::from),
+            ..row(key, text_of(&texts, key), turn)
+        })?;
     }
     Ok(())
 }
@@ -98,12 +108,13 @@ fn ratio(turn: &Turn) -> Option<Ratio> {
     Ratio::new(num >> shift, den >> shift)
 }
 
-fn row(lost: i64, key: &EntryKey, query_text: Option<Arc<str>>, turn: &Turn) -> PlanChangesRow {
+/// A row without the planner's inputs.
+fn row(key: &EntryKey, query_text: Option<Arc<str>>, turn: &Turn) -> PlanChangesRow {
     let (old, new) = (&turn.before.cost, &turn.after.cost);
     PlanChangesRow {
         changed_at: Some(turn.at_us),
         grain: turn.grain_us,
-        time_lost: Some(ms(lost)),
+        time_lost: Some(ms(lost(turn))),
         ratio: numeric(ratio(turn)),
         query_id: key.query_id,
         database: key.database.as_deref().map(Arc::from),
@@ -120,5 +131,6 @@ fn row(lost: i64, key: &EntryKey, query_text: Option<Arc<str>>, turn: &Turn) -> 
         new_rows_per_call: per_call(new.rows.into(), new),
         old_blocks_per_call: per_call(blocks(old), old),
         new_blocks_per_call: per_call(blocks(new), new),
+        inputs: None,
     }
 }

@@ -462,7 +462,9 @@ fn add_plans(part: &Part, rows: &mut BTreeMap<i64, BTreeMap<i64, Row>>) -> Query
     let longest = part.ints(PLAN_STATS, "max_exec_time")?;
     for (&row, cost) in wanted.iter().zip(costs) {
         // A row without executions only says which plan the statement had alone.
-        let own = rows.get_mut(&columns.entry[row]).filter(|_| cost != Cost::default());
+        let own = rows
+            .get_mut(&columns.entry[row])
+            .filter(|_| cost != Cost::default());
         let Some((_, own)) = own.and_then(|own| own.range_mut(columns.time[row]..).next()) else {
             continue;
         };

@@ -212,6 +212,7 @@ mod tests {
 
     fn tree(nodes: &[Node]) -> Tree {
         Tree {
+            has_inputs: false,
             is_cut: false,
             nodes: nodes.to_vec(),
         }

@@ -17,11 +17,18 @@ pub(super) fn whole(tree: &Tree) -> String {
     }
     close(&mut open, 1);
     let plan = open.pop().map_or(Value::Null, Value::Object);
-    match tree.is_cut {
-        true => json!([{"Plan": plan, "Cut": true}]),
-        false => json!([{"Plan": plan}]),
+    let mut whole = Map::from_iter([("Plan".to_string(), plan)]);
+    let settings: Map<String, Value> = tree
+        .settings()
+        .map(|(name, value)| (name.to_string(), value.into()))
+        .collect();
+    if !settings.is_empty() {
+        whole.insert("Settings".to_string(), settings.into());
     }
-    .to_string()
+    if tree.is_cut {
+        whole.insert("Cut".to_string(), true.into());
+    }
+    json!([whole]).to_string()
 }
 
 /// Closes all open nodes at `depth` or deeper: moves each into the array

@@ -3,20 +3,21 @@
 
 mod differences;
 mod explained;
+pub(super) mod inputs;
 mod json;
 mod tree;
+mod trees;
 mod words;
 
 use self::differences::differences;
 use self::tree::{Node, Tree};
-use self::words::{ALIAS, INDEX, NAME, RELATION, SCHEMA};
+use self::trees::{Executed, Trees};
+use self::words::{ALIAS, INDEX, NAME, RELATION, SCHEMA, TABLE_PAGES, TABLE_ROWS};
 use super::common_columns::some_time;
 use crate::format::part::Part;
 use crate::query::ask::context::Run;
 use crate::query::ask::request::{Emit, request};
 use crate::query::ask::row::{Numeric, row};
-use crate::query::rows::integers::Reference;
-use crate::query::rows::keys::View;
 use crate::query::rows::parse::nodes;
 use crate::query::value::error::{QueryError, QueryResult};
 use crate::query::value::filter::Filter;
@@ -46,6 +47,9 @@ row! {
         differs: Text,
         other: Text,
         plan_json: Text,
+        settings: Text,
+        table_rows: Int,
+        table_pages: Int,
     }
 }
 
@@ -65,9 +69,7 @@ request! {
 struct Recorded {
     time_ms: i64,
     plan_id: i64,
-    query_id: i64,
-    database: Option<String>,
-    username: Option<String>,
+    executed: Executed,
     tree: Tree,
 }
 
@@ -116,10 +118,20 @@ fn emit_plan(found: &Recorded, other: Option<&Recorded>, emit: Emit<PlanRow>) ->
                 .and_then(|difference| difference.other())
                 .map(Arc::from),
             plan_json: (index == 0).then(|| whole.clone()),
+            settings: (index == 0).then(|| settings(&found.tree)).flatten(),
             ..row(found, index, node, text)
         })?;
     }
     Ok(())
+}
+
+/// The planner's settings that were not the default, one a line.
+fn settings(tree: &Tree) -> Option<Arc<str>> {
+    let lines: Vec<String> = tree
+        .settings()
+        .map(|(name, value)| format!("{name} = {value}"))
+        .collect();
+    (!lines.is_empty()).then(|| lines.join("\n").into())
 }
 
 /// The id, or `None` if it is null.
@@ -210,18 +222,14 @@ fn read_part(
     plan_id: i64,
     filters: &[Option<Filter>; 3],
 ) -> QueryResult<Option<Recorded>> {
-    let view = View::new(part, run.decode);
-    let column = |name: &str| part.ints("plan_tree", name);
-    let plan_ids = column("plan_id")?;
+    let trees = Trees::of(run, part)?;
     let mut found = None;
-    for row in (0..plan_ids.len()).filter(|row| plan_ids[*row] == plan_id) {
-        let query_id = column("query_id")?[row];
-        let database = view.name(Reference(column("database")?[row]))?;
-        let username = view.name(Reference(column("username")?[row]))?;
+    for row in trees.rows_of(plan_id) {
+        let executed = trees.executed(row)?;
         let keys = [
-            Some(query_id.to_string()),
-            database.clone(),
-            username.clone(),
+            Some(executed.query_id.to_string()),
+            executed.database.clone(),
+            executed.username.clone(),
         ];
         let accepted = filters.iter().zip(&keys);
         let mut accepted =
@@ -229,17 +237,13 @@ fn read_part(
         if !accepted.all(|is| is) {
             continue;
         }
-        let encoding = column("encoding")?[row];
-        let bytes = part.bytes("plan_tree", "tree")?;
-        let Some(tree) = Tree::of(bytes.get(row), &|text| view.text(encoding, text)) else {
+        let Some(tree) = trees.tree(row)? else {
             continue;
         };
         found = Some(Recorded {
-            time_ms: column("time")?[row],
+            time_ms: trees.time_ms(row)?,
             plan_id,
-            query_id,
-            database,
-            username,
+            executed,
             tree,
         });
     }
@@ -270,12 +274,15 @@ fn row(found: &Recorded, index: usize, node: &Node, explain: String) -> PlanRow 
         total_cost: cost(node.total_cost),
         explain: Some(explain.into()),
         plan_id: Some(found.plan_id),
-        query_id: Some(found.query_id),
-        database: found.database.as_deref().map(Arc::from),
-        username: found.username.as_deref().map(Arc::from),
+        query_id: Some(found.executed.query_id),
+        database: found.executed.database.as_deref().map(Arc::from),
+        username: found.executed.username.as_deref().map(Arc::from),
         recorded_at: some_time(found.time_ms, 1000),
         differs: None,
         other: None,
         plan_json: None,
+        settings: None,
+        table_rows: node.number(TABLE_ROWS),
+        table_pages: node.number(TABLE_PAGES),
     }
 }

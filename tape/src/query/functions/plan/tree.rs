@@ -1,10 +1,14 @@
 //! Decodes the tree of a plan from its bytes (`docs/format.md`, "Trees of plans").
 
+use super::words::SETTING;
+
 /// A plan: its nodes in the order of EXPLAIN.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Tree {
     /// True if nodes are missing: the whole tree would be too long or too deep.
     pub(super) is_cut: bool,
+    /// True if the planner's settings and the sizes of tables are recorded.
+    pub(super) has_inputs: bool,
     pub(super) nodes: Vec<Node>,
 }
 
@@ -34,12 +38,29 @@ impl Node {
         let found = self.texts.iter().find(|(of, _)| *of == kind);
         found.map(|(_, text)| text.as_str())
     }
+
+    /// The number that the text of a kind is.
+    pub(super) fn number(&self, kind: u8) -> Option<i64> {
+        self.text(kind)?.parse().ok()
+    }
+}
+
+impl Tree {
+    /// The settings of the planner that were not the default, each with its name and value.
+    pub(super) fn settings(&self) -> impl Iterator<Item = (&str, &str)> {
+        let root = self.nodes.first().into_iter();
+        let texts = root.flat_map(|root| &root.texts);
+        let settings = texts.filter(|(kind, _)| *kind == SETTING);
+        settings.filter_map(|(_, text)| text.split_once(" = "))
+    }
 }
 
 /// The version that this code reads.
 const VERSION: u8 = 1;
 /// Flag: nodes are missing.
 const CUT: u8 = 1;
+/// Flag: with settings and sizes of tables.
+const INPUTS: u8 = 2;
 /// Flag of a node: it is aware of parallel workers.
 const PARALLEL_AWARE: u8 = 1;
 
@@ -105,8 +126,10 @@ impl Tree {
         if bytes.byte()? != VERSION {
             return None;
         }
+        let flags = bytes.byte()?;
         let mut tree = Tree {
-            is_cut: bytes.byte()? & CUT != 0,
+            is_cut: flags & CUT != 0,
+            has_inputs: flags & INPUTS != 0,
             nodes: Vec::new(),
         };
         while !bytes.0.is_empty() {

@@ -10,6 +10,11 @@ pub(super) const ALIAS: u8 = 3;
 pub(super) const INDEX: u8 = 4;
 pub(super) const SUBPLAN: u8 = 5;
 pub(super) const NAME: u8 = 6;
+/// A setting of the planner that is not the default, such as `work_mem = 64MB`. Only in the root.
+pub(super) const SETTING: u8 = 24;
+/// Rows and pages of the table, as its last VACUUM or ANALYZE has found them.
+pub(super) const TABLE_ROWS: u8 = 25;
+pub(super) const TABLE_PAGES: u8 = 26;
 /// The first kind of text that EXPLAIN prints on a line of its own.
 const FIRST_LINE: u8 = 7;
 

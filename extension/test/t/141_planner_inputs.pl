@@ -1,0 +1,91 @@
+# A recorded plan has what the planner knew: settings that are not the default, and the
+# sizes of tables. tacho.plan_changes() says what of it differs between two plans.
+use strict;
+use warnings;
+use PostgreSQL::Test::Utils;
+use TachoStatements qw(pgbench_script run_pgbench);
+use TachoTest qw(tacho_cluster wait_until_in_history);
+use Test::More;
+
+my $node = tacho_cluster('planner_inputs', conf => q{
+tacho.sample_interval = 100ms
+tacho.flush_interval = 100ms
+tacho.statements_interval = 500ms
+tacho.plan_text_rate = 10000
+autovacuum = off
+});
+
+sub sql { return $node->safe_psql('postgres', $_[0]) }
+
+sql(q{
+	CREATE TABLE t (a int, b int, c text);
+	INSERT INTO t SELECT n, n % 10, 'x' FROM generate_series(1, 1000) n;
+	CREATE INDEX t_a ON t (a);
+	CREATE TABLE u (a int);
+	VACUUM ANALYZE t});
+
+# A column of the newest plan of the statement with this text, once it is recorded.
+sub plan_of
+{
+	my ($text, $column, $which) = @_;
+
+	$which //= 'node_number = 1';
+	$node->poll_query_until('postgres', qq{
+		SELECT count(*) > 0 FROM tacho.statement_plans JOIN tacho.statements USING (userid, dbid, toplevel, queryid),
+			tacho.plan(plan_id::text, query_id => queryid::text) WHERE query LIKE '$text%'}) or die "no plan of $text";
+	return sql(qq{
+		SELECT $column FROM tacho.statement_plans JOIN tacho.statements USING (userid, dbid, toplevel, queryid),
+			tacho.plan(plan_id::text, query_id => queryid::text) WHERE query LIKE '$text%' AND $which});
+}
+
+# Each setting that EXPLAIN prints gets another value than the default: the next one, another
+# name, twice the number, or the middle of its range.
+my $set = sql(q{
+	SELECT string_agg(format('SET %I = %L', name, CASE vartype
+			WHEN 'bool' THEN CASE boot_val WHEN 'on' THEN 'off' ELSE 'on' END
+			WHEN 'enum' THEN (SELECT v FROM unnest(enumvals) v WHERE v <> boot_val ORDER BY v LIMIT 1)
+			WHEN 'integer' THEN (CASE WHEN boot_val::int < max_val::int THEN boot_val::int + 1 ELSE boot_val::int - 1 END)::text
+			ELSE CASE WHEN boot_val::float8 > 0 AND boot_val::float8 * 2 <= max_val::float8 THEN boot_val::float8 * 2
+				ELSE (min_val::float8 + max_val::float8) / 2 END::text END), '; ')
+	FROM pg_settings WHERE pg_settings_get_flags(name) @> '{EXPLAIN}' AND vartype <> 'string' AND context IN ('user', 'superuser')});
+my $names = () = $set =~ /SET /g;
+cmp_ok($names, '>', 40, 'there are settings of the planner to compare');
+my $query = 'SELECT c, count(*) FROM t GROUP BY c';
+my ($explained) = sql("$set; EXPLAIN (SETTINGS) $query") =~ /^Settings: (.*)$/m;
+sql("$set; $query");
+my $expected = join "\n", sort map { s/'//gr } split /, (?=\w+ = ')/, $explained;
+is(join("\n", sort split /\n/, plan_of('SELECT c, count', 'settings')), $expected, 'a recorded plan has the settings that EXPLAIN (SETTINGS) prints');
+is(scalar(split /\n/, $expected), $names, 'a recorded plan has each setting that was changed');
+is(plan_of('SELECT c, count', "(plan_json::json->0->'Settings'->>'work_mem')"), '4097kB', 'the JSON of a plan has its settings');
+
+sql("SET work_mem = '64MB'; SET effective_cache_size = '3TB'; SET random_page_cost = 1.25; SELECT 1 AS sizes");
+like(plan_of('SELECT $1 AS sizes', "replace(settings, E'\\n', ', ')"), qr/^effective_cache_size = 3TB, random_page_cost = 1.25, work_mem = 64MB$/, 'a size has the unit of SHOW');
+sql('SELECT 1, 2');
+is(plan_of('SELECT $1, $2', "settings IS NULL AND table_rows IS NULL"), 't', 'nothing is recorded of defaults, nor of a plan without a table');
+sql('SELECT t.b FROM t CROSS JOIN u');
+is(plan_of('SELECT t.b', "concat(table_rows, ' ', table_pages)", "relation = 't'"),
+	sql("SELECT concat(reltuples, ' ', relpages) FROM pg_class WHERE oid = 't'::regclass"), 'a scan has the size that pg_class has for its table');
+is(plan_of('SELECT t.b', 'table_rows IS NULL', "relation = 'u'"), 't', 'a table without VACUUM or ANALYZE has no size');
+
+# a setting of the sessions, then a table that has grown
+my $lookup = pgbench_script($node, 'lookup', "\\set a random(1, 1000)\nSELECT c FROM t WHERE a = :a;\n");
+{
+	local $ENV{PGOPTIONS} = '-c enable_seqscan=off -c enable_bitmapscan=off';
+	run_pgbench($node, $lookup, '-c', 2, '-t', 20);
+}
+wait_until_in_history($node);
+sql("INSERT INTO t SELECT n, n % 10, 'x' FROM generate_series(1, 2000) n; VACUUM ANALYZE t");
+{
+	local $ENV{PGOPTIONS} = '-c enable_indexscan=off -c enable_bitmapscan=off';
+	run_pgbench($node, $lookup, '-c', 2, '-t', 20);
+}
+wait_until_in_history($node);
+$node->poll_query_until('postgres', q{SELECT count(*) = 1 FROM tacho.plan_changes() WHERE query_text LIKE 'SELECT c FROM t%' AND inputs IS NOT NULL})
+  or die 'no change of plans';
+is( sql(q{SELECT replace(inputs, '; ', E'\n') FROM tacho.plan_changes() WHERE query_text LIKE 'SELECT c FROM t%'}),
+	join("\n", 'setting enable_indexscan: default -> off', 'setting enable_seqscan: off -> default', 'table public.t: 1000 -> 3000 rows'),
+	'plan_changes() says what the planner knew differently');
+sql('CREATE ROLE reader; GRANT USAGE ON SCHEMA tacho TO reader; GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA tacho TO reader');
+is(sql('SET ROLE reader; SELECT count(inputs) FROM tacho.plan_changes()'), 0, 'a role that may not read texts sees no inputs of the planner');
+$node->stop;
+done_testing();

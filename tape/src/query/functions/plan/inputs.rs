@@ -1,0 +1,236 @@
+//! The inputs of the planner, its settings and the sizes of tables, and how they differ between plans.
+//!
+//! A tree is recorded at the first execution of each day. So the inputs of a turn from one plan to
+//! another are in the trees that were recorded last, up to the turn.
+
+use super::tree::Tree;
+use super::trees::Trees;
+use super::words::{RELATION, SCHEMA, TABLE_ROWS};
+use crate::format::part::Part;
+use crate::query::ask::context::Run;
+use crate::query::functions::aas::MINUTE;
+use crate::query::rows::parse::{Window, nodes};
+use crate::query::sums::plan_turns::Turn;
+use crate::query::sums::statement_sums::EntryKey;
+use crate::query::value::bucket::DAY;
+use crate::query::value::error::QueryResult;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// A table is named if its rows differ by at least the tenth part of the larger number: the
+/// estimates of smaller differences are nearly equal.
+const ROWS_PART: i64 = 10;
+
+/// A tree to be found.
+struct Wanted<'k> {
+    plan_id: i64,
+    key: &'k EntryKey,
+    /// The moment after which a tree is taken only if there is none before, in ms since 1970.
+    until_ms: i64,
+    found: Option<(i64, Tree)>,
+}
+
+impl Wanted<'_> {
+    /// True if a tree of this time is to be taken instead of the one that was found.
+    fn is_nearer(&self, time_ms: i64) -> bool {
+        match &self.found {
+            None => true,
+            Some((found, _)) if *found <= self.until_ms => {
+                (*found..=self.until_ms).contains(&time_ms)
+            }
+            Some((found, _)) => time_ms < *found,
+        }
+    }
+
+    fn window(&self) -> Window {
+        let until = self.until_ms * 1000;
+        Window {
+            since: until - 2 * DAY,
+            until: until + DAY,
+        }
+    }
+
+    /// Takes the nearest tree of a part.
+    fn look(&mut self, trees: &Trees) -> QueryResult<()> {
+        for row in trees.rows_of(self.plan_id) {
+            let executed = trees.executed(row)?;
+            let is_of_key = Some(executed.query_id) == self.key.query_id
+                && executed.database == self.key.database
+                && executed.username == self.key.username;
+            let time_ms = trees.time_ms(row)?;
+            if is_of_key
+                && self.is_nearer(time_ms)
+                && let Some(tree) = trees.tree(row)?
+            {
+                self.found = Some((time_ms, tree));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// For each turn what the planner knew differently, separated by semicolons; empty if nothing. `None` if the
+/// inputs of a plan are not recorded, or not for this reader.
+pub(in crate::query::functions) fn of_turns(
+    run: Run,
+    node: Option<&str>,
+    turns: &[(EntryKey, Turn)],
+) -> QueryResult<Vec<Option<String>>> {
+    let mut wanted: Vec<Wanted> = turns.iter().flat_map(wanted_of).collect();
+    if run.texts {
+        for node in nodes(run, node)? {
+            for part in run.store.parts(node) {
+                run.check_cancel()?;
+                let read = look(run, part, &mut wanted);
+                run.damage.leave_out_part(part, read)?;
+            }
+        }
+    }
+    let sides = wanted.chunks_exact(2).map(|sides| {
+        let tree = |side: &Wanted| side.found.as_ref().map(|(_, tree)| tree.clone());
+        let (old, new) = (tree(&sides[0])?, tree(&sides[1])?);
+        (old.has_inputs && new.has_inputs).then(|| differences(&old, &new).join("; "))
+    });
+    Ok(sides.collect())
+}
+
+/// The trees of both plans of a turn.
+fn wanted_of((key, turn): &(EntryKey, Turn)) -> [Wanted<'_>; 2] {
+    let until_us = turn.at_us + turn.grain_us.unwrap_or(0) + MINUTE;
+    [turn.before.plan_id, turn.after.plan_id].map(|plan_id| Wanted {
+        plan_id,
+        key,
+        until_ms: until_us / 1000,
+        found: None,
+    })
+}
+
+fn look(run: Run, part: &Part, wanted: &mut [Wanted]) -> QueryResult<()> {
+    if part.rows("plan_tree") == 0 || !wanted.iter().any(|tree| tree.window().overlaps(part)) {
+        return Ok(());
+    }
+    let trees = Trees::of(run, part)?;
+    wanted.iter_mut().try_for_each(|tree| tree.look(&trees))
+}
+
+fn differences(old: &Tree, new: &Tree) -> Vec<String> {
+    let (old_settings, new_settings) = (settings(old), settings(new));
+    let names: BTreeSet<&str> = old_settings
+        .keys()
+        .chain(new_settings.keys())
+        .copied()
+        .collect();
+    let settings = names.into_iter().filter_map(|name| {
+        let (old, new) = (old_settings.get(name), new_settings.get(name));
+        let shown = |value: Option<&&str>| value.map_or("default", |value| *value).to_string();
+        (old != new).then(|| format!("setting {name}: {} -> {}", shown(old), shown(new)))
+    });
+    let (old_tables, new_tables) = (tables(old), tables(new));
+    let both = old_tables
+        .iter()
+        .filter_map(|(name, rows)| Some((name, *rows, *new_tables.get(name)?)));
+    let grown = both
+        .filter(|(_, old, new)| old != new && (old - new).abs() >= (*old).max(*new) / ROWS_PART);
+    let grown = grown.map(|(name, old, new)| format!("table {name}: {old} -> {new} rows"));
+    settings.chain(grown).collect()
+}
+
+fn settings(tree: &Tree) -> BTreeMap<&str, &str> {
+    tree.settings().collect()
+}
+
+/// The rows of each table.
+fn tables(tree: &Tree) -> BTreeMap<String, i64> {
+    let sizes = tree.nodes.iter().filter_map(|node| {
+        let name = node.text(RELATION)?;
+        let name = match node.text(SCHEMA) {
+            Some(schema) => format!("{schema}.{name}"),
+            None => name.to_string(),
+        };
+        Some((name, node.number(TABLE_ROWS)?))
+    });
+    sizes.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tree::Node;
+    use super::super::words::SETTING;
+    use super::*;
+
+    fn tree(settings: &[&str], rows: &[(&str, &str)]) -> Tree {
+        let root = Node {
+            texts: settings.iter().map(|s| (SETTING, s.to_string())).collect(),
+            ..Node::default()
+        };
+        let scans = rows.iter().map(|(table, rows)| Node {
+            depth: 1,
+            texts: vec![
+                (RELATION, table.to_string()),
+                (SCHEMA, "s".to_string()),
+                (TABLE_ROWS, rows.to_string()),
+            ],
+            ..Node::default()
+        });
+        Tree {
+            has_inputs: true,
+            nodes: [root].into_iter().chain(scans).collect(),
+            ..Tree::default()
+        }
+    }
+
+    #[test]
+    fn settings_and_sizes_that_differ_are_named() {
+        let old = tree(
+            &["jit = off", "work_mem = 4MB"],
+            &[("t", "1000"), ("u", "1000"), ("v", "5")],
+        );
+        let new = tree(
+            &["geqo = off", "work_mem = 64MB"],
+            &[("t", "1110"), ("u", "1120"), ("w", "7")],
+        );
+        assert_eq!(
+            differences(&old, &new),
+            [
+                "setting geqo: default -> off",
+                "setting jit: off -> default",
+                "setting work_mem: 4MB -> 64MB",
+                "table s.u: 1000 -> 1120 rows",
+            ]
+        );
+        assert_eq!(differences(&old, &old), [""; 0]);
+    }
+
+    #[test]
+    fn a_table_that_was_empty_has_grown() {
+        let (old, new) = (tree(&[], &[("t", "0")]), tree(&[], &[("t", "1")]));
+        assert_eq!(differences(&old, &new), ["table s.t: 0 -> 1 rows"]);
+    }
+
+    #[test]
+    fn the_last_tree_up_to_the_turn_is_nearest_then_the_first_after_it() {
+        let key = EntryKey {
+            query_id: Some(1),
+            database: None,
+            username: None,
+            toplevel: true,
+        };
+        let nearest = |times: &[i64]| {
+            let mut wanted = Wanted {
+                plan_id: 1,
+                key: &key,
+                until_ms: 100,
+                found: None,
+            };
+            for time in times {
+                if wanted.is_nearer(*time) {
+                    wanted.found = Some((*time, Tree::default()));
+                }
+            }
+            wanted.found.map(|(time, _)| time)
+        };
+        assert_eq!(nearest(&[]), None);
+        assert_eq!(nearest(&[20, 90, 100, 101, 30]), Some(100));
+        assert_eq!(nearest(&[300, 200, 250]), Some(200));
+        assert_eq!(nearest(&[200, 50, 150, 60]), Some(60));
+    }
+}
