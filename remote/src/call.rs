@@ -7,12 +7,37 @@ use tacho_source::arguments::arguments;
 use tacho_source::{Ask, catalog, number, time};
 use tacho_tape::query::{Argument, Field, Function, Kind, QueryError, QueryResult};
 
-/// Columns with texts of queries.
-const TEXT_COLUMNS: [&str; 1] = ["query_text"];
-/// The column with names of tables, which come from plans of queries. Without texts it has numbers, as
-/// from a tape: 5/16400.
-const NAMED_BY_PLANS: (&str, &str) = ("tables_history", "key");
-const NUMBERS: &str = "coalesce(r.\"database_oid\" || '/' || r.\"oid\", r.\"key\")";
+/// Columns with texts of queries, or with names of tables beside other words.
+const TEXT_COLUMNS: [&str; 2] = ["query_text", "inputs"];
+
+/// A column with names of tables. Without texts it has numbers, as from a tape: 5/16400.
+struct Named {
+    function: &'static str,
+    column: &'static str,
+    /// The column with the number. A function that lacks it does not know names.
+    number: &'static str,
+    /// The text with numbers, in SQL.
+    numbers: &'static str,
+}
+
+const NAMED: [Named; 2] = [
+    Named {
+        function: "tables_history",
+        column: "key",
+        number: "oid",
+        numbers: "coalesce(r.\"database_oid\" || '/' || r.\"oid\", r.\"key\")",
+    },
+    Named {
+        function: "blocking",
+        column: "object",
+        number: "lock_relation",
+        // a page or row of a table has its number behind the name
+        numbers: "case when r.\"lock_relation\" is null then r.\"object\" \
+            else r.\"locktype\" || ' ' || r.\"lock_database\" || '/' || r.\"lock_relation\" \
+            || coalesce(case r.\"locktype\" when 'page' then substring(r.\"object\" from ' block [0-9]+$') \
+            when 'tuple' then substring(r.\"object\" from ' [(][0-9]+,[0-9]+[)]$') end, '') end",
+    },
+];
 
 /// A statement and the values of its parameters; `None` is null.
 #[derive(Debug, PartialEq, Eq)]
@@ -108,10 +133,15 @@ fn parameter(
 /// A column; null if the server lacks it, or if it must be hidden.
 fn column(function: &str, field: &Field, signature: &Signature, texts: bool) -> String {
     let is_hidden = !texts && TEXT_COLUMNS.contains(&field.0);
-    match signature.has(field.0) && !is_hidden {
-        true if !texts && (function, field.0) == NAMED_BY_PLANS => NUMBERS.to_string(),
-        true => value::expression(field),
-        false => "null".to_string(),
+    if !signature.has(field.0) || is_hidden {
+        return "null".to_string();
+    }
+    let is_it = |named: &&Named| {
+        (named.function, named.column) == (function, field.0) && signature.has(named.number)
+    };
+    match NAMED.iter().find(is_it).filter(|_| !texts) {
+        Some(named) => named.numbers.to_string(),
+        None => value::expression(field),
     }
 }
 
@@ -204,17 +234,20 @@ mod tests {
 
     #[test]
     fn a_hidden_name_of_a_table_is_its_numbers() {
-        let columns = ["key", "database_oid", "oid"];
-        let edition = Edition::test(&[("tables_history", &["n", "order_by"], &columns)]);
-        let mut asked = ask("tables_history", &[]);
-        asked.texts = false;
-        let hidden = call(&asked, &edition).unwrap().sql;
-        assert!(
-            hidden.contains(NUMBERS) && !hidden.contains("r.\"key\"::text"),
-            "{hidden}"
-        );
-        asked.texts = true;
-        assert!(!call(&asked, &edition).unwrap().sql.contains(NUMBERS));
+        for named in &NAMED {
+            let columns = [named.column, named.number];
+            let knows = Edition::test(&[(named.function, &["n", "order_by"], &columns)]);
+            let mut asked = ask(named.function, &[]);
+            asked.texts = false;
+            let hidden = call(&asked, &knows).unwrap().sql;
+            let shown = format!("r.\"{}\"::text", named.column);
+            assert!(hidden.contains(named.numbers), "{hidden}");
+            assert!(!hidden.contains(&shown), "{hidden}");
+            let lacks = Edition::test(&[(named.function, &["n", "order_by"], &columns[..1])]);
+            assert!(call(&asked, &lacks).unwrap().sql.contains(&shown));
+            asked.texts = true;
+            assert!(!call(&asked, &knows).unwrap().sql.contains(named.numbers));
+        }
     }
 
     #[test]

@@ -96,10 +96,11 @@ impl Remote {
     pub fn ask(&self, ask: &Ask, cancel: &AtomicBool, sink: &mut dyn Sink) -> QueryResult<()> {
         let function = query::find(&ask.function)?;
         arguments::check(function, ask.arguments.keys().map(String::as_str))?;
-        if !ask.texts && function.name == SUMMARY {
-            let message = "summary() through a connection would show query texts";
+        let shows_texts = MIXED.iter().find(|(name, _)| *name == function.name);
+        if let (false, Some((name, instead))) = (ask.texts, shows_texts) {
+            let message = format!("{name}() through a connection would show query texts");
             let error = QueryError::new(INSUFFICIENT_PRIVILEGE, message);
-            return Err(error.hint("Use top, which omits them here."));
+            return Err(error.hint(*instead));
         }
         let begun = self.begin(CONNECT, cancel);
         let (mut pooled, now_us) = match begun {
@@ -164,8 +165,11 @@ impl Remote {
     }
 }
 
-/// A function whose rows mix texts of queries with other texts.
-const SUMMARY: &str = "summary";
+/// Functions whose rows mix texts of queries with other texts, and what to use instead.
+const MIXED: [(&str, &str); 2] = [
+    ("summary", "Use top, which omits them here."),
+    ("plan", "Use plans, which has only the ids of plans here."),
+];
 /// A column with a document that contains texts of queries.
 const DOCUMENT: &str = "report";
 

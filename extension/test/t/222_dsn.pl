@@ -285,6 +285,7 @@ for my $question ([ 'top', dimension => 'query_id' ], ['report'], ['samples'])
 	ok(same(map { answer($web, $_, $function, %storm, %argument) } qw(files asked)), "$function answers alike without texts");
 }
 is(answer($web, 'asked', 'summary', %storm)->{status}, 403, 'summary, which mixes texts with all else, is refused');
+is(answer($web, 'asked', 'plan', plan_id => 1)->{status}, 403, 'the tree of a plan, which has names and conditions, is refused');
 $web->end;
 
 # A password in an argument is an error, with a hint at the other ways.

@@ -9,7 +9,7 @@ use JSON::PP qw(decode_json);
 use PostgreSQL::Test::Utils;
 use TachoManual qw(blocks);
 use TachoMcp qw(mcp mcp_program utc);
-use TachoTest qw(at server_ms tacho_cluster wait_until_in_history);
+use TachoTest qw(at server_ms tacho_cluster tacho_session wait_until_in_history);
 use Test::More;
 
 plan skip_all => 'there is no tacho-mcp' unless mcp_program();
@@ -24,6 +24,13 @@ sub sql { return $node->safe_psql('postgres', $_[0]) }
 my $since = server_ms($node);
 sql('CREATE TABLE item(id int, secret int); INSERT INTO item SELECT g, g FROM generate_series(1, 5000) g');
 sql('SELECT sum(secret) FROM item');
+my ($holder, $waiter) = map { tacho_session($node) } 1, 2;
+$holder->run('BEGIN; LOCK TABLE item');
+$waiter->send('BEGIN; LOCK TABLE item IN ACCESS SHARE MODE; COMMIT');
+$node->poll_query_until('postgres', q{SELECT count(*) = 1 FROM tacho.blocking() WHERE object = 'relation public.item'})
+  or die 'no lock is recorded';
+$holder->run('COMMIT');
+$_->finish foreach $holder, $waiter;
 my $of_item = "FROM tacho.tables_history(since => '2000-01-01', n => null) WHERE key = 'public.item' AND tuples_returned = 5000";
 $node->poll_query_until('postgres', "SELECT count(*) = 1 $of_item") or die 'nothing is recorded';
 wait_until_in_history($node);
@@ -54,7 +61,7 @@ my $rows = $client->call('tables', %window, n => 'all')->{rows};
 my ($item) = grep { $_->{key} eq 'public.item' } @$rows;
 is("$item->{database} $item->{tuples_inserted} $item->{tuples_returned}", 'postgres 5000 5000', 'tables has what was done');
 is_deeply($connected->call('tables', %window, n => 'all')->{rows}, $rows, 'tables through a connection has the same rows');
-my @statements = ([ 'top', dimension => 'query_id', n => 'all' ], ['markers']);
+my @statements = ([ 'top', dimension => 'query_id', n => 'all' ], ['markers'], ['locks']);
 foreach my $asked (@statements)
 {
 	my ($tool, %more) = @$asked;
@@ -74,6 +81,8 @@ foreach my $place ([ '--tape', "shop=$tape" ], [ '--dsn', $node->connstr('postgr
 	is_deeply([ grep { $_->{key} =~ /item/ } @$hidden ], [], '... and no name');
 	my $top = $hiding->call('top', %window, dimension => 'query_id', n => 'all')->{rows};
 	is_deeply([ grep { exists $_->{query_text} } @$top ], [], '... a query no text');
+	my $locks = $hiding->call('locks', %window)->{rows};
+	is_deeply([ map { $_->{object} } @$locks ], ["relation $name"], '... nor has a locked table a name');
 	$hiding->end;
 }
 $node->stop;
