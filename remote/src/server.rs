@@ -4,6 +4,7 @@ use crate::call::Call;
 use crate::error;
 use crate::pool::{Pool, PooledSession, Session};
 use crate::value;
+use serde_json::Value as Json;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -296,16 +297,18 @@ impl Rows<'_> {
     }
 }
 
-/// A document without texts of queries.
+/// A document without texts of queries and names of locked tables.
 fn without_texts(document: &str) -> QueryResult<String> {
-    fn remove(value: &mut serde_json::Value) {
+    fn remove(value: &mut Json) {
         match value {
-            serde_json::Value::Array(items) => items.iter_mut().for_each(remove),
-            serde_json::Value::Object(members) => {
+            Json::Array(items) => items.iter_mut().for_each(remove),
+            Json::Object(members) => {
+                let object = numbered(members);
                 for (name, member) in members {
-                    match name == "query_text" {
-                        true => *member = serde_json::Value::Null,
-                        false => remove(member),
+                    match (name.as_str(), &object) {
+                        ("query_text", _) | ("relation", Some(_)) => *member = Json::Null,
+                        ("object", Some(object)) => *member = object.as_str().into(),
+                        _ => remove(member),
                     }
                 }
             }
@@ -319,9 +322,42 @@ fn without_texts(document: &str) -> QueryResult<String> {
     Ok(parsed.to_string())
 }
 
+/// The locked object of a row with the numbers of its table, as a tape without texts has it:
+/// `tuple 5/16400 (0,1)` instead of `tuple public.t (0,1)`. `None` if it is of no table.
+fn numbered(members: &serde_json::Map<String, Json>) -> Option<String> {
+    let number = |name: &str| members.get(name)?.as_i64();
+    let (database, relation) = (number("lock_database")?, number("lock_relation")?);
+    let (kind, named) = members.get("object")?.as_str()?.split_once(' ')?;
+    let place = match kind {
+        "page" => named.rfind(" block ").map_or("", |at| &named[at..]),
+        "tuple" => named.rfind(" (").map_or("", |at| &named[at..]),
+        _ => "",
+    };
+    Some(format!("{kind} {database}/{relation}{place}"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_document_without_texts_has_numbers_of_locked_tables() {
+        for (object, expected) in [
+            ("relation public.t", "relation 5/7"),
+            ("relation public.a (1,2)", "relation 5/7"),
+            ("tuple public.t (0,1)", "tuple 5/7 (0,1)"),
+            ("page public.t block 3", "page 5/7 block 3"),
+        ] {
+            let document = serde_json::json!({"tree": [{"lock_database": 5, "lock_relation": 7,
+                "object": object, "relation": "public.t"}]});
+            let found: Json =
+                serde_json::from_str(&without_texts(&document.to_string()).unwrap()).unwrap();
+            assert_eq!(found["tree"][0]["object"], expected);
+            assert_eq!(found["tree"][0]["relation"], Json::Null);
+        }
+        let other = r#"{"lock_database":null,"lock_relation":null,"object":"transactionid 9"}"#;
+        assert_eq!(without_texts(other).unwrap(), other);
+    }
 
     #[test]
     fn a_document_loses_its_texts_and_nothing_else() {
