@@ -86,9 +86,8 @@ pub(in crate::query::functions) fn of_turns(
         }
     }
     let sides = wanted.chunks_exact(2).map(|sides| {
-        let tree = |side: &Wanted| side.found.as_ref().map(|(_, tree)| tree.clone());
-        let (old, new) = (tree(&sides[0])?, tree(&sides[1])?);
-        (old.has_inputs && new.has_inputs).then(|| differences(&old, &new).join("; "))
+        let [(_, old), (_, new)] = [sides[0].found.as_ref()?, sides[1].found.as_ref()?];
+        (old.has_inputs && new.has_inputs).then(|| differences(old, new).join("; "))
     });
     Ok(sides.collect())
 }
