@@ -42,7 +42,7 @@ pub use functions::{Function, Removal, find, list};
 pub(crate) use functions::{REMOVED, removals};
 pub use pass::run::{Question, run_now};
 pub use rows::dimension::names as dimension_names;
-pub use sums::statement_sums::middle_us;
+pub use sums::intervals::middle_us;
 pub use value::bucket::Zone;
 pub use value::error::{CANCELED, INSUFFICIENT_PRIVILEGE, QueryError, QueryResult, UNDEFINED_FILE};
 pub use value::plain::{decode, plain_lines, plain_text, without_nul};

@@ -8,7 +8,8 @@ use crate::query::ask::row::{Numeric, row};
 use crate::query::rows::parse::{MAX_ROWS, Window, buckets, limit, nodes};
 use crate::query::rows::text::{TextKey, Texts};
 use crate::query::sums::counters::{Counter, Counters, Named, Sums, Unit};
-use crate::query::sums::statement_sums::{EntryKey, Recorded, Stats, SumsByEntry};
+use crate::query::sums::intervals::{Recorded, keep_most};
+use crate::query::sums::statement_sums::{EntryKey, Stats, SumsByEntry};
 use crate::query::sums::statements_running::{self, Running};
 use crate::query::value::bucket::Buckets;
 use crate::query::value::error::{QueryError, QueryResult};
@@ -281,11 +282,7 @@ pub(super) fn scan(
                 None => drop(all.sums.insert(key, sums)),
             }
         }
-        for (all, own) in all.recorded.iter_mut().zip(found.recorded) {
-            if own.elapsed_ms > all.elapsed_ms {
-                *all = own;
-            }
-        }
+        keep_most(&mut all.recorded, found.recorded);
     }
     Ok(all)
 }

@@ -7,7 +7,8 @@
 //! minute, plan A has 10 calls and plan B has 50, and A's row has the mark `was_alone`.
 //! So A has 60, 60 and 10 calls.
 
-use super::statement_sums::{EntryKey, Stats, middle_us};
+use super::intervals::middle_us;
+use super::statement_sums::{EntryKey, Stats};
 use crate::format::part::Part;
 use crate::format::schema::{PLAN_STATS, STATS};
 use crate::query::rows::parse::nodes;

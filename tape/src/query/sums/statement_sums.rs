@@ -3,6 +3,7 @@
 //! A row without an entry means that the interval was recorded completely.
 
 use super::counters::{Counters, Sums};
+use super::intervals::{Recorded, may_have, middle_us, record};
 use crate::format::part::Part;
 use crate::format::schema::STATS;
 use crate::query::ask::context::Run;
@@ -41,17 +42,6 @@ impl EntryKey {
 
 /// Filters by column.
 pub type Filters = Vec<(String, Filter)>;
-
-/// The recorded time of a bucket.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Recorded {
-    /// Sum of the intervals that count in it.
-    pub elapsed_ms: i64,
-    /// The longest of these intervals.
-    pub grain_ms: i64,
-    /// Length of the part of the bucket that intervals cover.
-    pub covered_us: i64,
-}
 
 /// Adds up the rows of parts.
 pub struct Stats<'a> {
@@ -108,12 +98,7 @@ impl Stats<'_> {
 
     /// True if the part may have rows of the window.
     pub(super) fn overlaps(&self, part: &Part) -> QueryResult<bool> {
-        let Some((first, last)) = part.range(STATS, "time")? else {
-            return Ok(false);
-        };
-        let (_, longest) = part.range(STATS, "elapsed_ms")?.unwrap_or_default();
-        let begin = first.saturating_sub(longest).saturating_mul(1000);
-        Ok(begin < self.window.until && last.saturating_mul(1000) >= self.window.since)
+        may_have(part, STATS, self.window)
     }
 
     /// Number of each entry by reference; `None` if the filters refuse it.
@@ -187,57 +172,5 @@ impl Stats<'_> {
             total.or_insert_with(|| self.counters.zeros()).add(&sums);
         }
         Ok(())
-    }
-}
-
-/// The middle of a row's interval, µs.
-pub fn middle_us(time_ms: i64, elapsed_ms: i64) -> i64 {
-    time_ms
-        .saturating_mul(1000)
-        .saturating_sub(elapsed_ms.saturating_mul(500))
-}
-
-/// Adds an interval that was recorded completely.
-pub fn record(buckets: &Buckets, time_ms: i64, elapsed_ms: i64, recorded: &mut [Recorded]) {
-    if let Some(bucket) = buckets.index(middle_us(time_ms, elapsed_ms)) {
-        let bucket = &mut recorded[bucket];
-        bucket.elapsed_ms += elapsed_ms;
-        bucket.grain_ms = bucket.grain_ms.max(elapsed_ms);
-    }
-    let end = time_ms.saturating_mul(1000);
-    let begin = end.saturating_sub(elapsed_ms.saturating_mul(1000));
-    let mut at = begin.max(buckets.since());
-    while at < end
-        && let Some(bucket) = buckets.index(at)
-    {
-        let until = buckets.clipped(bucket).1.min(end);
-        recorded[bucket].covered_us += until - at;
-        at = until;
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_interval_counts_at_its_middle_and_covers_its_length() {
-        let buckets = Buckets::new(0, 180_000_000, 60_000_000, None, 10).unwrap();
-        let mut recorded = vec![Recorded::default(); 3];
-        record(&buckets, 60_010, 60_000, &mut recorded);
-        record(&buckets, 180_000, 60_000, &mut recorded);
-        let one = |elapsed_ms, covered_us| Recorded {
-            elapsed_ms,
-            grain_ms: elapsed_ms,
-            covered_us,
-        };
-        assert_eq!(
-            recorded,
-            [
-                one(60_000, 59_990_000),
-                one(0, 10_000),
-                one(60_000, 60_000_000)
-            ]
-        );
     }
 }

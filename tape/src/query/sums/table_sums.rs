@@ -3,7 +3,7 @@
 //! The last row of an interval has no OID: it is the sum of the tables and indexes without a row of
 //! their own, and says that the interval was recorded completely.
 
-use super::statement_sums::{Recorded, middle_us, record};
+use super::intervals::{Recorded, keep_most, may_have, middle_us, record};
 use crate::format::part::Part;
 use crate::query::ask::context::Run;
 use crate::query::rows::integers::Reference;
@@ -128,31 +128,22 @@ impl<'a> Tables<'a> {
             let mut recorded = vec![Recorded::default(); buckets.len()];
             for part in self.run.store.parts(*node) {
                 self.run.check_cancel()?;
-                if self.run.damage.note_and_continue(self.overlaps(part))? == Some(true) {
+                if self
+                    .run
+                    .damage
+                    .note_and_continue(may_have(part, TABLE, self.window))?
+                    == Some(true)
+                {
                     let added =
                         self.add_part(part, buckets, &mut number, (&mut all.cells, &mut recorded));
                     self.run.damage.note_and_continue(added)?;
                     part.release();
                 }
             }
-            for (all, own) in all.recorded.iter_mut().zip(recorded) {
-                if own.elapsed_ms > all.elapsed_ms {
-                    *all = own;
-                }
-            }
+            keep_most(&mut all.recorded, recorded);
         }
         self.run.damage.check()?;
         Ok(all)
-    }
-
-    /// True if the part may have rows of the window.
-    fn overlaps(&self, part: &Part) -> QueryResult<bool> {
-        let Some((first, last)) = part.range(TABLE, "time")? else {
-            return Ok(false);
-        };
-        let (_, longest) = part.range(TABLE, "elapsed_ms")?.unwrap_or_default();
-        let begin = first.saturating_sub(longest).saturating_mul(1000);
-        Ok(begin < self.window.until && last.saturating_mul(1000) >= self.window.since)
     }
 
     /// The table or index of each row; `None` for the others. Rows that the filter refuses are left
