@@ -37,7 +37,7 @@ sub comments
 		$text = join "\n\n\f\n\n", $text =~ m{/\*(.*?)\*/}gs;
 		return $text =~ s/^[ \t]*\*?[ \t]?//mgr;
 	}
-	return $text if $kind eq 'md';
+	return $text =~ s/^( *)```.*?^\1```//gmsr if $kind eq 'md';
 	my $mark = $line{$kind} // '#';
 	my $docstrings = $kind eq 'py' ? join '', map { "\n\f\n$_" } $text =~ /^\s*"""(?=\w)(.*?)"""/msg : '';
 	return join("\n", map { m{^\s*$mark\s?(.*)$} ? $1 : "\n\f\n" } split /\n/, $text) . $docstrings;
