@@ -1,5 +1,5 @@
 //! Makes a day from one recorded hour. `played DIR` keeps the six sealed files of an hour at the
-//! begin of a directory and repeats them 24 times with new times; the last repetition has the
+//! begin of a directory. It repeats them 24 times with new times; the last repetition has the
 //! original times. It merges all into one file. Prints the length in bytes of the hour's files, of
 //! their copies and of the merged file. Then: `tacho inspect --sizes DIR`.
 

@@ -15,9 +15,9 @@ pub struct Column {
     pub id: u8,
     /// Name of the column.
     pub name: &'static str,
-    /// Meaning of its numbers.
+    /// Meaning of the column's stored numbers.
     pub ty: ColumnType,
-    /// Enumeration, table or unit; otherwise empty.
+    /// Name of the enumeration (ENUM), table (REF) or unit (a measurement); otherwise empty.
     pub target: &'static str,
     /// Role for readers.
     pub role: Role,
@@ -27,7 +27,7 @@ pub struct Column {
     pub is_counter: bool,
 }
 
-/// All columns, in the order of the lists.
+/// All columns of the catalog, in the order of its C lists.
 pub fn columns() -> &'static [Column] {
     COLUMNS
 }
@@ -120,7 +120,7 @@ mod tests {
         assert_eq!(column("histogram_23"), Some((96, ColumnType::Uint)));
         let counters = TEXT.lines().filter(|line| line.starts_with("COUNTER("));
         let is_stored = |line: &&str| !line.contains(", MIN, ") && !line.contains(", MAX, ");
-        // two of them are histograms, which have more columns
+        // Two of the counters are histograms: each of their buckets is a column.
         let columns = 3 + counters.filter(is_stored).count() - 2 + HISTOGRAM_BUCKETS + LONG_BUCKETS;
         assert_eq!(stats.columns.len(), columns);
         assert_eq!(samples().table(STATS).unwrap().columns.len(), 3);

@@ -30,8 +30,8 @@ impl Sink for Answer {
     }
 }
 
-/// Five minutes. In the first, query 7 of app runs; in the second no query runs; the third and
-/// fourth are not recorded; in the fifth both queries run, and two executions of query 7 were not
+/// Five minutes. In the first, query 7 of app runs. In the second no query runs. The third and
+/// fourth are not recorded. In the fifth both queries run, and two executions of query 7 were not
 /// timed.
 fn store() -> Snapshot {
     let mut builder = PartBuilder::new(Arc::new(catalog().with_runs())).unwrap();

@@ -206,8 +206,8 @@ fn changes(store: &Snapshot) -> Vec<String> {
     ask(store, "plan_changes", CHANGES, |_| ())
 }
 
-/// Query 7 has plan 5 of 1 ms for two minutes, turns to plan 6 of 11 ms in the third,
-/// and stays there for two more. Query 8 has one plan all the time.
+/// Query 7 has plan 5 of 1 ms for two minutes. In the third it turns to plan 6 of 11 ms, and stays
+/// there for two more. Query 8 has one plan all the time.
 fn turned() -> Tape {
     let mut tape = Tape::new();
     for minute in 1..=2 {

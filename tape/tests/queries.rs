@@ -65,7 +65,7 @@ impl Tape {
     }
 }
 
-/// A minute. Query 7 has load and calls of two roles, 8 has load only, 9 has calls only, one
+/// A minute. Query 7 has load and calls of two roles, 8 has load only, 9 has calls only. One
 /// session has load without a query, and an evicted entry has calls.
 fn store() -> Snapshot {
     let mut tape = Tape(PartBuilder::new(Arc::new(catalog().with_runs())).unwrap());

@@ -32,14 +32,14 @@ pub fn file_name(number: u64, kind: Kind) -> String {
 /// whose numbers are among them. Example: `0000000001-0000000144.tape` replaces `0000000007.tape`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Numbers {
-    /// The first.
+    /// Number of the first log.
     pub first: u64,
-    /// The last.
+    /// Number of the last log.
     pub last: u64,
 }
 
 impl Numbers {
-    /// The number of one log.
+    /// Numbers of a file that has the rows of one log.
     pub fn one(number: u64) -> Self {
         Numbers {
             first: number,
@@ -47,7 +47,7 @@ impl Numbers {
         }
     }
 
-    /// True if the file has more than one log.
+    /// True if the file has the rows of more than one log.
     pub fn is_merged(self) -> bool {
         self.last > self.first
     }

@@ -12,7 +12,7 @@ use std::sync::{Arc, OnceLock};
 /// a process has 256.
 pub(crate) const FILES: usize = 224;
 
-/// Open files by a number of their own.
+/// The open files by [`SharedFile::number`].
 type Open = Cache<u64, Arc<dyn ReadFile>>;
 
 /// The open files.

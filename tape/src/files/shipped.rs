@@ -12,9 +12,9 @@ const HEAD: &str = "tacho shipped 1";
 /// Contents of a note.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Shipped {
-    /// Files whose numbers are all up to this one need not be kept.
+    /// A file is shipped if none of its numbers is above this one.
     pub until: u64,
-    /// The destination, for people.
+    /// Address of the destination, for people who read the note.
     pub place: String,
 }
 

@@ -195,7 +195,7 @@ pub struct OsStorage {
 }
 
 impl OsStorage {
-    /// For a directory that exists.
+    /// Creates the storage of an existing directory.
     pub fn new(directory: impl Into<PathBuf>) -> Self {
         OsStorage {
             directory: directory.into(),
@@ -234,10 +234,10 @@ impl OsStorage {
 /// The operating system refuses, or it is no regular file.
 pub fn open_regular(options: &OpenOptions, path: &Path) -> io::Result<File> {
     let mut options = options.clone();
-    // The flag has no effect on a regular file.
+    // `NONBLOCK` has no effect on a regular file.
     options.custom_flags(OFlags::NONBLOCK.bits() as i32);
     let file = match options.open(path) {
-        // A FIFO or a socket without its other end.
+        // The path is a FIFO or a socket without its other end.
         Err(e) if e.raw_os_error() == Some(Errno::NXIO.raw_os_error()) => {
             return Err(not_regular());
         }
@@ -394,7 +394,7 @@ impl Storage for OsStorage {
         let path = std::fs::canonicalize(&self.directory).ok();
         let path = path.and_then(|p| p.into_os_string().into_string().ok());
         let host = rustix::system::uname();
-        // A text that is not one line is not recorded.
+        // A host name or path that is not one line is not recorded.
         let line = |text: &str| match text.contains('\n') || text.trim() != text {
             true => String::new(),
             false => text.to_string(),

@@ -211,7 +211,7 @@ fn read_spans(data: &[u8], rows: usize) -> Result<Vec<Span>> {
     }
 }
 
-/// The numbers of a range of rows.
+/// The numbers in the rows `wanted` of a column with these spans.
 fn of_spans(spans: Vec<Span>, wanted: Range<usize>) -> Vec<i64> {
     let mut some = reused_buffer(wanted.len());
     some.clear();
@@ -673,7 +673,7 @@ mod tests {
         let head = [&[SPANS, 2, 0, 0, 0, 9, 0, 0, 0, CONSTANT][..], &number(20)].concat();
         assert_eq!(coded[..head.len()], head);
         assert_eq!(coded[head.len()], PCO);
-        // Fewer than 16 rows in a span.
+        // The spans of 20 and 11 rows have fewer than 16 rows on average.
         values.truncate(31);
         coded.clear();
         encode_ints(&mut coded, &values).unwrap();

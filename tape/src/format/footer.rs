@@ -47,7 +47,7 @@ pub(crate) struct Footer {
     pub(crate) crc: u32,
     /// The groups of the file. `Footer::read` removes group 0 at its end.
     pub(crate) groups: Vec<(u32, GroupInfo)>,
-    /// Rows of the dictionaries and totals, by id of the table.
+    /// Number of rows of each dictionary and table of totals, by id of the table.
     pub(crate) rows: Vec<(u8, u32)>,
     /// Chunks in group 0. For a file of version 1 or without a footer: all chunks.
     pub(crate) entries: Vec<Entry>,

@@ -15,7 +15,7 @@ pub(crate) struct Connection {
     /// The hello frame as it came.
     pub(crate) hello: Vec<u8>,
     pub(crate) schema: Schema,
-    /// Time when the newest tick was taken, in ms.
+    /// Time when the newest tick was taken, in ms since 1970.
     pub(crate) last_taken_ms: Option<i64>,
 }
 
@@ -109,7 +109,7 @@ impl FrameSummary {
         self.ticks.last().map(|t| t.taken_ms)
     }
 
-    /// End of the last slot in ms.
+    /// End of the last slot in ms since 1970.
     pub(crate) fn end_ms(&self) -> Option<i64> {
         self.ticks.last().map(|t| t.slot_ms + t.interval_ms)
     }

@@ -61,7 +61,7 @@ struct TickColumns {
 
 #[derive(Clone, Copy)]
 struct Tick {
-    /// Absolute number; `None` if the tick goes back and is dropped.
+    /// Absolute number of the tick; `None` if the tick goes back and is dropped.
     number: Option<i64>,
     failed: bool,
     slot_ms: i64,
@@ -81,7 +81,8 @@ impl Rows<'_> {
 }
 
 impl Ingest {
-    /// For the schema of a hello frame. `tick_base` is added to tick numbers.
+    /// Creates a builder for the schema of a hello frame. `tick_base` is added to the tick numbers
+    /// of frames.
     ///
     /// # Errors
     /// The schema lacks table `sample`.
@@ -113,12 +114,12 @@ impl Ingest {
         })
     }
 
-    /// Slot time of the newest tick.
+    /// Slot time of the newest tick, in ms since 1970.
     pub fn last_slot_ms(&self) -> Option<i64> {
         self.last_slot_ms
     }
 
-    /// Slot time of the first tick in the last frame.
+    /// Slot time of the first tick in the last frame, in ms since 1970.
     pub fn frame_first_slot_ms(&self) -> Option<i64> {
         let mut kept = self.ticks.iter().filter(|t| t.number.is_some());
         kept.next().map(|t| t.slot_ms)
@@ -511,7 +512,7 @@ impl Ingest {
         lost.collect()
     }
 
-    /// Everything so far as a part in memory.
+    /// All rows so far as a part in memory.
     pub fn finish(self, identity: Identity) -> Part {
         self.into_builder().finish(identity)
     }

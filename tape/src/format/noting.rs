@@ -24,7 +24,7 @@ impl Noted {
         part.with_source(|source| Arc::new(NotingSource { source, noted }))
     }
 
-    /// The columns so far.
+    /// The columns that were read so far.
     pub(crate) fn columns(&self) -> Vec<(usize, usize)> {
         let noted = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         noted.iter().copied().collect()

@@ -8,8 +8,8 @@ use crate::format::schema::{PLAN_STATS, RUN, STATS, Schema};
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// A longer column has a chunk of its own, so readers of a large file read only the columns that
-/// they need.
+/// Maximum length of a column in a pack, in bytes. A longer column has a chunk of its own, so
+/// readers of a large file read only the columns that they need.
 const SMALL_BYTES: usize = 1 << 10;
 /// Maximum length of a pack before compression, in bytes.
 pub(crate) const PACK_BYTES: u32 = 1 << 19;

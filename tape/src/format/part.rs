@@ -87,14 +87,14 @@ pub struct Chunk {
 /// Source of a part's columns. Tables and columns are indexes in the schema.
 pub(crate) trait Source: Send + Sync {
     fn rows(&self, table: usize) -> usize;
-    /// `None` if every row is zero.
+    /// The numbers of a column, one for each row; `None` if every number is zero.
     fn ints(&self, table: usize, column: usize) -> Result<Option<Column>>;
     /// Same as `ints`, for a range of existing rows.
     fn ints_of(&self, table: usize, column: usize, rows: Range<usize>) -> Result<Option<Column>> {
         let all = self.ints(table, column)?;
         Ok(all.map(|all| all.rows(rows)))
     }
-    /// `None` if every row is empty.
+    /// The strings of a column, one for each row; `None` if every string is empty.
     fn bytes(&self, table: usize, column: usize) -> Result<Option<BytesColumn>>;
     /// The spans of a column that is stored as spans. `None` for others, and for damaged columns.
     fn spans(&self, _table: usize, _column: usize) -> Option<Vec<Span>> {

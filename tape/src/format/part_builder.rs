@@ -21,7 +21,7 @@ pub struct PartBuilder {
     pub(crate) dropped_rows: u64,
     /// Table of names, and its columns `encoding` and `bytes`.
     name: Option<(usize, usize, usize)>,
-    /// Rows of the dictionaries, by index in the schema.
+    /// Hashes of the rows of each dictionary, by index of the table in the schema.
     known: Vec<RowHashes>,
     /// The values of the current row, including zeros.
     key: Vec<i64>,
@@ -118,7 +118,7 @@ fn hash_of<'a>(ints: impl Iterator<Item = i64>, strings: impl Iterator<Item = &'
 }
 
 impl PartBuilder {
-    /// For a schema in which `run` replaces `sample` ([`Schema::with_runs`]).
+    /// Creates a builder for a schema in which `run` replaces `sample` ([`Schema::with_runs`]).
     ///
     /// # Errors
     /// The schema lacks table `run` or a part of it.
@@ -370,7 +370,7 @@ impl PartBuilder {
         self.runs.rows()
     }
 
-    /// True if it has rows other than definitions.
+    /// True if a table other than a dictionary has rows.
     pub fn has_rows(&self) -> bool {
         let own = |t: &usize| !self.is_dictionary[*t];
         let mut tables = (0..self.tables.len()).filter(own);
@@ -478,7 +478,7 @@ impl PartBuilder {
         shared.map(|t| self.tables[t].rows).sum()
     }
 
-    /// The schema that it was made for.
+    /// The schema that the builder was made for.
     pub fn schema(&self) -> Arc<Schema> {
         self.schema.clone()
     }

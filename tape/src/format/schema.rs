@@ -91,7 +91,7 @@ pub struct ColumnDef {
     pub id: u8,
     /// Name, as in `catalog/samples.h`.
     pub name: String,
-    /// Meaning of its numbers.
+    /// Meaning of the column's stored numbers.
     pub ty: ColumnType,
     /// Role for readers.
     pub role: Role,
@@ -203,7 +203,7 @@ pub const RUN: &str = "run";
 pub const STATS: &str = "statement_stats";
 /// Name of the table with the increases of plans' counters.
 pub const PLAN_STATS: &str = "plan_stats";
-/// Number of buckets of its histogram: columns `histogram_0` and so on.
+/// Number of buckets of the histogram in `statement_stats`: columns `histogram_0` and so on.
 pub const HISTOGRAM_BUCKETS: usize = 24;
 /// Number of buckets that divide the histogram's last bucket: columns `histogram_long_0` and so on.
 pub const LONG_BUCKETS: usize = 12;

@@ -57,11 +57,11 @@ pub(crate) struct GroupInfo {
 pub struct FrameRange {
     /// Life of the sampler; 0 if the rows did not come in frames.
     pub incarnation: u64,
-    /// First sequence.
+    /// Sequence of the first frame.
     pub first: u64,
-    /// Last sequence.
+    /// Sequence of the last frame.
     pub last: u64,
-    /// Tick base of the frames.
+    /// Number that is added to the tick numbers of the frames.
     pub tick_base: u64,
 }
 

@@ -16,7 +16,7 @@ use crate::format::table::Table;
 const EXACT_MS: i64 = 16;
 const SECOND_MS: i64 = 1_000;
 
-/// The age that is kept, in ms. `age` is the age at a tick with this interval.
+/// The age that is kept in place of `age`, both in ms, at a tick with this interval.
 pub(crate) fn coarse_age(age: i64, interval_ms: i64) -> i64 {
     if age < EXACT_MS {
         return age;

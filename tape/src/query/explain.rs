@@ -29,9 +29,9 @@ const FIELDS: &[Field] = &[
 /// - `files`: number of sealed files that are opened,
 /// - `parts`: number of logs and groups of files that are read,
 /// - `bytes`: size in the files of the columns in the plan, each counted once. A real run reads
-///   less if a column decides nothing or is in a cache. Indexes of files and printed query texts
-///   are not included, nor are reads that depend on the data found; logs were read when the history
-///   was opened,
+///   less if a column decides nothing or is in a cache. Not included are indexes of files, printed
+///   query texts, and reads that depend on the data found. Logs were read when the history was
+///   opened,
 /// - `why`: the reason, or the tables of the columns.
 ///
 /// # Errors

@@ -288,7 +288,7 @@ const HELD_OPEN: usize = 700;
 
 /// With more files than this, several threads read their footers.
 const FILES_ALONE: usize = 16;
-/// Maximum number of these threads.
+/// Maximum number of threads that read footers.
 const THREADS: usize = 4;
 /// Number of footers that are read before they are processed. It limits the memory for unprocessed
 /// footers.

@@ -41,9 +41,9 @@ struct Shared {
     bytes: Bytes,
     schema: Arc<Schema>,
     identity: Identity,
-    /// Without group 0.
+    /// Number and description of each group except group 0.
     groups: Vec<(u32, GroupInfo)>,
-    /// Rows of the dictionaries and totals, by id of the table.
+    /// Number of rows of each dictionary and table of totals, by id of the table.
     rows: Vec<(u8, u32)>,
     /// Checksum of the footer. It must be the same when the footer is read again, because a file
     /// opened by name may have been replaced.

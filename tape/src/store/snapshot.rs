@@ -243,8 +243,8 @@ impl Snapshot {
         }
     }
 
-    /// A history whose parts note the columns that are read and decode none, and for each part of
-    /// this history, by node and in ascending order of ticks, what it has noted.
+    /// Returns this history with parts that note the columns that are read and decode none. Also
+    /// returns each original part with its notes, by node and in ascending order of ticks.
     pub(crate) fn noting(&self) -> (Snapshot, Vec<(Part, Noted)>) {
         let mut noting = self.clone();
         let mut parts = Vec::new();

@@ -603,9 +603,9 @@ pub fn difference<T: PartialEq + std::fmt::Debug>(got: &[T], expected: &[T]) -> 
 }
 
 /// Same as [`difference`], for rows of sealed files. Their starts are rounded: the age of a query
-/// by at most a quarter or a second (`starts.rs`), so a query may have begun up to 999 ms later
-/// than `expected`. The start of its transaction is rounded from that start, so it may differ twice
-/// as much.
+/// by at most a quarter or a second (`starts.rs`). Therefore a query may have begun up to 999 ms
+/// later than in `expected`. The start of its transaction is rounded from that start, so it may
+/// differ twice as much.
 pub fn rows_difference(got: &[Seen], expected: &[Seen]) -> Option<String> {
     let near = |got: i64, was: i64, most: i64| match (got, was) {
         (0, 0) => true,

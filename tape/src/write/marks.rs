@@ -42,9 +42,10 @@ const DAY_MS: i64 = 86_400_000;
 /// marker is on disk; it enters the history with the next tick.
 ///
 /// # Errors
-/// The text is empty, too long, or has control characters (`22023`); nothing is recorded into the
-/// directory (`55000`); too many markers wait (`53400`); or the process may not write to the
-/// directory (`42501`).
+/// - The text is empty, too long, or has control characters (`22023`).
+/// - Nothing is recorded into the directory (`55000`).
+/// - Too many markers wait (`53400`).
+/// - The process may not write to the directory (`42501`).
 pub fn write_mark(directory: &Path, text: &str) -> QueryResult<()> {
     let text = checked(text)?;
     check_recorded(directory)?;

@@ -17,8 +17,8 @@ pub struct Settings {
     pub flush_interval_ms: u64,
     /// Age in seconds after which files are removed; 0 = never.
     pub retention_age_s: u64,
-    /// Size of the directory in MB above which files are removed; 0 = no limit, negative = 4 GiB or
-    /// 5 % of the file system, whichever is less.
+    /// Size of the directory in MB above which files are removed; 0 = no limit. A negative number
+    /// means 4 GiB or 5 % of the file system, whichever is less.
     pub retention_size_mb: i64,
     /// Size in MB up to which unshipped files stay, even if age or size would remove them; 0 = they
     /// are removed like all others.
@@ -29,8 +29,8 @@ pub struct Settings {
     pub min_free_space_mb: i64,
     /// Age in seconds up to which statistics of statements stay as recorded; 0 = for ever.
     pub statements_full_age_s: u64,
-    /// Age in seconds up to which they have intervals of ten minutes; older ones have intervals of
-    /// an hour.
+    /// Age in seconds up to which statistics of statements have intervals of ten minutes; older
+    /// ones have intervals of an hour.
     pub statements_ten_minutes_age_s: u64,
     /// Maximum size of query texts a day in KB; 0 = no limit.
     pub text_limit_kb: u64,

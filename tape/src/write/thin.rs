@@ -1,6 +1,7 @@
 //! Thins old statistics of statements. Each row covers a period. The rows of an entry, or of a plan
 //! of an entry, whose periods have their middle in the same interval become one row. Every counter
-//! is summed, so the sum over all rows stays the same.
+//! is summed, so the sum over all rows stays the same. Only the longest execution is the greatest
+//! of the rows.
 
 use crate::format::schema::{PLAN_STATS, STATS, Schema};
 use crate::format::table::{Data, Table};
@@ -69,7 +70,8 @@ fn thin_table(
     Some(())
 }
 
-/// The longest execution is not known where it is not known of one of the rows.
+/// Sets the longest execution of a row to 0 (unknown) if a row that became part of it has calls,
+/// but no longest execution.
 fn forget_longest(
     old: &Table,
     new: &mut Table,

@@ -31,7 +31,7 @@ use std::sync::Arc;
 
 mod files;
 
-/// A log is closed after this much slot time.
+/// A log is closed after this much slot time, in ms.
 pub const LOG_MS: i64 = 600_000;
 /// A log is closed after this many rows of table `sample`.
 pub const LOG_ROWS: u64 = 250_000;

@@ -375,9 +375,9 @@ fn a_step_of_the_clock_closes_the_log_and_deletes_nothing() {
 #[test]
 fn a_crash_after_any_operation_loses_nothing_that_was_acknowledged() {
     // Runs the writer until storage operation number `last`; all later ones fail, as in a crash.
-    // Returns the drive and two frame numbers, 0 = no frame: the last frame that the writer
-    // acknowledged, and the last one that was acknowledged more than 5 s (the flush interval)
-    // before the crash, which must survive a power failure.
+    // Returns the drive and two frame numbers, 0 = no frame. The first is the last frame that the
+    // writer acknowledged. The second is the last frame acknowledged more than 5 s (the flush
+    // interval) before the crash: it must survive a power failure.
     let run = |storage: &MemoryStorage, last: usize| {
         let mut drive = Drive::new(storage, sampler(7));
         let mut acknowledged: Vec<(i64, u64)> = Vec::new();
@@ -667,7 +667,7 @@ fn the_size_limit_removes_the_oldest_files() {
     drive.send(6_000);
     assert!(drive.writer.bytes() <= 1 << 20);
     assert!(drive.writer.bytes() > 1 << 19);
-    // A sixteenth of the limit is the longest log.
+    // The longest log has a sixteenth of the limit, so 16 files or more remain.
     let sealed = drive.files(Kind::Sealed);
     assert!(sealed[0] > 1 && sealed.len() > 15);
     let store = Snapshot::open_storage(&storage).unwrap();

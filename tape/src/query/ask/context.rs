@@ -36,7 +36,8 @@ pub struct Context<'a> {
     pub few_keys: usize,
     /// Memory limit of the process in bytes.
     pub memory_bytes: Option<u64>,
-    /// Called by any thread with the number of pieces read so far and the number of all pieces.
+    /// Called by any thread with the number of work items done so far and the number of all work
+    /// items. A work item is a part, or the totals of a file; in two passes it counts twice.
     pub progress: Option<&'a (dyn Fn(usize, usize) + Sync)>,
     /// Number of threads that read parts.
     pub threads: usize,

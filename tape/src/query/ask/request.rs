@@ -238,7 +238,7 @@ pub(crate) mod rust {
     pub type before_until = Time;
     /// Width of a bucket in µs.
     pub type bucket = Option<i64>;
-    /// `None` means all.
+    /// Number of rows; `None` means all.
     pub type n = Option<i64>;
     pub type order_by = Text;
     pub type width = Option<i64>;

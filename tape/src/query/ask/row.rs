@@ -188,7 +188,7 @@ impl<R> Default for Taken<R> {
 }
 
 impl<R: Row> Taken<R> {
-    /// For an answer with these columns.
+    /// Starts to take an answer with these columns.
     pub fn new(fields: &[Field]) -> Taken<R> {
         let place = |own: &Field| fields.iter().position(|field| field.0 == own.0);
         Taken {

@@ -41,8 +41,8 @@ pub fn put(explained: &Explained, scan: &Scan, plan: &Plan) -> QueryResult<()> {
     Ok(())
 }
 
-/// Adds the columns that functions read without such a plan: a row for consecutive parts of a node
-/// of which the same columns are read.
+/// Adds the columns that functions read without such a plan. Consecutive parts of a node share a
+/// row if the same columns of them are read.
 pub fn put_columns(
     explained: &Explained,
     context: &Context,

@@ -12,8 +12,8 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Memory limit of the kept results in bytes. It is enough for two days of 50 sessions, if each
-/// session begins a new piece (a row of runs) every second.
+/// Memory limit of the kept results in bytes. Example: with two bytes a piece, it is enough for
+/// almost two days of 50 sessions that begin a piece (a row of runs) each second.
 const MOST_BYTES: usize = 1 << 24;
 /// The results may use this fraction (1/8) of the memory limit.
 const MEMORY_SHARE: u64 = 8;

@@ -1,9 +1,9 @@
 //! Derived dimensions: their keys are computed from several columns of a part. A new one implements
 //! [`Derived`] and joins the lists in `dimension.rs` and `catalog/derived.h`. If a key follows from
-//! an entry of a dictionary, all parts of a file share the keys, and the codes are a
-//! `Codes::Lookup` by the column of `run` that refers to the entry (`waits.rs`, with a second
-//! lookup by the kind of CPU activity). If a key changes from tick to tick, the dimension cuts the
-//! runs and has a code for each piece (`root_blocker.rs`).
+//! an entry of a dictionary, all parts of a file share the keys. The codes are then a
+//! `Codes::Lookup` by the column of `run` that refers to the entry. Example: `waits.rs`, whose
+//! `Codes::Wait` has a second lookup by the kind of CPU activity. If a key changes from tick to
+//! tick, the dimension cuts the runs and has a code for each piece (`root_blocker.rs`).
 
 use super::keys::{Keys, View};
 use super::runs::Runs;

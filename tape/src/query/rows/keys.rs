@@ -86,7 +86,7 @@ impl Keys {
         match &self.source {
             Source::Atoms(atoms) => Ok(atoms[code.index()]),
             Source::Column(column) => column.atom(view, code),
-            // No answer prints these keys, so any different ids do.
+            // No answer prints these keys. Therefore any ids serve, if no two are equal.
             Source::Codes(_) => Ok(Atom::Text(Id::at(code.index()))),
         }
     }

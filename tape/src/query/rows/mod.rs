@@ -1,5 +1,6 @@
-//! Finds rows: `parse.rs` checks the arguments, `scan.rs` collects the parts of the window,
-//! `wait_names.rs` completes wait events by them, `select.rs` finds the runs that match, `group.rs` numbers their keys.
+//! Finds rows. `parse.rs` checks the arguments, and `scan.rs` collects the parts of the window.
+//! `wait_names.rs` completes the names of wait events in filters by these parts. `select.rs` finds
+//! the runs that match, and `group.rs` numbers their keys.
 
 pub mod blockers;
 pub mod derived;

@@ -18,7 +18,8 @@ pub const MAX_BUCKETS: usize = 3_000_000;
 /// Maximum distance in µs between a point in time and the tick that answers for it.
 pub const NEAR: i64 = 60 * SECOND;
 
-/// Latest and earliest time: 36,533 years from 1970. Sums of a few such times do not overflow.
+/// Latest time, and negated the earliest, in µs since 1970: 36,533 years. Sums of a few such times
+/// do not overflow.
 const FARTHEST: i64 = 1 << 60;
 /// Maximum width of a bucket in µs: 36,525 days.
 const WIDEST: i64 = 36_525 * DAY;
@@ -63,7 +64,7 @@ fn check_width(width: i64) -> QueryResult<()> {
     }
 }
 
-/// The time asked for, half-open, in µs.
+/// The time asked for, half-open, in µs since 1970.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Window {
     /// Start, inclusive.
@@ -200,7 +201,7 @@ impl Selection {
         }
     }
 
-    /// True for the default.
+    /// True for the default: scope `load` without filters.
     pub fn is_load(&self) -> bool {
         self.scope == Scope::Load && self.filters.is_empty() && !self.by_leader && !self.marked
     }

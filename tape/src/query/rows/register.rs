@@ -25,7 +25,7 @@ pub struct Register(Arc<Mutex<Ids>>);
 
 /// The key of each id, and the id of each key.
 pub struct Ids {
-    /// Number of each id; 0 for null and texts.
+    /// The number that is the key of each id; 0 for null and texts.
     values: Vec<i64>,
     small: Small,
     /// Ids of numbers outside `small`.
@@ -127,7 +127,7 @@ impl Ids {
         }
     }
 
-    /// Order of their texts, null last.
+    /// Order of two keys by their texts; null comes last.
     pub fn compare(&self, a: Id, b: Id) -> Ordering {
         let value = |id: Id| self.values[id.index()];
         if a == NULL || b == NULL {

@@ -212,8 +212,8 @@ impl Tests {
         Ok(tests)
     }
 
-    /// The tests that some rows of the part fail; a test that all its rows pass is left out, by the
-    /// least and greatest value of the column in the part. `None` if no row can pass.
+    /// Drops each test of a column that all rows of the part pass. The least and the greatest value
+    /// of the column in the part show this. `None` if no row can pass.
     fn narrowed(&self, part: &Part) -> Option<Tests> {
         let mut tests = Tests {
             others: self.others.clone(),

@@ -93,9 +93,9 @@ impl Texts {
         Ok(())
     }
 
-    /// The text of a key, preferably from this database. PL/pgSQL parses the expression
-    /// `$1` into the tree of `select $1`, so both have one query id: a statement that is
-    /// known stands before an expression.
+    /// The text of a key: a statement if one is known, and preferably a text from this database.
+    /// PL/pgSQL parses its expression `$1` as `select $1`. Therefore the expression and the
+    /// statement have the same query id.
     pub fn get(&self, key: TextKey, database: Option<&str>) -> Option<Arc<str>> {
         let found = self.found.get(&key)?;
         let is_same = |other: &Option<String>| database.is_some() && other.as_deref() == database;
@@ -106,14 +106,14 @@ impl Texts {
     }
 }
 
-/// Words that statements begin with; what has the query id of one and begins with no such
-/// word is an expression.
+/// First words of statements. Another text with the query id of such a statement is an expression
+/// of PL/pgSQL.
 const VERBS: [&str; 8] = [
     "select", "with", "values", "table", "insert", "update", "delete", "merge",
 ];
 
-/// Whether a text begins with a verb, after comments and brackets. Commands of other kinds
-/// have no expressions beside them.
+/// True if the text begins with one of [`VERBS`], after comments and opening parentheses. False for
+/// other commands, which share their query id with no expression.
 fn is_statement(text: &str) -> bool {
     let mut rest = text;
     loop {

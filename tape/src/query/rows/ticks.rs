@@ -19,11 +19,11 @@ pub struct Ticks {
     rows: Vec<u32>,
     /// True if no number is missing.
     are_contiguous: bool,
-    /// Slot time in ms.
+    /// Slot time of each tick, in ms since 1970.
     pub slot_ms: Vec<i64>,
-    /// Nominal interval in ms, which is the weight.
+    /// Nominal interval of each tick in ms, which is its weight.
     pub weight_ms: Vec<i64>,
-    /// Bucket, or [`NONE`].
+    /// Bucket of each tick, or [`NONE`].
     pub bucket: Vec<u32>,
     /// Start and end of blocks of consecutive rows.
     blocks: Vec<(u32, u32)>,
@@ -400,11 +400,11 @@ fn later(a: Option<(i64, i64)>, b: Option<(i64, i64)>) -> Option<(i64, i64)> {
 #[derive(Clone, Debug, Default)]
 pub struct Observed {
     by_bucket: Vec<(u32, Coverage)>,
-    /// [`Observed::weight_ms`] of each bucket from the first on, after `index`.
+    /// [`Observed::weight_ms`] of each bucket from the first on, after [`Observed::index`].
     weights_ms: Vec<i64>,
-    /// Common multiple of all weights, after `index`.
+    /// Common multiple of the weights of all buckets, after [`Observed::index`].
     common_ms: Option<i64>,
-    /// Number of buckets with observed time, after `index`.
+    /// Number of buckets with observed time, after [`Observed::index`].
     observed_buckets: Option<usize>,
     /// Sum of the finished buckets, and the number of them with observed time.
     finished: (Coverage, usize),
@@ -521,7 +521,7 @@ impl Observed {
         self.common_ms
     }
 
-    /// Sum of the observed weights in a bucket.
+    /// Sum of the observed weights in a bucket, in ms.
     #[inline]
     pub fn weight_ms(&self, bucket: u32) -> i64 {
         if self.weights_ms.is_empty() {

@@ -11,7 +11,7 @@ use crate::format::schema::RUN;
 use crate::query::value::error::QueryResult;
 use crate::query::value::vocabulary as pg;
 
-/// The columns that determine both.
+/// The columns that determine the keys of both dimensions.
 const COLUMNS: [(&str, &str); 4] = [
     (RUN, pg::WAIT),
     (RUN, pg::CPU),

@@ -1,6 +1,6 @@
-//! Buckets of a key that are complete. Answers about a long window need the sum, the maximum and the
-//! 99th percentile of the loads. For these a running sum and the greatest hundredth of the loads are
-//! enough, so no cell is kept for each key and minute of a year.
+//! Buckets of a key that are complete. Answers about a long window need the sum, the maximum and
+//! the 99th percentile of the loads. For these a running sum and the greatest hundredth of the
+//! loads are enough. Therefore no cell is kept for each key and minute of a year.
 
 use crate::query::value::number::{self, Ratio};
 use std::cmp::Ordering;

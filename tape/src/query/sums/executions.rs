@@ -64,9 +64,10 @@ pub struct Executions {
 
 impl Executions {
     /// The duration that `percent` of the executions did not exceed, as a fraction (numerator,
-    /// denominator) of ms. It is interpolated linearly between the bounds of its class, so it is
-    /// off by less than a factor of two if the class has an end. `None` without executions.
-    /// `counters.c` in the extension has the same rule for statistics that are not recorded yet.
+    /// denominator) of ms. It is interpolated linearly between the bounds of its class. If the
+    /// class has an end, it is therefore off by less than a factor of two. `None` without
+    /// executions. `counters.c` in the extension has the same rule for statistics that are not
+    /// recorded yet.
     pub fn percentile_ms(&self, percent: i64) -> Option<(i128, i128)> {
         let n: i128 = self.classes.iter().map(|c| i128::from(c.count)).sum();
         if n == 0 {
@@ -88,7 +89,7 @@ impl Executions {
 
     /// Bounds of the durations in a class, in µs. The total time of all executions often gives
     /// closer bounds than the class. Example: a single execution of 294 ms is in the class from 262
-    /// to 524 ms; as it is all of the total time, both bounds are 294 ms.
+    /// to 524 ms. Because it took all of the total time, both bounds are 294 ms.
     ///
     /// Upper bound: suppose that all executions are as short as their classes allow. The rest of
     /// the total time then belongs to executions above the begin of this class. One execution may

@@ -18,7 +18,8 @@ pub struct Recorded {
     pub covered_us: i64,
 }
 
-/// Takes the recorded time of a node for each bucket in which it recorded longer than the nodes before.
+/// Replaces each bucket of `all` by the bucket of one more node (`own`) if this node recorded
+/// longer in it than each node before.
 pub fn keep_most(all: &mut [Recorded], own: Vec<Recorded>) {
     for (all, own) in all.iter_mut().zip(own) {
         if own.elapsed_ms > all.elapsed_ms {
@@ -37,7 +38,7 @@ pub fn may_have(part: &Part, table: &str, window: Window) -> QueryResult<bool> {
     Ok(begin < window.until && last.saturating_mul(1000) >= window.since)
 }
 
-/// The middle of a row's interval, µs.
+/// The middle of a row's interval, µs since 1970.
 pub fn middle_us(time_ms: i64, elapsed_ms: i64) -> i64 {
     time_ms
         .saturating_mul(1000)

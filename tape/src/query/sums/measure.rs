@@ -1,6 +1,6 @@
 //! Sums by key and bucket. A part is added one block of ticks after the other. A run that covers a
-//! block is counted once for the whole block, for the sum and for the largest number of sessions in
-//! one tick. Memory is limited by the pairs of key and bucket that occur.
+//! block is counted once for the whole block. This holds for the sum and for the largest number of
+//! sessions in one tick. Memory is limited by the pairs of key and bucket that occur.
 
 use super::cells::{Bin, Cell, Cells, Sum};
 use super::choice::Choice;
@@ -184,10 +184,10 @@ impl Measures {
     }
 }
 
-/// A [`Grid`] has at most this many numbers for each piece, plus [`GRID_LEAST`].
+/// A [`Grid`] has at most this many counts for each piece, plus [`GRID_LEAST`].
 const GRID_BY_PIECE: usize = 32;
 const GRID_LEAST: usize = 1 << 16;
-/// Maximum number of numbers in a [`Grid`].
+/// Maximum number of counts in a [`Grid`].
 const GRID_MOST: usize = 1 << 22;
 
 /// Adds up the pieces of a part. It reuses its memory for the next part.
@@ -301,7 +301,7 @@ impl Adder {
 struct Grid(Vec<u16>);
 
 impl Grid {
-    /// Returns false if a number does not fit.
+    /// Counts the pieces. Returns false if a count does not fit into 16 bits.
     fn fill(
         &mut self,
         rows: usize,
@@ -351,12 +351,12 @@ impl Grid {
     }
 }
 
-/// The pieces of one code in a span.
+/// The pieces of one key in a span.
 #[derive(Clone, Copy, Default)]
 struct Count {
     /// Number of pieces, summed over all ticks.
     sum: u64,
-    /// 1 + the tick that `now` belongs to; 0 before the first tick.
+    /// 1 + the row of the tick that `now` belongs to; 0 before the first tick.
     tick: u32,
     /// Number of pieces so far in that tick.
     now: u32,

@@ -1,9 +1,12 @@
-//! Adds rows up: `measure.rs` from samples, `totals.rs` from the totals of files,
-//! `statement_sums.rs` from the counters of statements (`counters.rs`; `executions.rs` has their
-//! durations), `statements_running.rs` from the
-//! samples of statements that have not ended, `plan_sums.rs` from the counters of plans,
-//! `plans_seen.rs` from the samples of their executions and `plan_turns.rs` from both.
-//! `intervals.rs` has the rules of their intervals.
+//! Adds rows up:
+//! - `measure.rs` adds up samples, `totals.rs` the totals of files.
+//! - `statement_sums.rs` adds up the counters of statements (`counters.rs`; `executions.rs` has
+//!   their durations).
+//! - `statements_running.rs` adds up the samples of statements that have not ended.
+//! - `plan_sums.rs` adds up the counters of plans. `plans_seen.rs` finds plans in the samples of
+//!   executions, and `plan_turns.rs` uses both.
+//! - `table_sums.rs` adds up the counters of tables and indexes.
+//! - `intervals.rs` has the rules of the intervals of counters.
 
 pub mod cells;
 pub mod choice;

@@ -411,9 +411,9 @@ impl<'a> Reading<'a> {
         });
     }
 
-    /// Assigns the rest of a statement's row to the plan that it had alone. In the
-    /// interval in which that plan was first executed, the rest may be of an earlier
-    /// plan; so the plan is known only if the statement has no earlier interval.
+    /// Assigns the rest of a statement's row to the plan that it had alone. In the interval in
+    /// which that plan was first executed, the rest may be of an earlier plan. There the plan is
+    /// known only if the statement has no earlier interval.
     fn alone_in(&self, key: &EntryKey, begin_us: i64, end_us: i64, cost: Cost) -> Use {
         let is_new = !self.found.contains_key(key);
         let alone = self.alone.get(key).into_iter().flatten();

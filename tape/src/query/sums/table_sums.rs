@@ -57,7 +57,7 @@ const STATE: [&str; 9] = [
 pub struct TableKey {
     /// Name of its database; `None` if all databases share it.
     pub database: Option<String>,
-    /// The OIDs of its database and itself.
+    /// OID of its database, and OID of the table or index.
     pub relation: Relation,
 }
 
@@ -68,11 +68,11 @@ pub struct Cell {
     pub counts: [i64; COUNTERS.len()],
     /// True if the server counts the rows that went to another page.
     pub knows_new_pages: bool,
-    /// Number of rows.
+    /// Number of rows that were added: one for each interval.
     pub intervals: i64,
-    /// End of the newest interval, ms.
+    /// End of the newest interval, ms since 1970.
     time_ms: i64,
-    /// The state at this time, by place in [`STATE`]; times in ms, 0 = none.
+    /// The state at this time, by place in [`STATE`]; times in ms since 1970, 0 = none.
     pub state: [i64; STATE.len()],
 }
 

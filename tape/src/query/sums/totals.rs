@@ -1,8 +1,7 @@
 //! Totals: sums that a sealed file has beside its samples. For each minute of a group they have the
 //! coverage and the load: the sum of the weights and the largest number of sessions in one tick.
-//! The load is stored for all samples together and by some dimensions. Queries have many keys; for
-//! them the file stores sums for each group, and sums for each minute only of the largest queries
-//! of the file.
+//! The load is stored for all samples together and by some dimensions. Queries have many keys. The
+//! file stores their sums for each group, and sums for each minute only of its largest queries.
 //!
 //! `totals_write.rs` writes totals with the code that answers questions, so both agree by
 //! construction. Totals are used only where they answer exactly: without a filter, and if neither a

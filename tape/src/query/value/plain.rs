@@ -60,9 +60,11 @@ pub fn plain_lines(text: &str) -> String {
     text.chars().map(shown).collect()
 }
 
-/// True for characters that control the output: ASCII controls (escape, bell, backspace …), ISO
-/// 8859 controls (U+009B begins a sequence as escape does), direction marks and isolates, line and
-/// paragraph separators, annotations and tags.
+/// True for characters that control the output:
+/// - ASCII controls (escape, bell, backspace …) and ISO 8859 controls (U+009B begins a sequence as
+///   escape does);
+/// - direction marks and isolates;
+/// - line and paragraph separators, annotations and tags.
 pub fn controls_output(c: char) -> bool {
     c.is_control()
         || matches!(c,

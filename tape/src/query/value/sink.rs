@@ -46,13 +46,13 @@ impl Value {
 pub enum Type {
     /// A value of type `text`.
     Text,
-    /// `bigint` or `int`
+    /// A value of type `bigint` or `int`.
     Int,
     /// A `bigint` that is an id, see [`Value::Id`].
     Id,
     /// A value of type `boolean`.
     Bool,
-    /// `numeric` with four decimals
+    /// A value of type `numeric`, with four decimals.
     Numeric,
     /// A value of type `timestamptz`.
     Time,
