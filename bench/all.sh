@@ -21,7 +21,7 @@ dir=
 while getopts c: option; do
   case $option in
     c) dir=$(realpath "$OPTARG") ;;
-    *) sed -n '2,10s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
+    *) sed -n '2,/^set /{/^set /d;s/^# \{0,1\}//p}' "$0" >&2; exit 2 ;;
   esac
 done
 shift $((OPTIND - 1))

@@ -20,7 +20,7 @@ while getopts d:m:c: option; do
     d) days=$OPTARG ;;
     m) mixed+=(--minutes "$OPTARG") ;;
     c) mixed+=(--cancel "$OPTARG") ;;
-    *) sed -n '2,12s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
+    *) sed -n '2,/^set /{/^set /d;s/^# \{0,1\}//p}' "$0" >&2; exit 2 ;;
   esac
 done
 trap bench_cleanup EXIT

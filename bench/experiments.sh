@@ -16,7 +16,7 @@ output=
 while getopts o: option; do
   case $option in
     o) output=$OPTARG ;;
-    *) sed -n '2,10s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
+    *) sed -n '2,/^set /{/^set /d;s/^# \{0,1\}//p}' "$0" >&2; exit 2 ;;
   esac
 done
 shift $((OPTIND - 1))

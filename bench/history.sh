@@ -24,7 +24,7 @@ while getopts d:s option; do
   case $option in
     d) days+=("$OPTARG") ;;
     s) server=1 ;;
-    *) sed -n '2,15s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
+    *) sed -n '2,/^set /{/^set /d;s/^# \{0,1\}//p}' "$0" >&2; exit 2 ;;
   esac
 done
 trap bench_cleanup EXIT

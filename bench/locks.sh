@@ -16,7 +16,7 @@ while getopts w:n: option; do
   case $option in
     w) waiters=$OPTARG ;;
     n) ticks=$OPTARG ;;
-    *) sed -n '2,9s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
+    *) sed -n '2,/^set /{/^set /d;s/^# \{0,1\}//p}' "$0" >&2; exit 2 ;;
   esac
 done
 trap 'jobs -p | xargs -r kill 2>/dev/null; bench_cleanup' EXIT

@@ -11,7 +11,7 @@
 # Environment: PG_CONFIG, TACHO_PROGRAM
 set -euo pipefail
 
-usage() { sed -n '2,12s/^# \{0,1\}//p' "$0" >&2; exit 2; }
+usage() { sed -n '2,/^set /{/^set /d;s/^# \{0,1\}//p}' "$0" >&2; exit 2; }
 seconds=3600
 while getopts t: option; do
 	case $option in

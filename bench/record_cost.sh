@@ -25,7 +25,7 @@ while getopts t:a:n: option; do
     t) seconds=$OPTARG ;;
     a) ash=$(realpath "$OPTARG") ;;
     n) actives=$OPTARG ;;
-    *) sed -n '2,14s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
+    *) sed -n '2,/^set /{/^set /d;s/^# \{0,1\}//p}' "$0" >&2; exit 2 ;;
   esac
 done
 bench_recorder

@@ -9,7 +9,7 @@
 # Environment: as in bench/lib.sh
 set -euo pipefail
 
-usage() { sed -n '2,10s/^# \{0,1\}//p' "$0" >&2; exit 2; }
+usage() { sed -n '2,/^set /{/^set /d;s/^# \{0,1\}//p}' "$0" >&2; exit 2; }
 seconds=3600
 while getopts t: option; do
 	case $option in

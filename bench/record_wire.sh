@@ -21,7 +21,7 @@ while getopts t:n: option; do
   case $option in
     t) ticks=$OPTARG ;;
     n) actives=$OPTARG ;;
-    *) sed -n '2,12s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
+    *) sed -n '2,/^set /{/^set /d;s/^# \{0,1\}//p}' "$0" >&2; exit 2 ;;
   esac
 done
 bench_recorder

@@ -22,7 +22,7 @@ while getopts n:c:t:i: option; do
     c) clusters=$OPTARG ;;
     t) seconds=$OPTARG ;;
     i) interval=$OPTARG ;;
-    *) sed -n '2,13s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
+    *) sed -n '2,/^set /{/^set /d;s/^# \{0,1\}//p}' "$0" >&2; exit 2 ;;
   esac
 done
 bin=$("${PG_CONFIG:-pg_config}" --bindir)

@@ -18,7 +18,7 @@ while getopts t:i:k: option; do
     t) seconds=$OPTARG ;;
     i) ms=$OPTARG ;;
     k) keep=$OPTARG ;;
-    *) sed -n '2,12s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
+    *) sed -n '2,/^set /{/^set /d;s/^# \{0,1\}//p}' "$0" >&2; exit 2 ;;
   esac
 done
 bench_recorder

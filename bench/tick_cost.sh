@@ -28,7 +28,7 @@ while getopts t:a:i:n:s option; do
     i) intervals=$OPTARG ;;
     n) actives=$OPTARG ;;
     s) spin=' -s' ;;
-    *) sed -n '2,15s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
+    *) sed -n '2,/^set /{/^set /d;s/^# \{0,1\}//p}' "$0" >&2; exit 2 ;;
   esac
 done
 trap 'jobs -p | xargs -r kill 2>/dev/null || true; bench_cleanup' EXIT

@@ -29,7 +29,7 @@ while getopts n:d:l:w:x:r:t option; do
     x) speed=$OPTARG ;;
     r) far=$OPTARG ;;
     t) live=1 ;;
-    *) sed -n '2,18s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
+    *) sed -n '2,/^set /{/^set /d;s/^# \{0,1\}//p}' "$0" >&2; exit 2 ;;
   esac
 done
 started=()
