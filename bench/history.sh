@@ -4,15 +4,13 @@
 # usage: bench/history.sh [-d DAYS]... [-s]   (build first: cargo build --release -p tacho,
 #        cargo build --release -p tacho-tape --features testing --examples)
 #
-# Makes the uniform, the skewed and the churn day and, for each -d,
-# DAYS uniform days (default 30; 365 are the budget's year and take
-# 2.4 GB). Asks on the command line. Prints the median wall time of 5
-# and the best CPU time, warm; the wall time of one cold question,
-# with the files dropped from the page cache; and the peak memory of
-# the reader. With -s it also asks through SQL on a server of
-# PG_CONFIG, by the clock of psql. With RECORDED=DIR, made by
-# bench/record.sh, it also asks about the last hour there. Markdown on
-# standard output.
+# Makes the uniform, the skewed and the churn day. For each -d it also makes DAYS uniform
+# days (default 30; 365 are the budget's year and take 2.4 GB). Asks on the command line.
+# Prints the median wall time of 5 warm questions and their best CPU time. Prints the wall
+# time of one cold question, with the files dropped from the page cache, and the peak
+# memory of the reader. With -s it also asks through SQL on a server of PG_CONFIG, by the
+# clock of psql. With RECORDED=DIR, made by bench/record.sh, it also asks about the last
+# hour there. Markdown on standard output.
 set -euo pipefail
 # shellcheck source=bench/lib.sh
 source "$(dirname "$0")/lib.sh"

@@ -2,11 +2,12 @@
 # usage: bench/live.sh [SECONDS [OPTION...]]
 #
 # Cost of tacho live while it follows 1,000 sessions at one tick a second, for SECONDS
-# (default 600), with OPTIONs if any are given: CPU and memory of the program alone, in
-# tmux at 200 x 60; with 50 and with 500 of the sessions active, live in the list of
-# queries. Then it is paused and draws the whole screen 400 times: CPU of a frame. The
-# histories are made up (live/examples/feed.rs); their logs are sealed every ten minutes
-# or 250,000 rows. Prints rows of bench/results/live.md.
+# (default 600), with OPTIONs if any are given. The program shows the list of queries
+# live, in tmux at 200 x 60. The script measures CPU and memory of the program alone,
+# with 50 and with 500 of the sessions active. Then the program is paused and draws the
+# whole screen 400 times: CPU of a frame. The histories are made up
+# (live/examples/feed.rs); their logs are sealed every ten minutes or 250,000 rows.
+# Prints rows of bench/results/live.md.
 set -euo pipefail
 
 seconds=${1:-600} options=("${@:2}")

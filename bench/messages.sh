@@ -7,10 +7,10 @@
 #   -m  size of the long messages in MiB, default 100
 #   -w  messages, default "selects alters selects_long do_long"
 #
-#   selects       8,000 distinct SELECTs, about 570 KB
-#   alters        20,000 ALTER TABLE IF EXISTS of tables that do not exist
-#   selects_long  the SELECTs with a comment of MIB behind them
-#   do_long       one DO with a string of MIB in its block
+#   selects       8,000 distinct SELECTs, about 570 KB.
+#   alters        20,000 ALTER TABLE IF EXISTS of tables that do not exist.
+#   selects_long  the SELECTs, then a comment of MIB.
+#   do_long       one DO with a string of MIB in its block.
 #
 # One server without statistics, one with pg_stat_statements, one with all of tacho. In
 # rotating order each executes a message in a new session, after a reset of the

@@ -3,15 +3,15 @@
 #
 # usage: bench/record_cost.sh [-t SECONDS] [-a ASH_SQL] [-n "ACTIVE..."]
 #
-# 1,000 connections, 50 or 500 of them active, as in tick_cost.sh. First a recorder with
-# only its tick, once a second for SECONDS (40), then one with all its questions: CPU
-# time of the backend that answers from /proc/PID/schedstat, bytes that the recorder
-# received and sent (ss, over TCP), and the cluster's WAL and temporary files in that
-# time. Then, among the same sessions, three samplers, each in its own loop: the
-# extension's, take_sample() of the SQL edition and, if -a or ASH_SQL names its SQL,
-# take_sample() of pg_ash. sql_edition.sh measures the bytes they write. Markdown on
-# standard output; exit 1 if a tick of the recorder costs the server more than one of
-# pg_ash.
+# 1,000 connections, 50 or 500 of them active, as in tick_cost.sh. First a recorder runs
+# with only its tick, once a second for SECONDS (40), then one with all its questions.
+# For each the script measures the CPU time of the backend that answers
+# (/proc/PID/schedstat). It measures the bytes that the recorder received and sent (ss,
+# over TCP), and the cluster's WAL and temporary files in that time. Then three samplers
+# run among the same sessions, each in its own loop: the extension's, take_sample() of
+# the SQL edition and take_sample() of pg_ash. pg_ash takes part if -a or ASH_SQL names
+# its SQL. sql_edition.sh measures the bytes they write. Markdown on standard output;
+# exit 1 if a tick of the recorder costs the server more than one of pg_ash.
 set -euo pipefail
 # shellcheck source=bench/lib.sh
 source "$(dirname "$0")/lib.sh"

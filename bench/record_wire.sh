@@ -1,15 +1,14 @@
 #!/usr/bin/env bash
-# Would it pay for tacho record to read the constant columns of a session only once, and
-# a hash of them from then on?
+# Question: should tacho record read the constant columns of a session only once, and a hash
+# of them from then on? Would that cost less?
 #
 # usage: bench/record_wire.sh [-t TICKS] [-n "ACTIVE..."]
 #
-# 1,000 connections, 50 or 500 of them active. The query of a tick is taken from a
-# running recorder. It is run TICKS times (400) unchanged, and with a hash in place
-# of start, database, role, application, address, type and leader. The two
-# alternate every twenty ticks, each in a session of its own: bytes that it
-# received (ss), CPU time of its backend (/proc/PID/schedstat). Markdown on
-# standard output.
+# 1,000 connections, 50 or 500 of them active. The query of a tick is taken from a running
+# recorder. It is run TICKS times (400) unchanged, and with a hash in place of start,
+# database, role, application, address, type and leader. The two alternate every twenty
+# ticks, each in a session of its own. Prints for each session the bytes that it received
+# (ss) and the CPU time of its backend (/proc/PID/schedstat). Markdown on standard output.
 set -euo pipefail
 # shellcheck source=bench/lib.sh
 source "$(dirname "$0")/lib.sh"

@@ -175,7 +175,7 @@ sub ms_of
 	return 1000 * timegm($s, $min, $h, $d, $mon - 1, $y) + substr(($ms // 0) . '00', 0, 3);
 }
 
-# logs have exact starts; sealed files have an age of the query and one of the
+# logs have exact starts. Sealed files have two ages, of the query and of the
 # transaction, each rounded down by at most 999 ms (docs/format.md). The first query
 # sampled of a transaction is chance.
 alike('from logs', "$logs/tacho", "$logs/recorded", 0);

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# sizes.sh - bytes of made-up days and of a recorded hour, speed of import,
-# seal and merge, memory of writer and readers; Markdown on standard output
+# sizes.sh - bytes of made-up days and of a recorded hour. It also measures the speed of import,
+# seal and merge, and the memory of writer and readers. Markdown on standard output
 #
 # usage: bench/sizes.sh [DIR]
 #

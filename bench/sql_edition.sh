@@ -1,14 +1,15 @@
 #!/usr/bin/env bash
 # usage: [ASH_SQL="ash-1.0.sql ash-install.sql"] bench/sql_edition.sh [HOURS]
 #
-# Measures the SQL edition on a private server of PG_CONFIG and prints a page: bytes of
-# the uniform day (HOURS of it, default 24, a multiple of 4 when above: 50 sessions, 21
-# waits, 200 queries, every second, drawn independently for up to 4 hours, which are
-# then repeated); times of readers, warm, cold, and five at once beside the sampler and
-# a rotation; time and WAL of a tick with 50, 250 and 1,000 active sessions; and the
-# ticks that pg_cron takes at an interval of a second, if it is installed. ASH_SQL names
-# installation scripts of pg_ash (github.com/NikolayS/pg_ash). pg_ash is measured beside
-# it on ASH_HOURS (1) of the same rows, each version in its own database, with its sums
+# Measures the SQL edition on a private server of PG_CONFIG and prints a page:
+#   - bytes of the uniform day, or of HOURS of it (default 24; above 4, a multiple of 4);
+#   - times of readers: warm, cold, and five at once beside the sampler and a rotation;
+#   - time and WAL of a tick with 50, 250 and 1,000 active sessions;
+#   - if pg_cron is installed, the ticks that it takes at an interval of a second.
+# The uniform day has 50 sessions, 21 waits and 200 queries, every second. Up to 4 hours are
+# drawn independently and then repeated.
+# ASH_SQL names installation scripts of pg_ash (github.com/NikolayS/pg_ash). pg_ash is measured
+# beside it on ASH_HOURS (1) of the same rows. Each version has its own database, with its sums
 # if it has them. Takes about 8 minutes.
 set -euo pipefail
 

@@ -5,23 +5,23 @@
 # usage: bench/statements.sh [-w WORKLOADS] [-v VARIANTS] [-c CLIENTS]
 #          [-k CORES] [-m MAX] [-r ROUNDS] [-t SECONDS] [-R RATE [-p SECONDS]]
 #
-#   -w  workloads, default "churn churn_20 select1"; all: every one in the file
+#   -w  workloads, default "churn churn_20 select1"; all: every one in the file.
 #   -v  variants, default "none pgss kcache wait tacho": nothing,
 #       pg_stat_statements, with pg_stat_kcache, with pg_wait_sampling as well,
-#       all of tacho
-#   -c  numbers of clients, default 32; "64 256" measures both
-#   -k  numbers of cores that server and clients share, default all of them
-#   -m  most entries, instead of the workload's; "5000 100000" measures both
+#       all of tacho.
+#   -c  numbers of clients, default 32; "64 256" measures both.
+#   -k  numbers of cores that server and clients share, default all of them.
+#   -m  most entries, instead of the workload's; "5000 100000" measures both.
 #   -R  measures latencies at this number of transactions a second; 55% means 55 %
-#       of the highest rate without statistics, which is measured first
-#   -p  repeats it at that rate while the whole view is read every SECONDS
+#       of the highest rate without statistics, which is measured first.
+#   -p  repeats it at that rate while the whole view is read every SECONDS.
 #
 # Variants run interleaved in rounds, in rotating order, each on a cluster of its own. A
 # warm-up of the same length fills the statistics before each run. Prints medians of the
-# ratios to the run without statistics of the same round, and their range; or medians of
-# latencies and the worst of all. Then, for the last round, compares the statistics with
-# the executions. Peers come from Debian's packages, unpacked into the scratch
-# directory. Markdown on standard output.
+# ratios to the run without statistics of the same round, and the range of the ratios.
+# With -R it prints medians of latencies and the worst latency. Then it compares the
+# statistics of the last round with the executions. Peers come from Debian's packages,
+# unpacked into the scratch directory. Markdown on standard output.
 set -euo pipefail
 # shellcheck source=bench/lib.sh
 source "$(dirname "$0")/lib.sh"

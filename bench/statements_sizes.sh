@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # statements_sizes.sh - sizes of the history of statements. It measures a day of 5,000
-# entries, half of them idle in each minute, and a year of it with old days in intervals
-# of 10 minutes and of an hour. Markdown on standard output
+# entries, half of them idle in each minute. It also measures a year of such days, with
+# old days in intervals of 10 minutes and of an hour. Markdown on standard output
 #
 # usage: bench/statements_sizes.sh [DIR]
 #

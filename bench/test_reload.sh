@@ -1,6 +1,4 @@
 # shellcheck shell=bash disable=SC2154 # variables and functions of test.sh
-# The parts of bench/test.sh about one server that a reload switches between variants,
-# about a scenario of costs alone, and about bench/all.sh. Sourced, not run.
 
 cat >"$dir/reload.toml" <<'END'
 name = "reload"

@@ -3,18 +3,20 @@
 #        (build first: make program, cargo build --release -p tacho-tape
 #        --features testing --examples, cargo build --release -p tacho-live --examples)
 #
-# Times of the page of tacho web in Debian's Chromium: until the page is there,
-# from the end of a brush until all panels have answered, from a tick until it is
-# on the screen. Sizes of the page, the tab and the process. Makes the skewed and
-# the churn day and DAYS uniform days (default 365, which take 2.4 GB) and shows
-# each of them whole, RUNS times (default 20). Live follows 1,000 sessions, 500 of
-# them active, for SECONDS (default 60; 900 to see growth), in a window of WINDOW
-# (default 15m; 1m is full soon, so growth after that is a leak). -t measures live
-# alone, without the histories. -x makes time run SPEED times as fast: ticks are
-# written at that rate, and tacho web gets the same clock (bench/clock.c, which
-# needs a C compiler). So -l 864 -x 100 is a day in a quarter of an hour. -r measures
-# paint and brush of the skewed day alone, with MS added to each answer: 0,250,1200
-# is this host, another continent, and a bad connection. Markdown on standard output.
+# Measures the page of tacho web in Debian's Chromium. Three times: until the page is there;
+# from the end of a brush until all panels have answered; from a tick until it is on the screen.
+# Three sizes: the page, the tab and the process.
+#
+# Makes the skewed day, the churn day and DAYS uniform days (default 365, which take 2.4 GB).
+# Shows each of these histories whole, RUNS times (default 20).
+#
+# Live follows 1,000 sessions, 500 of them active, for SECONDS (default 60; 900 to see
+# growth). Its window is WINDOW (default 15m; 1m is full soon, so growth after that is a
+# leak). -t measures live alone, without the histories. -x makes time run SPEED times as
+# fast: ticks are written at that rate, and tacho web gets the same clock (bench/clock.c,
+# which needs a C compiler). So -l 864 -x 100 is a day in a quarter of an hour. -r measures
+# paint and brush of the skewed day alone, with MS added to each answer: 0,250,1200 is this
+# host, another continent, and a bad connection. Markdown on standard output.
 set -euo pipefail
 # shellcheck source=bench/lib.sh
 source "$(dirname "$0")/lib.sh"

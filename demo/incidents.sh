@@ -5,9 +5,10 @@
 # calm for 40 seconds, then in trouble for 40. A file of demo/incidents is one of
 # them; "-h" lists their names.
 #
-# Prints for each what to paste into a shell: it sets "calm", "since" and
-# "until", the times the commands of the guide ask for; .demo/incidents has them
-# for tools/screenshots.sh and for the test that solves each on the page.
+# Prints lines for each incident to paste into a shell. They set "calm", "since"
+# and "until", the times that the commands of the guide need. .demo/incidents has
+# the same lines for tools/screenshots.sh and for the test that solves each
+# incident on the page.
 #
 # Environment: TACHO_INCIDENT_SECONDS instead of 40.
 set -euo pipefail

@@ -5,11 +5,11 @@
 # Prints four moments, as seconds since 1970: the start, the begin and the end of the
 # lock storm, the end.
 #
-#   0-60 s   pgbench, reads and writes; customers looking up their orders
-#   5-45 s   a console that opened a transaction and was forgotten
-#   10-28 s  an analyst's reports, larger than shared_buffers
-#   34-48 s  an import that locks one item and then does nothing, with 24
-#            checkouts of this item behind it
+#   0-60 s   pgbench, reads and writes; customers looking up their orders.
+#   5-45 s   a console that opened a transaction and was forgotten.
+#   10-28 s  an analyst's reports, larger than shared_buffers.
+#   34-48 s  an import that locks one item and then does nothing; 24 checkouts of
+#            this item wait for it.
 #
 # On a terminal it shows which part runs.
 set -euo pipefail

@@ -1,7 +1,7 @@
 # questions.sh - questions of the demos to tacho through SQL, for both the extension and
-# the SQL edition. The script that sources it sets psql and dsn (the program and the
-# server), load and storm (windows as arguments), recording (metrics of status), color,
-# bold and plain. Fits 80 columns.
+# the SQL edition. The script that sources it sets these variables: psql and dsn (the
+# program and the server), load and storm (windows as arguments), recording (metrics of
+# status), color, bold and plain. The answers fit 80 columns.
 # shellcheck shell=bash disable=SC2154
 
 ask() { # HEADING QUERY [PSQL-OPTION]...

@@ -2,9 +2,9 @@
 # usage: tools/as-server.sh COMMAND...
 #        tools/as-server.sh --user
 #
-# Runs COMMAND as a user that PostgreSQL servers may run as: the caller, or for root the
-# user "postgres" (TACHO_SERVER_USER if set, "nobody" if there is no "postgres"). --user
-# prints its name.
+# Runs COMMAND as a user that PostgreSQL servers may run as. This is the caller, unless
+# the caller is root. For root it is TACHO_SERVER_USER if set, else "postgres" if there
+# is one, else "nobody". --user prints the name.
 set -euo pipefail
 
 [ $# -gt 0 ] || { sed -n '2,/^set /{/^set /d;s/^# \{0,1\}//p}' "$0" >&2; exit 2; }

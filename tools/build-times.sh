@@ -2,10 +2,10 @@
 # usage: tools/build-times.sh [CARGO ARGUMENT]...
 #        tools/build-times.sh -t FILE
 #
-# Compiles the programs of the demo (or the given packages, with the given profile) in an
-# empty directory, again with nothing to do, and again after a change of the crate tacho.
-# Prints the wall time and the CPU time of each, and a table of the packages that took the CPU
-# time of the first. -t prints the table of a file that tools/rustc-time.sh has written.
+# Compiles the programs of the demo (or the given packages, with the given profile) three
+# times: in an empty directory, with nothing to do, and after a change of the crate tacho.
+# Prints the wall time and the CPU time of each. Prints a table of the packages that took the
+# CPU time of the first. -t prints the table of a file that tools/rustc-time.sh has written.
 set -euo pipefail
 
 table() { # FILE

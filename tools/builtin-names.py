@@ -49,7 +49,7 @@ def type_name(name):
 
 
 def collect(paths):
-    """By catalog: the names that each OID has in any version."""
+    """For each catalog, the names that each OID has in any version."""
     names = {"pg_operator": {}, "pg_proc": {}, "pg_type": {}}
     for path in paths:
         for catalog, values in rows(path):

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # usage: tools/check-links.sh
 #
-# Prints each link of a tracked Markdown file to a file or a heading that does not exist, each
-# page below docs that docs/SUMMARY.md does not have, and each of its blocks without a language
-# (sh, console and sql are run by t/252_manual.pl). Fails if there is one. Addresses of other hosts
-# are not tried.
+# Prints each link of a tracked Markdown file to a file or a heading that does not exist. Prints
+# each page below docs that docs/SUMMARY.md does not have. Prints each block of such a page that
+# has no language (t/252_manual.pl runs sh, console and sql). Fails if it has printed a line.
+# Addresses of other hosts are not tried.
 set -euo pipefail
 
 cd "$(dirname "$0")/.."

@@ -1,19 +1,19 @@
 #!/usr/bin/env bash
 # usage: tools/check-prose.sh [-u | FOLDER]
 #
-# Counts sentences that a reader has to read twice (tools/prose.pl says which): with a
-# marker of the older prose, with more than 25 words, with a synonym of a term of the
-# glossary, and names of tests that continue the name before. It reads comments of all
-# languages, docstrings and the text of Markdown pages. The counts are a smoke
-# detector; CONTRIBUTING.md has the rules.
+# Counts sentences that a reader has to read twice. These have a marker of the older
+# prose, more than 25 words, or a synonym of a term of the glossary. Also counts names of
+# tests that continue the name before. It reads comments of all languages, docstrings and
+# the text of Markdown pages. tools/prose.pl decides about each sentence. The counts are
+# a smoke detector; CONTRIBUTING.md has the rules.
 #
 # Without arguments it fails when a folder has more than tools/prose.txt allows.
 #   -u      writes the counts that have become smaller to tools/prose.txt
 #   FOLDER  prints the sentences of a folder ("docs" is all Markdown)
 #
-# tools/prose.txt has a line "COUNT FOLDER" for the markers of each folder, "COUNT FOLDER
-# KIND" for another kind; a folder without a line may have none. A line "keep WORDS" lets
-# every sentence pass that contains WORDS: a marker that is right there.
+# tools/prose.txt has a line "COUNT FOLDER" for the markers of each folder, and "COUNT
+# FOLDER KIND" for each other kind. A folder without a line may have none. A line "keep
+# WORDS" lets every sentence pass that contains WORDS: a marker that is right there.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """usage: tools/deb-copyright.py VENDOR >debian/copyright
 
-Writes the copyright file of the packages (DEP 5): tacho, each crate below VENDOR
-(tools/deb-vendor.py), and each npm package that is part of the page, as the source map
-of a build of the page names them (page/node_modules must be there: tools/page.sh).
-Each licence is printed once, from a file of a crate that has this licence.
+Writes the copyright file of the packages (DEP 5). It names tacho, each crate below VENDOR
+(tools/deb-vendor.py), and each npm package that is part of the page. It takes the npm
+packages from the source map of a build of the page, so page/node_modules must be there
+(tools/page.sh). Each licence is printed once, from a file of a crate that has this licence.
 """
 
 import json

@@ -2,10 +2,10 @@
 # Debian roots in which packages are built and tried: sourced by package-deb.sh and
 # test-deb.sh. Everything is kept below $TACHO_DEB_CACHE, a directory for each suite:
 #
-#   base    the bare system of the suite with its security updates
-#   build   base with the build dependencies of debian/control.in
-#   target  what cargo has compiled for the suite
-#   vendor  the crates of Cargo.lock (beside the suites, the same for all)
+#   base    the bare system of the suite with its security updates.
+#   build   base with the build dependencies of debian/control.in.
+#   target  the files that cargo has compiled for the suite.
+#   vendor  the crates of Cargo.lock (beside the suites, the same for all).
 
 deb_cache=${TACHO_DEB_CACHE:-/var/cache/tacho/deb}
 

@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
 # usage: tools/dropin-tools.sh [-a PG_ASH] [-c PGCENTER]
 #
-# Shows that tools for pg_stat_statements work on tacho in its place: PoWA (snapshots
-# into its own tables) and postgres_exporter (metrics), from Debian's packages, unpacked
-# and not installed; with -a also pg_ash, with -c pgcenter, whose source trees these
-# name (pgcenter is built with go; if PATH has it, -c is not needed). A tool that is not
-# available is left out, with a message. Starts a private server of PG_CONFIG's major,
-# whose list of libraries names a link to tacho, runs a load of known statements, and
-# prints what each tool reports of it. Then it checks a database made later, and the
+# Shows that tools for pg_stat_statements work on tacho in its place. The tools are PoWA
+# (snapshots into its own tables) and postgres_exporter (metrics), from Debian's packages,
+# unpacked and not installed. With -a pg_ash is one of them, with -c pgcenter; both options
+# name a source tree. pgcenter is built with go; if PATH has pgcenter, -c is not needed. A tool
+# that is not available is left out, with a message. Starts a private server of PG_CONFIG's
+# major, whose list of libraries names a link to tacho. Runs a load of known statements and
+# prints the report of each tool about it. Then it checks a database made later, and the
 # history after a reset. Exit 1 if the load was not found.
 #
 # Needs apt and its mirror, so it is not among the tests.

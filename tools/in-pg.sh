@@ -3,9 +3,9 @@
 #
 # Runs COMMAND where PostgreSQL MAJOR is (tools/pg-major.sh provides it), with
 # PG_CONFIG set and that major's programs first in PATH. In a Debian root the
-# command sees this repository at the same path, read-only, so do the paths of
-# -b; the directory of -w is writable. Mounts and processes live in their own
-# namespaces: both are gone when the command ends, however it ends.
+# command sees this repository and the paths of -b at the same paths,
+# read-only. It can write to the directory of -w. Mounts and processes live in
+# their own namespaces: both are gone when the command ends, however it ends.
 #
 # The command runs as the caller. tools/test-pg.sh steps down by itself.
 set -euo pipefail

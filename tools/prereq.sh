@@ -5,14 +5,14 @@
 # ones from Debian or Ubuntu, as root or with sudo, and prints their names; -n only
 # prints. If apt's Rust is too old, apt's rustup provides it.
 #
-#   extension   C compiler, make, PostgreSQL 15 or later with its headers
-#   sql         and pg_cron, where apt has it
-#   page        Node and npm, and the browser of the page's tests
-#   fleet       Python with its environments, and npm
-#   build       extension, Rust, as new as Cargo.toml asks for, and libpq
-#   demo        build, and Node and npm for the page
-#   test        build, sql, and what the TAP tests need; lint: and shellcheck
-#   matrix      and what provides the other majors; container: podman, debootstrap
+#   extension   C compiler, make, PostgreSQL 15 or later with its headers.
+#   sql         the packages of extension, and pg_cron where apt has it.
+#   page        Node and npm, and the browser of the page's tests.
+#   fleet       Python with its environments, and npm.
+#   build       the packages of extension, Rust as new as Cargo.toml asks for, libpq.
+#   demo        the packages of build, and Node and npm for the page.
+#   test        the packages of build and sql, and those for TAP. lint: with shellcheck, no pg_cron.
+#   matrix      the packages of test, and those for other majors. container: podman, debootstrap.
 #
 # PG_CONFIG names the PostgreSQL that counts (default: pg_config in PATH).
 set -euo pipefail

@@ -4,9 +4,9 @@
 Guards a change that rewrites comments: compares each FILE of the working tree (default:
 all that differ) with its state in the commit BASE. Fails if anything but comments and
 documentation strings differs. Lists each number, unit, name and reason that the comments
-of a file had in BASE and have no longer, so that a reader restores it or knows why it
-may go. Needs Pygments (Debian: python3-pygments), which knows the comments of all
-languages here.
+of a file had in BASE and have no longer. The author then restores it or knows why it may
+go. Needs Pygments (Debian: python3-pygments), which knows the comments of all languages
+here.
 """
 
 import re

@@ -3,10 +3,10 @@
 #
 # Prints KIND<tab>FOLDER<tab>FILE<tab>TEXT for each sentence that tools/check-prose.sh counts, in
 # comments of all languages, docstrings of Python, names of tests and text of Markdown.
-#   marker   has an opening or a word that a reader has to read twice, or does not name its noun
-#   long     has more than 25 words
-#   synonym  has another word for a term of the glossary in ARCHITECTURE.md
-#   label    is the name of a test that continues the name before it, or has a marker
+#   marker   has an opening or a word that a reader has to read twice, or does not name its noun.
+#   long     has more than 25 words.
+#   synonym  has another word for a term of the glossary in ARCHITECTURE.md.
+#   label    is the name of a test that continues the name before it, or has a marker.
 use strict;
 use warnings;
 use open qw(:std :utf8);

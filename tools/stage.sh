@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # usage: tools/stage.sh DIR
 #
-# Builds tacho for PG_CONFIG into a private PostgreSQL and prints the path of
-# its pg_config. In DIR it makes src, a copy of the sources that the build and
-# the tests write to, and pg, the installation (tools/pg-tree.sh) with the
-# extension and the program. Nothing outside DIR is written, and objects of
-# another major are never taken for this one's.
+# Builds tacho for PG_CONFIG into a private PostgreSQL and prints the path of its
+# pg_config. DIR/src is a copy of the sources, which the build and the tests write to.
+# DIR/pg is the installation (tools/pg-tree.sh) with the extension and the program.
+# The script writes nothing outside DIR, and never uses objects that were compiled for
+# another major.
 #
 # Environment
 #   PG_CONFIG      installation to start from (default: pg_config in PATH)

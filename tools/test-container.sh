@@ -2,10 +2,10 @@
 # usage: tools/test-container.sh
 #
 # Builds the images of container/Dockerfile from the packages of build/deb/bookworm, on a root
-# that debootstrap makes, and tries them: the server is process 1, it records, its sampler ends
-# while a child of it is slow to die, the history goes on in a new container, the programs read
-# it. The image of the root and its PostgreSQL (localhost/tacho-test-base) stay for the next
-# run. Needs root and a network. The last line is "N passed, N failed".
+# that debootstrap makes. Then it tries them. The server is process 1 and records; its sampler
+# ends while a child of it is slow to die. The history goes on in a new container, and the
+# programs read it. The image of the root and its PostgreSQL (localhost/tacho-test-base) stay
+# for the next run. Needs root and a network. The last line is "N passed, N failed".
 set -euo pipefail
 
 cd "$(dirname "$0")/.."

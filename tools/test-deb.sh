@@ -2,9 +2,10 @@
 # usage: tools/test-deb.sh [SUITE]
 #
 # Installs the packages of build/deb/SUITE (tools/package-deb.sh; default: bookworm) in a
-# bare Debian root and tries them: the commands of README.md by a stopwatch, the list of
-# files, debian/tests, an upgrade under load, a removal and a purge beside a running
-# server, lintian. The last line is "N passed, N failed". Needs root and a network.
+# bare Debian root and tries them. It times the commands of README.md, and checks the
+# list of files. It runs debian/tests and lintian. It upgrades the packages under load,
+# and removes and purges them beside a running server. The last line is "N passed, N
+# failed". Needs root and a network.
 set -euo pipefail
 
 cd "$(dirname "$0")/.."
@@ -81,8 +82,8 @@ newer() { # packages of a version after this one
 
 check() {
 	deb_apt "$root" install lintian >/dev/null
-	# bookworm asks for an override that later lintians do not know, and its version of the
-	# standards is older; a string that one override names exists in optimised programs only
+	# bookworm asks for an override that later lintians do not know. Its version of the standards
+	# is older. One override names a string that exists in optimised programs only.
 	inside bash -euc 'lintian --allow-root --fail-on none --tag-display-limit 0 -I \
 		--suppress-tags alien-tag,out-of-date-standards-version /built/*.changes >/tmp/tags
 		! grep "^[EWI]: " /tmp/tags | grep -v "mismatched-override spelling-error-in-binary wtH with"'

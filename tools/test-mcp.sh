@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # usage: tools/test-mcp.sh [TAPE]
 #
-# Asks tacho-mcp about a history by the official SDKs of Python and TypeScript and by the
-# official inspector, which it fetches from PyPI and npm into a scratch directory (0.5 GB),
-# with the version of Node that the inspector needs. Without TAPE it makes a history of five
-# minutes. TACHO_PROGRAMS is the directory of the programs (default: target/release).
-# A client that cannot be fetched is NOT RUN. The last line counts: "N passed, N failed".
+# Asks tacho-mcp about a history through the official SDKs of Python and TypeScript and through
+# the official inspector. It fetches these clients from PyPI and npm into a scratch directory
+# (0.5 GB), with the version of Node that the inspector needs. Without TAPE it makes a history
+# of five minutes. TACHO_PROGRAMS is the directory of the programs (default: target/release). A
+# client that cannot be fetched is NOT RUN. The last line counts: "N passed, N failed".
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

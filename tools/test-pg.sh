@@ -2,11 +2,11 @@
 # usage: tools/test-pg.sh [-kas] [NAME]...
 #
 # Builds the extension for one PostgreSQL and runs its tests there: pg_regress
-# Builds the extension for one PostgreSQL and runs its tests there: pg_regress
-# (extension/test/sql), isolation (test/specs), TAP (test/t). With NAMEs only the tests
-# whose names contain one of them. -k keeps the scratch directory, -a makes the output
-# of pg_regress the expected one (extension/test/expected), -s leaves out the tests of
-# programs that connect to the server (test/t/2*).
+# (extension/test/sql), isolation (test/specs), TAP (test/t). With NAMEs it runs only the
+# tests whose names contain one of them.
+#   -k  keeps the scratch directory.
+#   -a  makes the output of pg_regress the expected one (extension/test/expected).
+#   -s  leaves out the tests of programs that connect to the server (test/t/2*).
 #
 # Everything happens on copies in a scratch directory, as a user that servers
 # may run as, with warnings as errors. Tests run side by side (tools/pool.sh), the

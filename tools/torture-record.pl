@@ -1,9 +1,10 @@
 #!/usr/bin/perl
 # usage: tools/torture-record.pl [-m MINUTES] [-s SEED]
 #
-# Tests tacho record on a stock server, through a proxy of ours and PgBouncer by
-# transaction, as a role with pg_monitor, under a small mixed load. The history is on a
-# small volume (tmpfs: root alone can do this). Faults come at random:
+# Tests tacho record on a stock server under a small mixed load. The recorder connects
+# through a proxy of ours and PgBouncer in transaction mode, as a role with pg_monitor.
+# The history is on a small volume (tmpfs: root alone can do this). Faults come at
+# random:
 #   - the recorder is killed or ended;
 #   - the server is restarted or crashes, or its sessions are ended;
 #   - the pooler is paused, stopped or killed;
@@ -19,9 +20,10 @@
 #     has a marker;
 #   - the history has the calls that a client counted, less at most the calls
 #     around crashes of the server and ends of the recorder;
-#   - the server was not harmed: no PANIC, no process ended by a signal, no
-#     statement of a client failed or took 10 s while the server should have been
-#     up, and the recorder uses at most two sessions, one of them for texts;
+#   - the server was not harmed: no PANIC, no process ended by a signal;
+#   - no statement of a client failed or took 10 s while the server should have
+#     been up;
+#   - the recorder uses at most two sessions, one of them for texts;
 #   - every file can be read.
 # The same SEED makes the same faults. The last line is "N passed, N failed".
 #

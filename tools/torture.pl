@@ -2,14 +2,21 @@
 # usage: tools/torture.pl [-c] [-m MINUTES] [-s SEED]
 #
 # The demo's server under the demo's load, with its history on a small volume of
-# its own (a loop device: root alone can do this). At random, processes are
-# killed, stopped, and slow to die; the volume is filled or mounted again; the
-# server is restarted or crashed; settings change; messages of 20 MB and texts in
-# other encodings come in. With -c the postmaster is process 1, as in a
-# container: then it adopts each process whose parent has ended. The run shows that
+# its own (a loop device: root alone can do this). Faults come at random:
+#   - processes are killed, stopped, and slow to die;
+#   - the volume is filled or mounted again;
+#   - the server is restarted or crashed;
+#   - settings change;
+#   - messages of 20 MB and texts in other encodings come in.
+#
+# With -c the postmaster is process 1, as in a container: then it adopts each process
+# whose parent has ended.
+#
+# The run shows that
 #   - the server was not harmed: no process ended by a signal that is not ours,
-#     no PANIC, no statement of a client failed or took 10 s while the server
-#     should have been up;
+#     no PANIC;
+#   - no statement of a client failed or took 10 s while the server should have
+#     been up;
 #   - ticks that were observed once are all there at the end, and every tick has
 #     the two sessions that sleep all the time;
 #   - between faults every second is covered, except ticks that status() counts as

@@ -2,9 +2,9 @@
 
 usage: agent.py --bin DIR --dir DIR [NAME]...
 
-It has no model. It asks "servers", then "changes", takes the first row, asks the tool that
-the row's column "next" suggests, and names the cause with the evidence of that answer. It
-knows the time of the incident, as a person who is woken does, and nothing else of it.
+It has no model. It asks "servers", then "changes", and takes the first row. It asks the tool
+that the row's column "next" suggests, and names the cause with the evidence of that answer. It
+knows the time of the incident, as a person who is woken does, and nothing else about it.
 """
 
 from __future__ import annotations

@@ -21,10 +21,10 @@ pub struct Args {
     /// History of a day; its last hour and its whole day are queried
     #[arg(long, value_name = "DIR")]
     day: Option<PathBuf>,
-    /// History of a year, of which the last hour is queried
+    /// History of a year; its last hour is queried
     #[arg(long, value_name = "DIR")]
     year: Option<PathBuf>,
-    /// History where each sample is of another process, of which the last day is queried
+    /// History where each sample is of another process; its last day is queried
     #[arg(long, value_name = "DIR")]
     churn: Option<PathBuf>,
     /// Repetitions of each question, after one to warm up

@@ -148,7 +148,7 @@ struct Setting {
     /// The setting
     #[arg(long)]
     name: String,
-    /// Its values, separated by commas; the first is the baseline
+    /// Values of the setting, separated by commas; the first is the baseline
     #[arg(long, value_delimiter = ',', required = true)]
     values: Vec<String>,
     /// The statement that is timed
@@ -160,7 +160,7 @@ struct Setting {
     /// Empty caches before each run
     #[arg(long)]
     cold: bool,
-    /// Switch one running server by reloads instead of starting it anew
+    /// Switch one running server by reloads, without restarts
     #[arg(long)]
     reload: bool,
     #[command(flatten)]

@@ -33,7 +33,7 @@ pub fn ash(installer: &str) -> Form {
     }
 }
 
-/// The database in which a variant is asked.
+/// The database that holds the history of a variant.
 fn database(variant: &Variant) -> String {
     let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { '_' };
     match variant.form {

@@ -1,5 +1,5 @@
 //! Installations of PostgreSQL to measure, and the account of their servers:
-//! the caller's, or for root "postgres" or "nobody".
+//! the caller, or "postgres" or "nobody" if the caller is root.
 
 use super::process::{Stop, run};
 use anyhow::{Context, Result, bail, ensure};

@@ -31,7 +31,7 @@ use std::time::{Duration, Instant};
 /// The caller's options besides the scenario.
 #[derive(Debug, Clone, Default)]
 pub struct Options {
-    /// Directories of programs; empty = that of `pg_config`.
+    /// Directories of programs; empty = the directory of `pg_config`.
     pub installations: Vec<PathBuf>,
     /// Directory of psql and pgbench for all servers; `None` = each installation
     /// has its own.

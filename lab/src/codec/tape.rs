@@ -16,7 +16,7 @@ use tacho_tape::{Identity, PartBuilder, Snapshot};
 
 const STATS: &str = "statement_stats";
 /// For each stored column: its name in the tape, the index of its source in
-/// [`COLUMNS`], and the number of units of the source in a unit of the tape. The
+/// [`COLUMNS`], and how many units of the source make one unit of the tape. The
 /// last one is 0 for seconds, because the tape has ms: 1,000 units in a second.
 const KEPT: [(&str, usize, i64); 8] = [
     ("time", 0, 1_000),
