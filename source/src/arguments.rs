@@ -24,8 +24,8 @@ pub const CONNECTION_OPTIONS: [&str; 9] = [
 /// Default of `tz`.
 const ZONE_DEFAULT: Option<&str> = Some("TZ, else the zone of the system");
 
-/// Arguments of a function, `node` first and `tz` last. `docs`: with the filters and
-/// their help, which come from the catalog.
+/// Arguments of a function, `node` first and `tz` last. If `docs`, the filters and their help are
+/// included, which come from the catalog.
 pub fn arguments(function: &Function, docs: bool) -> Vec<Argument> {
     let filter = |(name, help)| Argument::new(name, Kind::Filter, help, None);
     let mut all = Vec::new();

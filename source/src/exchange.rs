@@ -15,8 +15,8 @@ pub const SESSIONS: &str = "sessions";
 /// The kind of query texts, which have no time of their own.
 pub const TEXTS: &str = "texts";
 
-/// Names of kinds for people, and their tables. Any other table is a kind of
-/// its own name.
+/// Names of kinds for people, and their tables. Every other table is a kind with the name of the
+/// table.
 const KINDS: [(&str, &str); 6] = [
     (SESSIONS, RUN),
     ("locks", "lock"),
@@ -26,8 +26,7 @@ const KINDS: [(&str, &str); 6] = [
     ("statements", "statement_stats"),
 ];
 
-/// Columns whose names in text differ from the catalog's: table, name in the
-/// catalog, name in text.
+/// Columns whose names in text differ from the catalog: table, name in the catalog, name in text.
 const RENAMED: [(&str, &str, &str); 5] = [
     ("tick", "status", "tick_status"),
     ("tick", "reason", "tick_reason"),
@@ -56,7 +55,7 @@ fn unit(table: &TableDef, column: &ColumnDef) -> &'static str {
     }
 }
 
-/// The row that holds a field's value.
+/// The row that holds a field's value, relative to the row that is written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Place {
     /// The row's tick.
@@ -109,7 +108,7 @@ impl Field {
         self
     }
 
-    /// True if the value is stored plus one, where empty means unknown.
+    /// True if the value is stored plus one. A stored 0 means unknown, and is empty in the text.
     pub fn is_measured(&self) -> bool {
         matches!(self.column.role, Role::Counter | Role::Gauge)
     }
@@ -155,7 +154,7 @@ pub fn kinds(schema: &Schema) -> Vec<&str> {
     names.filter(|k| table_of(schema, k).is_some()).collect()
 }
 
-/// Whether rows of the table belong to ticks.
+/// True if rows of the table belong to ticks.
 pub fn has_ticks(table: &TableDef) -> bool {
     table.name == RUN || table.index("at").is_some()
 }

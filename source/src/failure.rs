@@ -41,7 +41,7 @@ impl Failure {
         }
     }
 
-    /// A given directory is missing, or not what it should be.
+    /// A directory on the command line is missing or unreadable, or holds no history.
     pub fn place(error: QueryError) -> Failure {
         Failure {
             code: 1,

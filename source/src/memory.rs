@@ -13,7 +13,7 @@ use std::io::stderr;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicIsize, AtomicUsize, Ordering};
 
-/// Counts what the system's allocator gives. A program names it:
+/// An allocator that counts the bytes that the system's allocator gives. A program names it:
 /// `#[global_allocator] static ALLOCATOR: Counting = Counting;`
 pub struct Counting;
 
@@ -31,7 +31,7 @@ static MESSAGE: OnceLock<Box<[u8]>> = OnceLock::new();
 #[repr(align(64))]
 struct Place(AtomicIsize);
 
-/// A thread compares the sum with the limit each time it has taken more than this.
+/// A thread compares the sum with the limit each time it has taken more bytes than this.
 const LOOK: isize = 1 << 16;
 
 thread_local! {
@@ -65,8 +65,8 @@ pub fn trim() {
     }
 }
 
-/// Makes the allocator keep free memory and take large pieces: for a program that
-/// ends after its answer. Returned pages would only have to be faulted in again.
+/// Makes the allocator keep free memory and take large pieces from the system. This suits a program
+/// that ends after its answer: pages given back would only have to be faulted in again.
 pub fn keep() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     for (setting, bytes) in glibc::KEEP {
@@ -138,7 +138,7 @@ fn signed(size: usize) -> isize {
     size as isize
 }
 
-/// Ends the program if there is a budget. Must not allocate.
+/// Prints the message and ends the program, if there is a budget. This must not allocate.
 #[cold]
 fn end() {
     if let Some(message) = MESSAGE.get() {

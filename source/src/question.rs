@@ -7,7 +7,8 @@ use tacho_tape::query::{
     self, Argument, Context, Function, Given, Kind, QueryError, QueryResult, Value,
 };
 
-/// Values by SQL name. `now` is an argument of every function: the present.
+/// Values of arguments by SQL name. Every function also takes `now`, the time that counts as the
+/// present.
 pub type Arguments = BTreeMap<String, String>;
 
 /// Parsed arguments of a function. The engine's question borrows from them.
@@ -22,8 +23,8 @@ pub struct Question {
 }
 
 impl Question {
-    /// Takes arguments. Without `tz` the zone is `zone()`. `defaults`: arguments that
-    /// are not given have the function's defaults; otherwise they are null.
+    /// Takes arguments. Without `tz` the zone is `zone()`. If `defaults`, arguments that are not
+    /// given have the function's defaults; otherwise they are null.
     ///
     /// # Errors
     /// The zone or `now` is not understood. [`Question::question`] reads the rest.

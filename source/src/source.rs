@@ -19,9 +19,10 @@ pub trait Source: Send + Sync {
     /// Setting `cancel` ends the question soon.
     ///
     /// # Errors
-    /// The server or the function does not exist (`42704`), an argument is invalid
-    /// (class `22`), there is no history (`58P01`) or it could not be read, the
-    /// sink failed, or the question was cancelled (`57014`).
+    /// - The server or the function does not exist (`42704`), or an argument is invalid (class
+    ///   `22`).
+    /// - There is no history (`58P01`), or it could not be read.
+    /// - The sink failed, or the question was cancelled (`57014`).
     fn ask(&self, ask: &Ask, cancel: &AtomicBool, sink: &mut dyn Sink) -> QueryResult<()>;
 
     /// Writes a marker of this moment into the history of a server. Without a name
@@ -65,7 +66,7 @@ pub struct Server {
     pub name: String,
     /// Whether it has history, and can be reached.
     pub state: State,
-    /// Since when recording waits for space, ms since 1970.
+    /// Time since which recording waits for space, ms since 1970; `None` if it does not wait.
     pub paused_ms: Option<i64>,
 }
 
@@ -136,9 +137,9 @@ pub struct Ask {
     pub arguments: Arguments,
     /// True if the answer contains texts of queries.
     pub texts: bool,
-    /// Most bytes that the making of the answer may use.
+    /// Maximum memory for making the answer, in bytes.
     pub memory_bytes: u64,
-    /// Most threads that work on it.
+    /// Maximum number of threads that work on the answer.
     pub threads: usize,
 }
 

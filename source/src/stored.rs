@@ -16,7 +16,7 @@ pub enum Form<'a> {
     Fraction,
     /// A time in units of `us` µs.
     Time {
-        /// Length of the unit.
+        /// Length of the unit in µs.
         us: i64,
     },
     /// A row of the dictionary of names.

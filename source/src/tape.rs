@@ -18,9 +18,9 @@ use tacho_tape::query::{self, Function, INSUFFICIENT_PRIVILEGE, QueryError, Quer
 use tacho_tape::write::marks;
 use tacho_tape::{Error, Shared, Snapshot, Tape};
 
-/// Levels below a root in which tapes are looked for.
+/// Number of levels of directories below a root that a search for tapes enters.
 const DEPTH: usize = 4;
-/// Most tapes that stay open.
+/// Maximum number of tapes that stay open.
 const OPEN: usize = 64;
 
 /// Opens the history of a directory.
@@ -31,10 +31,10 @@ pub fn open(directory: &Path) -> QueryResult<Snapshot> {
     Ok(Snapshot::open(directory)?)
 }
 
-/// Step if a directory has no history.
+/// Hint for a directory without history.
 const WHICH: &str = "Specify the directory of the history files: the setting tacho.directory, by default tacho in the data directory.";
 
-/// Step if the files may not be read.
+/// Hint for files that this process may not read.
 const OWNER: &str = "The files belong to the user of the server, or of tacho record: run this as that user, for example by sudo -u postgres.";
 
 /// A directory that holds no history.
@@ -87,7 +87,7 @@ pub struct Tapes {
     open: Mutex<Open>,
 }
 
-/// The tapes that stay open: those that were asked most recently.
+/// The most recently asked tapes, which stay open.
 struct Open {
     shared: Shared,
     tapes: Arc<Cache<PathBuf, Arc<Tape>>>,
@@ -210,8 +210,8 @@ impl Tapes {
         self.named.len() + self.roots.len()
     }
 
-    /// Problems of the given directories: `State::Empty` for a directory without
-    /// history, and a message.
+    /// The given directories that have a problem: the state of each, such as `State::Empty` without
+    /// history, and the error.
     pub fn problems(&self) -> Vec<(State, QueryError)> {
         let tapes = self.named.values().filter_map(|tape| wrong_tape(tape));
         let roots = self.roots.iter().filter_map(|root| wrong_root(root));

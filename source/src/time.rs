@@ -40,8 +40,8 @@ const UNITS: [(&str, i64); 22] = [
     ("weeks", 604_800_000_000),
 ];
 
-/// A time zone by its name, or by a POSIX rule, which is how the server names an
-/// offset (`<+02>-02`). `local` is the reader's zone.
+/// A time zone by its name, or by a POSIX rule, which is how the server names an offset
+/// (`<+02>-02`). The name `local` stands for the reader's zone.
 pub fn zone(name: &str) -> QueryResult<TimeZone> {
     if name == "local" {
         return readers_zone();

@@ -6,7 +6,7 @@ use std::ops::RangeInclusive;
 use std::sync::OnceLock;
 
 const TEXT: &str = include_str!("../../catalog/waits.txt");
-/// Majors of an entry that names none.
+/// Majors of PostgreSQL for an entry of the file that names none.
 const ALL: RangeInclusive<u8> = 15..=19;
 /// Stands before the majors of an entry that is not in PostgreSQL's list of events.
 const OURS: &str = "tacho";
@@ -170,7 +170,7 @@ fn named(key: &str) -> Option<&'static Wait> {
         .find(|wait| wait.name.eq_ignore_ascii_case(key))
 }
 
-/// Entries of the file; a malformed one is left out, and a test counts them.
+/// Entries of the file. A malformed entry is left out; a test counts the entries.
 fn entries(text: &'static str) -> impl Iterator<Item = Wait> {
     text.split("\n\n").filter_map(entry)
 }
@@ -200,7 +200,7 @@ fn entry(block: &'static str) -> Option<Wait> {
     })
 }
 
-/// `17-19` or `15`.
+/// A range of majors as the file has it: `17-19` or `15`.
 fn range(text: &str) -> Option<RangeInclusive<u8>> {
     let (first, last) = text.split_once('-').unwrap_or((text, text));
     Some(first.parse().ok()?..=last.parse().ok()?)

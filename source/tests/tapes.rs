@@ -1,5 +1,4 @@
-//! Compares the answers of a source of tapes with those of the engine asked
-//! directly.
+//! Asks a source of tapes and the engine directly, and compares the answers.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 use std::io::Write;

@@ -30,9 +30,9 @@ const SECOND: i128 = 1_000_000;
 pub struct Finding {
     /// `crash`, `deadlock`, `queue` or `cause`.
     pub kind: &'static str,
-    /// Time of its begin, µs since 1970.
+    /// Time at which it began, µs since 1970.
     pub since: i64,
-    /// Time at which the crash, deadlock, queue or cause was last seen, µs since 1970; `None` if it
+    /// Time at which the crash, deadlock, queue or cause was last seen, µs since 1970. `None` if it
     /// goes on at the end of the window.
     pub until: Option<i64>,
     /// Process id of the blocker, for a queue or a deadlock.
@@ -239,7 +239,8 @@ impl Facts<'_> {
         )
     }
 
-    /// `23:15:56`; with the date if it is another day than the end of the window.
+    /// The time of day, such as `23:15:56`; with the date if it is another day than the end of the
+    /// window.
     fn clock(&self, at: i64) -> String {
         let (text, end) = (
             table_time(at, self.zone),
@@ -274,7 +275,8 @@ fn subject(blocker: &Blocker) -> String {
     }
 }
 
-/// A number with three digits at least, and no decimals that say nothing.
+/// A number as text: from 100 on and for whole numbers without decimals, otherwise with one
+/// decimal.
 fn short(number: Option<Numeric>) -> String {
     let places = match number.map_or(0, |number| number.0) {
         1_000_000.. => 0,
@@ -284,7 +286,7 @@ fn short(number: Option<Numeric>) -> String {
     number.map_or_else(|| "unknown".into(), |n| format!("{:.places$}", n.to_f64()))
 }
 
-/// With a small first letter, as within a sentence.
+/// The text with a small first letter, as within a sentence.
 fn lower(text: &str) -> String {
     let mut letters = text.chars();
     let first = letters.next().into_iter().flat_map(char::to_lowercase);

@@ -217,7 +217,7 @@ fn text(text: &str) -> Markup {
     html! { (plain_lines(text)) }
 }
 
-/// The same; a missing text becomes empty.
+/// Same as [`text`]; a missing value becomes empty.
 fn shown(value: &Option<impl ToString>) -> Markup {
     text(&or_nothing(value))
 }

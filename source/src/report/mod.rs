@@ -42,7 +42,7 @@ impl Report {
         at.map_or_else(String::new, |at| table_time(at.0, &self.zone))
     }
 
-    /// `03:12:00`; with the date if it is another day than `day`.
+    /// The time of day, such as `03:12:00`; with the date if it is another day than `day`.
     fn clock(&self, at: Option<Time>, day: Option<Time>) -> String {
         let text = self.time(at);
         let same = day.map(|day| self.time(Some(day)));

@@ -1,4 +1,4 @@
-//! The figures in sentences.
+//! The figures of the report as sentences.
 
 use super::findings::{Facts, findings};
 use super::{Report, named, or_nothing, query_name, two};
