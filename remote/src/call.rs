@@ -31,7 +31,8 @@ const NAMED: [Named; 2] = [
         function: "blocking",
         column: "object",
         number: "lock_relation",
-        // a page or row of a table has its number behind the name
+        // The object of a lock on a page or row has the number of the page or row after the table's
+        // name.
         numbers: "case when r.\"lock_relation\" is null then r.\"object\" \
             else r.\"locktype\" || ' ' || r.\"lock_database\" || '/' || r.\"lock_relation\" \
             || coalesce(case r.\"locktype\" when 'page' then substring(r.\"object\" from ' block [0-9]+$') \
@@ -98,8 +99,8 @@ impl Call {
     }
 }
 
-/// Whether the server's function takes an argument. `tz` is taken care of here:
-/// the server returns times as numbers, without a zone.
+/// True if the server's function takes an argument. False for a `tz` that the function lacks. That
+/// does no harm: the server returns times as numbers, without a zone.
 fn is_taken(argument: &Argument, signature: &Signature, edition: &Edition) -> QueryResult<bool> {
     match (signature.takes(argument.name), argument.kind) {
         (true, _) => Ok(true),
@@ -228,7 +229,7 @@ mod tests {
         let columns = query::find("blocking").unwrap().fields.len();
         let selected = hidden.sql.split(" from tacho.").next().unwrap();
         assert_eq!(selected.split(", ").count(), columns);
-        // This program sends its own default, whatever the server's is.
+        // This program sends its own default, even if the server has another one.
         assert_eq!(hidden.values, [Some("10".to_string())]);
     }
 

@@ -59,19 +59,19 @@ pub struct Signature {
 }
 
 impl Signature {
-    /// Whether it has an argument of that name.
+    /// True if the function has an argument of that name.
     pub fn takes(&self, name: &str) -> bool {
         self.arguments.iter().any(|known| known == name)
     }
 
-    /// Whether it has a column of that name.
+    /// True if the function's answer has a column of that name.
     pub fn has(&self, name: &str) -> bool {
         self.columns.iter().any(|known| known == name)
     }
 }
 
 impl Edition {
-    /// From the rows of [`FIND_EDITION`]; `None` without rows.
+    /// The edition that the rows of [`FIND_EDITION`] describe; `None` without rows.
     pub fn of(answer: &Answer) -> Option<Edition> {
         let text = |row, column| answer.text(row, column).unwrap_or_default().to_string();
         let names = |row, column| -> Vec<String> {

@@ -4,11 +4,11 @@ use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};
 use tacho_tape::query::{CANCELED, QueryError};
 
-/// SQLSTATE of a failure whose own is not kept.
+/// SQLSTATE of a failure whose own code is invalid, or is one more than [`MOST`].
 const INTERNAL: &str = "XX000";
 /// SQLSTATE of a server that does not answer.
 const UNREACHABLE: &str = "08001";
-/// Most SQLSTATEs kept; PostgreSQL has fewer than three hundred.
+/// Maximum number of different SQLSTATEs that are kept; PostgreSQL has fewer than three hundred.
 const MOST: usize = 1_000;
 
 /// An error with the server's details.

@@ -9,20 +9,20 @@ use std::time::{Duration, Instant};
 use tacho_dsn::{Connection, Limit, Options};
 use tacho_tape::query::{QueryError, QueryResult};
 
-/// Most connections to one server.
+/// Maximum number of connections to one server.
 const MOST: usize = 4;
 /// A connection that was unused for this time is closed.
 const IDLE: Duration = Duration::from_secs(60);
 /// After a failed attempt the server is not tried again for this time.
 const PAUSE: Duration = Duration::from_secs(1);
-/// How often a thread that waits for a connection checks for cancellation.
+/// Interval at which a thread that waits for a connection checks for cancellation.
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
 
 /// A connection, and the edition in its database.
 pub struct Session {
     pub connection: Connection,
     pub edition: Arc<Edition>,
-    /// True if no question was asked on the connection yet.
+    /// True until the first question on the connection.
     pub is_new: bool,
 }
 
@@ -67,9 +67,8 @@ impl Pool {
     /// Waits for a connection, at most `patience`.
     ///
     /// # Errors
-    /// The server cannot be reached (class `08`), the database has no tacho
-    /// (`42704`), all connections are in use (`53300`), or it was cancelled
-    /// (`57014`).
+    /// - The server cannot be reached (class `08`), or the database has no tacho (`42704`).
+    /// - All connections are in use (`53300`), or the wait was cancelled (`57014`).
     pub fn take(&self, patience: Duration, cancel: &AtomicBool) -> QueryResult<PooledSession<'_>> {
         let begun = Instant::now();
         let mut state = self.state();
@@ -107,7 +106,7 @@ impl Pool {
         }
     }
 
-    /// Opens a connection that `open` counts already.
+    /// Opens a connection. The caller has counted it in `open` already.
     fn connect(&self, patience: Duration, cancel: &AtomicBool) -> QueryResult<PooledSession<'_>> {
         let opened = open(&self.options, patience, cancel);
         let mut state = self.state();

@@ -14,11 +14,11 @@ use tacho_tape::query::{
     self, CANCELED, Field, Function, INSUFFICIENT_PRIVILEGE, QueryError, QueryResult, Sink, Value,
 };
 
-/// Longest time to connect, or to get one of the connections.
+/// Longest time to connect, or to wait for a free connection of the pool.
 const CONNECT: Duration = Duration::from_secs(15);
 /// Longest time of a question; the server ends it a little earlier.
 const ANSWER: Duration = Duration::from_secs(125);
-/// Longest time to find out whether the server can be asked.
+/// Longest time to find out the server's state.
 const CHECK: Duration = Duration::from_secs(3);
 /// Time for which the server's state is remembered.
 const STATE_TTL: Duration = Duration::from_secs(1);
@@ -59,8 +59,8 @@ impl Remote {
         &self.conninfo
     }
 
-    /// Whether the server can be asked. Asks it, unless the state was found less
-    /// than [`STATE_TTL`] ago.
+    /// The state of the server. Connects to it, unless the state was found less than [`STATE_TTL`]
+    /// ago.
     pub fn state(&self) -> State {
         let known = *self.known.lock().unwrap_or_else(PoisonError::into_inner);
         match known {
@@ -74,7 +74,7 @@ impl Remote {
         }
     }
 
-    /// Learns the server's state from the result of a question.
+    /// Keeps the server's state, which follows from the result of a question, and returns it.
     fn set_state<T>(&self, answer: &QueryResult<T>) -> State {
         let state = match answer {
             Ok(_) => State::Recorded,
@@ -93,7 +93,7 @@ impl Remote {
     /// Asks a function, as [`tacho_source::Source::ask`].
     ///
     /// # Errors
-    /// As there; the server's errors keep their texts.
+    /// The errors of [`tacho_source::Source::ask`]; the server's errors keep their texts.
     pub fn ask(&self, ask: &Ask, cancel: &AtomicBool, sink: &mut dyn Sink) -> QueryResult<()> {
         let function = query::find(&ask.function)?;
         arguments::check(function, ask.arguments.keys().map(String::as_str))?;
@@ -174,7 +174,7 @@ const MIXED: [(&str, &str); 2] = [
 /// A column with a document that contains texts of queries.
 const DOCUMENT: &str = "report";
 
-/// Whether there is no connection, or the server has ended it.
+/// True if there is no connection, or the server has ended it.
 fn is_gone(sqlstate: &str) -> bool {
     sqlstate.starts_with("08") || sqlstate.starts_with("57P") || sqlstate == "53300"
 }
@@ -245,9 +245,9 @@ fn explained(error: QueryError, grant: impl Fn() -> String) -> QueryError {
 
 /// Origin of an error.
 enum Failed {
-    /// The sink, or a value.
+    /// The sink failed, or a value of the answer is invalid.
     Here(QueryError),
-    /// The server, or the connection.
+    /// The server reported an error, or the connection was lost.
     There(tacho_dsn::Error),
 }
 
@@ -261,7 +261,7 @@ impl From<tacho_dsn::Error> for Failed {
 struct Rows<'a> {
     fields: Vec<Field<'static>>,
     texts: bool,
-    /// Bytes that may still come.
+    /// Number of bytes that the answer may still have.
     left: usize,
     limit: u64,
     has_begun: bool,

@@ -14,10 +14,10 @@ use tacho_source::{Ask, Failure, Server, Source, State, Tapes, pick_server};
 use tacho_tape::locate::Surroundings;
 use tacho_tape::query::{self, Function, QueryError, QueryResult, Sink};
 
-/// Interval of looks for new history of a server.
+/// Interval at which callers look for new history of a server.
 const PACE: Duration = Duration::from_secs(1);
 
-/// What says where answers come from.
+/// Options that name the sources of answers.
 #[derive(Args, Clone, Debug, Default)]
 pub struct SourceOptions {
     /// Directory of the history files, and its name in the list of servers; may be
@@ -194,8 +194,8 @@ impl Sources {
         }
     }
 
-    /// The states of all connections. Each is asked on a thread of its own, as long as
-    /// the system has threads.
+    /// All servers behind connections, with their states. Each server has a thread of its own, as
+    /// long as the system has threads.
     fn states(&self) -> Vec<Server> {
         thread::scope(|scope| {
             let start = |(name, remote)| {
