@@ -45,8 +45,8 @@ impl<'a> Limit<'a> {
         }
     }
 
-    /// Time to wait before calling this again, at most `CANCEL_CHECK_INTERVAL`. Fails if time is up, or if
-    /// the call was cancelled.
+    /// Time for which the caller may wait before it calls this again, at most
+    /// `CANCEL_CHECK_INTERVAL`. Fails if time is up, or if the call was cancelled.
     pub(crate) fn wait(&self) -> Result<Duration> {
         if self.is_cancelled() {
             return Err(Error::new(CANCELED, "canceled"));
@@ -58,7 +58,7 @@ impl<'a> Limit<'a> {
         Ok(left.min(CANCEL_CHECK_INTERVAL))
     }
 
-    /// The time that was given.
+    /// The time given to [`Limit::within`].
     pub(crate) fn time(&self) -> Duration {
         self.time
     }
@@ -85,8 +85,8 @@ impl Connection {
     /// Connects; looks up names and gets the password again each time.
     ///
     /// # Errors
-    /// `08001` if the server cannot be reached or refuses us, `38000` without a
-    /// password, `57014` if it took too long.
+    /// - `08001` if the server cannot be reached or refuses the connection.
+    /// - `38000` if the password command fails, `57014` if time is up.
     pub fn open(options: &Options, limit: Limit<'_>) -> Result<Connection> {
         let command = options.password_command.as_deref();
         let password = command
@@ -131,9 +131,10 @@ impl Connection {
     /// one transaction. Returns one answer per statement that has rows.
     ///
     /// # Errors
-    /// The server's errors; the connection stays usable. `08006` if the connection is
-    /// lost. Our own `57014` if time is up: we ask the server to end the question,
-    /// and close the connection unless the server does so within `GRACE`.
+    /// - The server's errors; the connection stays usable.
+    /// - `08006` if the connection is lost.
+    /// - `57014` if time is up. The server is requested to end the question. Unless it does so
+    ///   within `GRACE`, the connection is closed.
     pub fn query(&mut self, sql: &str, limit: Limit<'_>) -> Result<Vec<Answer>> {
         let sql =
             CString::new(sql).map_err(|_| Error::new("22021", "query contains a zero byte"))?;
@@ -153,9 +154,8 @@ impl Connection {
         }
     }
 
-    /// Asks one statement with values for `$1`, `$2`… as text. `each` gets an answer
-    /// with one row at a time. If `each` fails or time is up, the server is asked to
-    /// end the question.
+    /// Asks one statement with values for `$1`, `$2`… as text. `each` gets an answer with one row
+    /// at a time. If `each` fails or time is up, the question is cancelled on the server.
     ///
     /// # Errors
     /// The error of `each`; otherwise as [`Connection::query`].
@@ -224,18 +224,19 @@ impl Connection {
         }
     }
 
-    /// True if the connection is usable, as far as is known without a question.
+    /// True if the connection is usable, as far as this can be known without a question to the
+    /// server.
     pub fn is_open(&self) -> bool {
         self.handle.as_ref().is_some_and(Handle::is_connected)
     }
 
-    /// Version as a number, 150004 for 15.4; 0 if the connection is lost.
+    /// Version of the server as a number, 150004 for 15.4; 0 if the connection is lost.
     pub fn server_version(&self) -> u32 {
         let version = self.handle.as_ref().map_or(0, Handle::server_version);
         u32::try_from(version).unwrap_or(0)
     }
 
-    /// PID that the server reported; a pooler reports another number.
+    /// PID of the backend as the server reported it; a pooler reports another number.
     pub fn backend_pid(&self) -> i32 {
         self.handle.as_ref().map_or(0, Handle::backend_pid)
     }
@@ -367,7 +368,7 @@ fn wait(handle: &mut Handle, events: PollFlags, limit: Limit<'_>) -> Result<()> 
     }
 }
 
-/// Whether this is PgBouncer's console, a database without a server.
+/// True if the connection leads to PgBouncer's console, a database without a server.
 fn is_console(handle: &Handle) -> bool {
     let version = handle.parameter(c"server_version");
     version.is_some_and(|version| version.ends_with("/bouncer"))
@@ -422,12 +423,12 @@ impl Answer {
         self.0.columns()
     }
 
-    /// Name of a column, from 0.
+    /// Name of a column by its index, from 0.
     pub fn column_name(&self, column: usize) -> Option<String> {
         self.0.column_name(column)
     }
 
-    /// Index of a column.
+    /// Index of a column by its name.
     pub fn column(&self, name: &str) -> Option<usize> {
         (0..self.columns()).find(|&c| self.column_name(c).as_deref() == Some(name))
     }

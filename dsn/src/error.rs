@@ -14,9 +14,9 @@ pub struct Error {
     pub code: String,
     /// Primary line.
     pub message: String,
-    /// More about it.
+    /// More about the error, in sentences.
     pub detail: Option<String>,
-    /// What to do.
+    /// The step that may help.
     pub hint: Option<String>,
 }
 
@@ -40,7 +40,7 @@ impl Error {
         self
     }
 
-    /// One line: message, then the first line of the detail.
+    /// The error on one line: message, then the first line of the detail.
     pub fn line(&self) -> String {
         let detail = self.detail.as_deref().and_then(|d| d.lines().next());
         match detail {

@@ -16,7 +16,7 @@ pub struct Options {
     settings: Vec<Setting>,
     /// Encoding of everything read, whatever the connection string says.
     pub client_encoding: Option<String>,
-    /// Prints the password; runs before each connection.
+    /// Shell command that prints the password; it runs before each connection.
     pub password_command: Option<String>,
 }
 
@@ -59,7 +59,7 @@ impl Options {
         })
     }
 
-    /// Whether the word is a keyword of connection strings.
+    /// True if the word is a keyword of connection strings.
     pub fn is_keyword(word: &str) -> bool {
         sys::defaults().iter().any(|s| s.keyword == word)
     }

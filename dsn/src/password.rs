@@ -8,13 +8,13 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::Duration;
 
-/// Longest password, in bytes: cloud tokens have some thousand.
+/// Maximum length of a password in bytes: tokens of cloud providers have some thousand.
 const MOST_BYTES: u64 = 1 << 16;
 /// Interval of checks whether a command has ended after its output.
 const TURN: Duration = Duration::from_millis(2);
 
-/// Runs a command in the shell and returns the first line it prints. Ends the
-/// command if the limit is over or cancelled.
+/// Runs a command in the shell and returns the first line it prints. Ends the command if time is
+/// up, or if the call was cancelled.
 pub(crate) fn from_command(command: &str, limit: &Limit<'_>) -> Result<String> {
     let failed = |what: String| Error::new("38000", "password command failed").detail(what);
     let mut child = Command::new("sh")

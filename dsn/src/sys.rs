@@ -83,7 +83,7 @@ pub(crate) fn defaults() -> Vec<Setting> {
     unsafe { settings(PQconndefaults()) }
 }
 
-/// Most notices kept per question; no one reads more.
+/// Maximum number of notices that are kept for a question; no one reads more.
 const MOST_NOTICES: usize = 100;
 
 /// Notices since the last question.
