@@ -72,7 +72,7 @@ COUNTER(66, minor_faults, int64, one, SUM, cpu, 15, "page faults served without 
 COUNTER(67, major_faults, int64, one, SUM, faults, 15, "page faults that needed I/O")
 COUNTER(68, voluntary_switches, int64, one, SUM, cpu, 15, "voluntary context switches")
 COUNTER(69, involuntary_switches, int64, one, SUM, cpu, 15, "involuntary context switches")
-COUNTER(70, n_sampled, int64, one, SUM, cpu, 15, "executions whose CPU and I/O were measured: each of 4.1 ms and more, and of shorter ones those that were drawn; one that was drawn as a sample of n counts n times in the counters above, as far as the time of the statement allows")
+COUNTER(70, n_sampled, int64, one, SUM, cpu, 15, "executions whose CPU and I/O were measured: each of 4.1 ms or more, and a sample of the shorter ones; a sample stands for several executions in the counters above")
 COUNTER(71, errors, int64, one, SUM, error, 15, "executions that ended with an error")
 COUNTER(72, cancellations, int64, one, SUM, error, 15, "executions that were canceled")
 COUNTER(73, histogram, int64, one, HISTOGRAM, histogram, 15, "executions by duration: bucket b has times of 2^b to 2^(b+1) us, the first from 0, the last without end; ids 73 to 96")

@@ -30,7 +30,7 @@ cost 100 rows 1000
 as 'MODULE_PATHNAME', 'tacho_statements_rows';
 
 comment on function tacho.statements is
-'Cost of every statement: a row for each user, database, query and nesting (top level or not). A row without a query but with a user counts errors outside of statements (syntax, missing objects, at commit). A row without query and user has the sum of the statements of a database that made room for others. Column last_call is the time of the last planning, execution or failure, to a tick of the sampler. A collector of differences takes the first reading of a restored row as the baseline, and asks with called_since, the time of its last reading, only for rows that may have changed since then. Example: select query, calls from tacho.statements(true) order by calls desc limit 10;';
+'Cost of every statement: a row for each user, database, query and nesting (top level or not). A row without a query but with a user counts errors outside of statements (syntax, missing objects, at commit). A row without query and user has the sum of the statements of a database that made room for others. Column last_call is the time of the last planning, execution or failure, to a tick of the sampler. A collector of differences takes the first reading of a restored row as the baseline. With called_since, the time of its last reading, it gets only rows that may have changed since then. Example: select query, calls from tacho.statements(true) order by calls desc limit 10;';
 
 create view tacho.statements as
 	select *
@@ -94,7 +94,7 @@ language c volatile strict parallel safe
 as 'MODULE_PATHNAME', 'tacho_statements_info';
 
 comment on function tacho.statements_info is
-'State of the statement statistics: how many entries and bytes of text are used, how many entries made room for others (evicted), how many executions could not be counted (skipped), or not for their plan (plans_missing). Example: select entries, text_bytes from tacho.statements_info();';
+'State of the statement statistics: entries and bytes of text in use, and entries that made room for others (evicted). Also executions that were not counted (skipped), or not for their plan (plans_missing). Example: select entries, text_bytes from tacho.statements_info();';
 
 create view tacho.statements_info as
 	select *

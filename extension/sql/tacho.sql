@@ -45,7 +45,7 @@ begin
 		raise exception 'the SQL edition of tacho is installed in this database'
 			using errcode = 'duplicate_object',
 				detail = 'It has schema "tacho" and functions of the same names.',
-				hint = 'To go on with its history, export it with sql/export.sql, call tacho.uninstall(''yes''), create the extension again and give the files to "tacho import"; or create the extension in another database.';
+				hint = 'To keep its history, export it with sql/export.sql, call tacho.uninstall(''yes''), create the extension again and give the files to "tacho import". Or create the extension in another database.';
 	elsif pg_catalog.to_regnamespace('tacho') is not null then
 		raise exception 'schema "tacho" already exists'
 			using errcode = 'duplicate_schema',

@@ -42,7 +42,7 @@ set search_path = pg_catalog, pg_temp
 as 'MODULE_PATHNAME', 'tacho_reader';
 
 comment on function tacho._changes is
-'What tacho.changes() shows, at a full timestamp. Example: select rank, rule, explanation from tacho._changes();';
+'The rows of tacho.changes(), with full timestamps. Example: select rank, rule, explanation from tacho._changes();';
 
 
 create function tacho.changes(

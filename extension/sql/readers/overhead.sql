@@ -32,4 +32,4 @@ begin atomic
 end;
 
 comment on function tacho.overhead is
-'The current cost of tacho itself: CPU time of the sampler and the writer since the sampler started, and at that pace in an hour; CPU time of a tick (quantiles are exact to a fifth); memory; bytes sent to the writer, written to disk and kept. NULL means not known. Example: select * from tacho.overhead();';
+'The current cost of tacho itself: CPU time of the sampler and the writer since the sampler started, and projected to an hour. Also CPU time of a tick (quantiles are exact to a fifth), memory, and the bytes sent to the writer, written to disk and kept. NULL means not known. Example: select * from tacho.overhead();';

@@ -77,7 +77,7 @@ enum
 #define COLUMN(table, id, name, type, target, dimension, doc) \
 	ASSERT_ORDER(table##_##name) \
 	StaticAssertDecl(TABLE_##table != TABLE_statement_stats || id < FIRST_COUNTER, \
-					 "the id of " #name " is that of a counter");
+					 "the id of " #name " is the id of a counter, too");
 #define LABEL(enumeration, value, label)
 #include "../../../catalog/samples.h"
 #undef TABLE

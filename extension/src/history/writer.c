@@ -356,7 +356,7 @@ report_end(int64 now_ms, int status)
 	{
 		snprintf(text, sizeof(text), "directory \"%s\" was removed or replaced",
 				 tacho_directory_path());
-		hint = "History goes on in the directory of that name, which is made if it is missing. What was recorded before is where the directory went.";
+		hint = "History goes on in a directory of that name, which is made if it is missing. The earlier history is where the directory was moved to.";
 	}
 	else if (WEXITSTATUS(status) == EXIT_USAGE)
 	{

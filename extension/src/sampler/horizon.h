@@ -28,6 +28,6 @@ typedef struct Horizon
 extern void horizon_find(Horizon *horizon, const SessionScan *scan,
 						 uint64 next_xid);
 
-StaticAssertDecl(GIDSIZE >= NAMEDATALEN, "a name has room for that of a slot");
+StaticAssertDecl(GIDSIZE >= NAMEDATALEN, "the name of a slot fits");
 
 #endif							/* TACHO_HORIZON_H */

@@ -26,7 +26,7 @@
 #define DISTANCE_LEAST 16
 #define DISTANCE_MOST 112
 StaticAssertDecl((DISTANCE_LEAST + DISTANCE_MOST) / 2 == ONE_OF_MOST,
-				 "the mean distance is that of the least frequent samples");
+				 "the mean distance is ONE_OF_MOST");
 StaticAssertDecl(DISTANCE_LEAST >= ONE_OF_MOST / ONE_OF_LEAST,
 				 "no execution is two samples");
 

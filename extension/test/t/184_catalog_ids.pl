@@ -74,7 +74,7 @@ like(compiled('samples.h', sub { s/^(COLUMN\(sample, 8,)/$column\n$1/m }),
 like(compiled('samples.h', sub { my $taken = $column =~ s/$next_column/$last_column/r; s/^(COLUMN\(sample, $last_column,.*\n)/$1$taken\n/m }),
 	$appended, 'a column with an id that is taken does not compile');
 like(compiled('samples.h', sub { s/^(COLUMN\(statement_stats, 3,.*\n)/$1COLUMN(statement_stats, 16, probe, UINT, none, NONE, "a probe")\n/m }),
-	qr/is that of a counter/, 'a key of statistics with the id of a counter does not compile');
+	qr/is the id of a counter, too/, 'a key of statistics with the id of a counter does not compile');
 is(compiled('samples.h', sub { s/^(LABEL\(category, 1)/TABLE(70, probe, "probes")\nCOLUMN(probe, 1, time, TIME, none, NONE, "when")\n$1/m }, 'MODEL_MAX_TABLE == 70'),
 	'', 'a table at the end of the list compiles');
 like(compiled('samples.h', sub { s/^(TABLE\(20,)/TABLE(70, probe, "probes")\n$1/m }),

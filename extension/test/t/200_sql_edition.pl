@@ -156,7 +156,7 @@ isnt($before{$_}, '', "$_: the server gives an answer") for sort keys %question;
 my ($code, $stdout, $stderr) = $node->psql('edition', 'CREATE EXTENSION tacho');
 is(join(' ', $stderr =~ /(?:ERROR|DETAIL|HINT):  (.*)$/mg),
 	'the SQL edition of tacho is installed in this database It has schema "tacho" and functions of the same names. '
-	  . q{To go on with its history, export it with sql/export.sql, call tacho.uninstall('yes'), create the extension again }
+	  . q{To keep its history, export it with sql/export.sql, call tacho.uninstall('yes'), create the extension again }
 	  . 'and give the files to "tacho import"; or create the extension in another database.',
 	'the extension names the edition and the way to move');
 
