@@ -273,7 +273,7 @@ begin
 	return v_ids;
 end
 $$;
-comment on function tacho._store_absent is 'ids in table session of processes of which only the id is known';
+comment on function tacho._store_absent is 'ids in table session of processes that are known only by process id';
 
 -- A wait without room is stored without its start. A tenth more rows are reserved for
 -- these; beyond that, each mode has one row.

@@ -185,7 +185,7 @@ begin
 end
 $$;
 comment on function tacho.import_sessions is
-'Adds history from a table with the columns of "tacho import sessions" (see the head of 22_import.sql), newer than what is there; returns the ticks added. locks is a table of what they waited for, with the columns of "--with locks=FILE". Example: \copy my_table from sessions.csv csv header, then select tacho.import_sessions(''my_table'');';
+'Adds history from a table with the columns of "tacho import sessions" (see the head of 22_import.sql) and returns the number of ticks added. The ticks must be newer than those in the store. locks is a table of what they waited for, with the columns of "--with locks=FILE". Example: \copy my_table from sessions.csv csv header, then select tacho.import_sessions(''my_table'');';
 
 create function tacho.import_markers(source regclass)
 returns bigint
@@ -212,4 +212,4 @@ begin
 end
 $$;
 comment on function tacho.import_markers is
-'Adds markers from a table with the columns time, kind, since, until, detail and those of changes of "tacho import sessions --with markers=FILE"; returns how many.';
+'Adds markers from a table and returns their number. The columns are time, kind, since, until, detail and the columns of changes in "tacho import sessions --with markers=FILE".';

@@ -374,4 +374,4 @@ exception
 end
 $$;
 comment on function tacho.take_sample is
-'Adds the tick of the present slot: ok, late, failed (with its reason in the history), canceled, taken (the slot has one already), busy (another session adds one), off, standby, read only (default_transaction_read_only is on: call tacho.run_sampler(), which writes nevertheless, or switch it off for the role). Called once an interval, by tacho.run_sampler() or a scheduler of your own.';
+'Adds the tick of the present slot. Returns ok, late, canceled, off, standby, read only, failed (reason: in the history), taken (the slot has a tick) or busy (another session adds one). read only means that default_transaction_read_only is on: call tacho.run_sampler(), which writes nevertheless, or switch it off for the role. Called once an interval, by tacho.run_sampler() or a scheduler of your own.';

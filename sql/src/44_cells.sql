@@ -128,7 +128,7 @@ begin atomic
 	from generate_subscripts(at, 1) i
 	left join unnest(blocked_at, blockers) b (n, blocker) on b.n = i;
 end;
-comment on function tacho._blockers is 'for each sample of a pack the session that blocks it, 0 = nobody';
+comment on function tacho._blockers is 'for each sample of a pack the session that blocks it, 0 = none';
 
 create function tacho._side_of(dimension text)
 returns text
@@ -139,7 +139,7 @@ begin atomic
 	from tacho.dimension d
 	where d.name = dimension;
 end;
-comment on function tacho._side_of is 'what a dimension is looked up in';
+comment on function tacho._side_of is 'dictionary that has the values of a dimension';
 
 -- CTEs that turn a dictionary into an array per slot; see the head of this file. For
 -- blockers the array has one more element at each end: -1 for a cycle, 0 for no
@@ -278,7 +278,7 @@ return format($sql$
 		offset 0
 	) x$sql$,
 	ceil(q.until_us / 1000.0)::bigint, ceil(q.since_us / 1000.0)::bigint, slots, ordered);
-comment on function tacho._whole_packs_sql is 'SQL: the same rows with all columns, starts and ages too; of hot ones those of a minute together';
+comment on function tacho._whole_packs_sql is 'SQL: the same rows with all columns, starts and ages too; hot rows of one minute are joined';
 
 -- How samples of packs are found: all of them; pieces, for the sessions that count; or
 -- hits, the places of the few activities that count (searching a pack for one activity

@@ -170,7 +170,7 @@ begin
 	end if;
 end
 $$;
-comment on function tacho._only_samples is 'refuses a window of which only hour rows are kept';
+comment on function tacho._only_samples is 'refuses a window that has only hour rows';
 
 create function tacho._samples(since timestamptz, until timestamptz, n bigint, filters jsonb, scope text, tz text, node text, by_leader boolean)
 returns setof tacho.sample

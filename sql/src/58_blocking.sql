@@ -17,7 +17,7 @@ create type tacho.node as (
 	start_us bigint
 );
 comment on type tacho.node is
-'a session: process id and when it began, 0 when that is not known; process 0 is a prepared transaction, start_us its xid less than 0, nobody who is known (1), or one that was lost (0)';
+'a session: process id and start time, 0 if unknown. For process 0 start_us tells the kind: below 0 a prepared transaction (-xid), 1 an unknown blocker, 0 a lost one';
 
 create type tacho.edge as (
 	graph bigint,
@@ -37,7 +37,7 @@ create type tacho.reach as (
 	node tacho.node,
 	steps integer
 );
-comment on type tacho.reach is 'waiter stands behind node, so many steps away';
+comment on type tacho.reach is 'waiter stands behind node, at a distance of steps';
 
 create type tacho.head as (
 	node tacho.node,

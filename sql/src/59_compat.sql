@@ -45,7 +45,7 @@ create function tacho._round_to(num numeric, den numeric, digits integer)
 returns text
 language sql immutable parallel safe
 return round(div(num * 2 * 10::numeric ^ digits + den, den * 2) / 10::numeric ^ digits, digits)::text;
-comment on function tacho._round_to is 'num / den with so many digits, rounded half up';
+comment on function tacho._round_to is 'num / den with that number of digits, rounded half up';
 
 -- Cells have the class as key, and the dimension asked for as by_key.
 create function tacho._compat_extremes(cells tacho.cell[], observed tacho.observed[], c tacho.coverage)

@@ -251,7 +251,7 @@ begin atomic
 	select coalesce(before_extremes = '{0, 0}' or extremes[1] <= before_extremes[1] and extremes[2] >= before_extremes[2], true)
 		and not exists (select from unnest(before, counters) u (was, now) where u.now < u.was);
 end;
-comment on function tacho._is_one_life is 'false when an entry has begun to count anew';
+comment on function tacho._is_one_life is 'false if the counters of an entry restarted at zero';
 
 create function tacho._swap_watermark(name text, ms bigint)
 returns bigint

@@ -313,7 +313,7 @@ begin atomic
 		tacho._export_ms(export_locks.until, 9000000000000000)) x
 	where p.waits is not null;
 end;
-comment on function tacho.export_locks is 'What sessions waited for, as "tacho import sessions --with locks=FILE" reads it. Example: \copy (select * from tacho.export_locks()) to ''locks.csv'' csv header';
+comment on function tacho.export_locks is 'Lock waits of sessions, in the format of "tacho import sessions --with locks=FILE". Example: \copy (select * from tacho.export_locks()) to ''locks.csv'' csv header';
 
 -- Texts have no time; they are exported before the first tick.
 create function tacho.export_texts()
@@ -391,4 +391,4 @@ begin atomic
 		and c.minute_ms < tacho._export_ms(export_statements.until, 9000000000000000)
 	order by c.minute_ms, c.statement nulls first;
 end;
-comment on function tacho.export_statements is 'What statements cost by minute, as "tacho import sessions --with statements=FILE" reads it.';
+comment on function tacho.export_statements is 'Cost of statements by minute, in the format of "tacho import sessions --with statements=FILE".';
