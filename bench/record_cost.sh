@@ -103,7 +103,7 @@ echo
 environment
 echo "- load average $(cut -d' ' -f1-3 /proc/loadavg) at the begin"
 echo "- command: \`bench/record_cost.sh -t $seconds${ash:+ -a $(basename "$ash")}\`"
-echo "- budget: a tick below that of pg_ash, no WAL, no temporary files"
+echo "- budget: a tick cheaper than a tick of pg_ash, no WAL, no temporary files"
 echo
 echo "| active | process | ticks | µs of the server's CPU a tick | received, sent by the recorder a tick | bytes of WAL a tick | temporary files |"
 echo "|---|---|--:|--:|--:|--:|--:|"

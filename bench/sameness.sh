@@ -95,6 +95,6 @@ echo
 environment
 echo "- load average $(cut -d' ' -f1-3 /proc/loadavg): the machine was shared"
 echo "- command: \`bench/sameness.sh -t $seconds -i $ms\`"
-echo "- load: pgbench (40 tpcb-like, 200 reads a second), 5 that sleep, 5 that want one row for 0.1 to 0.4 s each, 3 of which one leaves a transaction idle, parallel queries"
+echo "- load: pgbench (40 tpcb-like, 200 reads a second); sessions: 5 sleep, 5 want one row for 0.1 to 0.4 s each, 3 more, one of them idle in transaction; parallel queries"
 echo
 perl "$here/sameness.pl" "$TACHO_PROGRAM" "$BENCH_DIR/same/tacho" "$BENCH_DIR/recorded" "$BENCH_DIR/logs" "$ms" "$since" "$until" "$rest" "$after"

@@ -100,7 +100,7 @@ echo "# Cost of a tick"
 echo
 environment
 echo "- command: \`bench/tick_cost.sh$spin -t $seconds${ash:+ -a ash-install.sql}\`"
-echo "- budgets: 250 and 2,000 µs a tick of the sampler; 3.6 and 18 s of CPU an hour at 1 s, sampler and writer, with 50 and 500 active; bytes written at most 60 times those stored; one fdatasync a flush interval"
+echo "- budgets with 50 and 500 active: 250 and 2,000 µs a tick of the sampler; sampler and writer 3.6 and 18 s of CPU an hour at 1 s. Bytes written are at most 60 times the bytes stored, with one fdatasync a flush interval"
 echo
 echo "| process | interval | active | ticks | µs a tick | CPU s per hour | bytes written per tick |"
 echo "|---|---|--:|--:|--:|--:|--:|"

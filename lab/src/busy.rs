@@ -151,8 +151,8 @@ impl Total {
     pub fn line(&self) -> String {
         let percent = |share: f64| format!("{:.1} %", share * 100.0);
         let line = format!(
-            "CPU time of others: {} of all that was used, steal {} of it; at most {} in a run; \
-             load average {:.2} at the start, {:.2} at the end",
+            "CPU time of others: {} of the CPU time used, steal {} of it; at most {} in a run. \
+             Load average {:.2} at the start, {:.2} at the end",
             percent(self.others),
             percent(self.steal),
             percent(self.worst),
@@ -203,8 +203,8 @@ mod tests {
         assert!(!quiet.busy());
         assert_eq!(
             quiet.line(),
-            "CPU time of others: 5.0 % of all that was used, steal 1.2 % of it; at most 10.0 % in \
-             a run; load average 1.00 at the start, 2.00 at the end"
+            "CPU time of others: 5.0 % of the CPU time used, steal 1.2 % of it; at most 10.0 % in \
+             a run. Load average 1.00 at the start, 2.00 at the end"
         );
         let busy = Total::of(&[run(18.0, 1.5, 0.5), run(19.9, 0.0, 0.1)]).expect("runs");
         assert!(busy.busy() && busy.line().starts_with("BUSY MACHINE, NO VERDICTS. CPU"));

@@ -308,9 +308,9 @@ fn given(found: &[Found], options: &Options) -> Option<String> {
     let dsn = options.dsn.as_deref().unwrap_or_default();
     let libraries = given.libraries.as_deref().unwrap_or("not visible");
     Some(format!(
-        "the server is that of --dsn \"{dsn}\" (shared_preload_libraries: {libraries}); the \
-         machine is that of the clients, CPU and memory of the server are not measured, and \
-         WAL is that of the whole server"
+        "the server is --dsn \"{dsn}\" (shared_preload_libraries: {libraries}); the machine is \
+         the one with the clients, CPU and memory of the server are not measured, and WAL is of \
+         the whole server"
     ))
 }
 

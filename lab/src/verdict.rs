@@ -94,9 +94,9 @@ fn declared(primary: &Primary, results: &Results) -> String {
     let label = find(&primary.metric).map_or("", |metric| metric.label);
     let needed = blocks_for(primary.spread, primary.margin, primary.power);
     format!(
-        "Declared before the run: \"{label}\" of {} to that of {}, at {}. It is shown not to cost \
-         more if the upper 95 % bound of the ratio is at most {}; no verdict counts as not \
-         shown. {} is {} once more: the ratio of those two is the null. A power of {:.0} % \
+        "Declared before the run: ratio of \"{label}\" between {} and {}, at {}. It is shown not \
+         to cost more if the upper 95 % bound of the ratio is at most {}. No verdict counts as \
+         not shown. {} is {} once more: the ratio of those two is the null. A power of {:.0} % \
          with an expected spread of {:.1} % takes {} blocks; this experiment has {}. Bounds \
          are one-sided, by Student's t of the logarithms of the ratios of blocks.",
         primary.variant,
