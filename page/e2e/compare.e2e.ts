@@ -56,7 +56,7 @@ test('a query stands against yesterday, or any window; back and forward go betwe
   const past = section.locator('dd.past')
   await section.getByRole('button', { name: 'Against yesterday' }).click()
   await expect(page).toHaveURL(/compare=day/)
-  await expect(section.getByText('of which nothing was recorded')).toBeVisible()
+  await expect(section.getByText('which has no record')).toBeVisible()
   await settled(page)
   expect(await past.allTextContents()).toEqual(Array(10).fill('–'))
   await expect(load(page).getByText('the day before: not recorded')).toBeVisible()

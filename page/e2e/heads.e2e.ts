@@ -83,7 +83,7 @@ test('an unknown holder has the name and the reason of the command line', async 
   await settled(page)
   const panel = page.getByRole('tabpanel')
   expect((await cells(panel.locator('table.heads'))).map((row) => row[3])).toContain('(lost)')
-  await expect(panel.getByText('(lost): holders that had ended before they were looked up.').first()).toBeVisible()
+  await expect(panel.getByText('(lost): holders that ended before the sampler could look them up.').first()).toBeVisible()
 })
 
 test('a head has the first lane, also among sessions that did more, with the seconds of blocking', async ({ page, history }) => {

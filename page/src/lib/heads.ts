@@ -6,7 +6,7 @@ import type { Row } from './api'
 /** Why a holder has no name, by its kind. */
 export const REASONS: Record<string, string> = {
   unknown: 'holders that were not looked up: the wait was shorter than a tick, or the 2 ms that a tick may take for it were used up',
-  lost: 'holders that had ended before they were looked up',
+  lost: 'holders that ended before the sampler could look them up',
 }
 
 /** The name of a row of `blocking` that is no session. */

@@ -47,7 +47,7 @@ const EVENTS: Record<string, Meaning> = {
   'LWLock:BufferContent': { is: 'waiting for a page that another session changes', next: 'Queries: a page that all want, such as the end of an index' },
   'LWLock:LockManager': { is: 'contention in the lock manager', next: 'Queries: many locks each, as of partitions, or a queue for one row' },
   'LWLock:ProcArray': { is: 'waiting for the list of transactions', next: 'Queries: many short transactions at once' },
-  'LWLock:SubtransSLRU': { is: 'waiting for subtransactions to be looked up', next: 'Sessions: savepoints or exception blocks beside a long transaction' },
+  'LWLock:SubtransSLRU': { is: 'waiting for a lookup of subtransactions', next: 'Sessions: savepoints or exception blocks beside a long transaction' },
   'LWLock:MultiXactOffsetSLRU': { is: 'waiting for lists of row lockers', next: 'Queries: foreign keys, when many sessions share one parent row' },
   'Client:ClientRead': { is: 'waiting for the next command of the client', next: 'Sessions: in a transaction it holds locks' },
   'Client:ClientWrite': { is: 'waiting for the client to take rows', next: 'Queries: a large result, or a slow network' },

@@ -522,7 +522,7 @@ mod tests {
     fn an_unknown_session_has_the_name_of_the_reader() {
         for (kind, name) in [
             ("unknown", "not looked up (unknown)"),
-            ("lost", "looked up (lost)"),
+            ("lost", "look them up (lost)"),
         ] {
             let blocker = Blocker {
                 kind: Some(kind.into()),

@@ -145,7 +145,7 @@ pub fn who(blocker: &Blocker) -> String {
         _ if blocker.kind.as_deref() == Some("unknown") => {
             "Holders that were not looked up (unknown)".to_string()
         }
-        _ => "Holders that had ended before they were looked up (lost)".to_string(),
+        _ => "Holders that ended before the sampler could look them up (lost)".to_string(),
     }
 }
 
