@@ -20,7 +20,7 @@ def taken_over() -> FleetError:
         "another committer has taken over",
         "This one took longer for a step than the lease lasts, or another program has changed the "
         "table.",
-        "What it has committed counts; run it again for the rest.",
+        "Its commits count; run it again for the rest.",
     )
 
 

@@ -172,7 +172,7 @@ def test_a_signal_to_end_waits_for_no_answer(
     until(lambda: len(store.requests) == 6)
     program.send_signal(signal.SIGTERM)
     code, text = said(program)
-    assert code == 1 and "request was canceled: tacho ship was asked to stop" in text
+    assert code == 1 and "request was canceled: tacho ship received a signal to stop" in text
 
 
 @pytest.mark.parametrize("fault", ["drop", "cut"])

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 /// How often a waiting thread checks whether to end.
 pub const TURN: Duration = Duration::from_millis(100);
-const STOP_REQUESTED: &str = "tacho ship was asked to stop";
+const STOP_REQUESTED: &str = "tacho ship received a signal to stop";
 
 /// Waits; false if `go_on` ended the wait early.
 pub fn wait(time: Duration, go_on: &dyn Fn() -> bool) -> bool {

@@ -115,7 +115,7 @@ mod tests {
         let place = Paced::new(Box::new(Anywhere), pace, limits.clone());
         assert_eq!(place.put_new("a", vec![0; 1 << 20]), Ok(true));
         std::thread::spawn(move || limits.stop.store(true, Ordering::Relaxed));
-        let ended = Err("tacho ship was asked to stop".to_string());
+        let ended = Err("tacho ship received a signal to stop".to_string());
         assert_eq!(place.put_new("b", Vec::new()), ended);
     }
 

@@ -291,6 +291,6 @@ fn a_command_that_hangs_ends_with_the_program() {
     let mut said = String::new();
     let mut stderr = running.0.stderr.take().unwrap();
     stderr.read_to_string(&mut said).unwrap();
-    let wanted = "error: command was terminated: tacho ship was asked to stop\ndetail: ";
+    let wanted = "error: command was terminated: tacho ship received a signal to stop\ndetail: ";
     assert!(said.starts_with(wanted), "{said}");
 }
