@@ -47,7 +47,7 @@ pub const ROWS: &str = "rows";
 pub const TOOLS: &[Tool] = &[
     Tool {
         name: "servers",
-        about: "Servers whose history can be asked: name, state (recorded, empty, missing, refused, \
+        about: "Servers that have a history: name, state (recorded, empty, missing, refused, \
                 unreachable) and, if recorded, the first and last time of the history. Call it first; \
                 every other tool takes its \"server\". Times are UTC. Limit: 25 kB.",
         parts: &[],
@@ -81,7 +81,7 @@ pub const TOOLS: &[Tool] = &[
         about: "The best first question about an incident: which load changed against normal, and what \
                 caused it. Rows are ordered by rank: causes (kind cause) before effects. before and after \
                 are average active sessions, pct percent of the whole difference, started the second of \
-                the change; explanation is a sentence, next the question to ask after it. Kind note says \
+                the change. explanation is a sentence, next the question to ask after it. Kind note says \
                 what is unexplained or was not recorded. \"at\" is half an hour around a moment. \
                 Limit: n causes and n keys of a dimension (default 5), 25 kB.",
         parts: &[part(ROWS, "changes")],
@@ -131,7 +131,7 @@ pub const TOOLS: &[Tool] = &[
     },
     Tool {
         name: "sessions",
-        about: "What single sessions did from when to when: state, wait_event and query of each span, \
+        about: "Spans of single sessions: start, end, state, wait_event and query of each span, \
                 seconds of each span. Use filters to choose sessions (pid, application, query_id). Limit: \
                 n sessions, 25 kB.",
         parts: &[part(ROWS, "sessions")],
@@ -141,8 +141,8 @@ pub const TOOLS: &[Tool] = &[
         name: "tables",
         about: "Activity of tables and indexes of all databases in a window, most work first (order_by). \
                 scans, tuples_* (rows), blks_* (blocks of 8 kB), vacuum and analyze counts are sums of \
-                the window; live_tuples and dead_tuples are rows at its end, as the server estimates \
-                them; last_* times are UTC. A record, one in five minutes, has the 100 tables and indexes \
+                the window. live_tuples and dead_tuples are rows at its end, as the server estimates \
+                them. last_* times are UTC. A record, one in five minutes, has the 100 tables and indexes \
                 that did most; intervals counts its records, key (other) adds up the rest. key is \
                 database/OID if no recorded plan has the name. Sizes are not recorded. Limit: n rows \
                 (default 10), 25 kB.",

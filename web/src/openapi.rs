@@ -19,7 +19,7 @@ const OPEN_METRICS: &str = "application/openmetrics-text";
 const OTHERS: &[(&str, &str, &[&str], bool)] = &[
     (
         "/api/v1/servers",
-        "Servers that can be asked",
+        "Servers with their state",
         &[JSON],
         false,
     ),
@@ -91,7 +91,7 @@ fn paths(functions: &[Function]) -> Map<String, Value> {
     let about = "The load of all servers; those with an error first, then by load per CPU";
     let fleet = of_timeline(functions, about, None, &crate::fleet::ARGUMENTS);
     put("/api/v1/fleet", json!({ "get": fleet }));
-    let about = "What a window shows first, as sentences of the report";
+    let about = "Main findings of a window, as sentences of the report";
     let taken = &crate::findings::ARGUMENTS;
     let findings = of_timeline(functions, about, Some(server()), taken);
     put("/api/v1/findings", json!({ "get": findings }));
@@ -206,7 +206,7 @@ fn marked() -> Value {
             "server": { "type": "string" },
             "text": {
                 "type": "string",
-                "description": "What happened, such as deploy 1.4",
+                "description": "Text of the marker, such as deploy 1.4",
                 "minLength": 1,
                 "maxLength": tacho_tape::write::marks::TEXT_BYTES,
             },
@@ -231,7 +231,10 @@ fn in_query(name: &str, about: &str) -> Value {
 }
 
 fn server() -> Value {
-    in_query("server", "Which server; may be left out where there is one")
+    in_query(
+        "server",
+        "Name of a server; may be left out if there is only one",
+    )
 }
 
 /// The parameter that limits texts.

@@ -18,7 +18,7 @@ tacho web
 This program was built without the page. \"make program\" builds it where there
 is Node 18 or later (Debian: nodejs, npm). Available paths:
 
-GET /api/v1/servers            servers that can be asked
+GET /api/v1/servers            servers with their state
 GET /api/v1/functions          functions, their arguments and columns, dimensions
 GET /api/v1/FUNCTION?server=…  an answer, such as /api/v1/top?since=1h
 GET /metrics                   for Prometheus

@@ -139,7 +139,7 @@ fn chain(path: &Path) -> Result<Vec<CertificateDer<'static>>, Failure> {
     let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&bytes).collect();
     let wrong = |detail: &str| {
         Failure::usage(format!("invalid certificate file \"{name}\": {detail}"))
-            .hint("It must have the server's certificate in PEM format, then those of intermediate authorities.")
+            .hint("It must have the server's certificate in PEM format, then the certificates of intermediate authorities.")
     };
     match chain {
         Ok(chain) if chain.is_empty() => Err(wrong("no certificate in it")),
