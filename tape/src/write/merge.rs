@@ -265,7 +265,7 @@ fn common_schema(
             None => own.clone(),
             Some(known) if **known == *own => continue,
             Some(known) => Arc::new(known.with_all_of(&own).ok_or_else(|| {
-                Error::damaged("columns differ from those of the earlier files").at(&path)
+                Error::damaged("columns differ from the columns of the earlier files").at(&path)
             })?),
         };
         common = Some(both);

@@ -409,7 +409,7 @@ fn files_that_contradict_each_other_are_left_as_they_are() {
     let storage = two_files([&one, &other]);
     let error = go(&storage, 2).unwrap_err().to_string();
     assert!(
-        error.contains("columns differ from those of the earlier files"),
+        error.contains("columns differ from the columns of the earlier files"),
         "{error}"
     );
     assert_eq!(names(&storage), ["0000000001.tape", "0000000002.tape"]);

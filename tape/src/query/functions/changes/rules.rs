@@ -95,7 +95,7 @@ pub const RULES: [Described; 25] = [
         rule: Rule::MemorySetting,
         name: "memory setting",
         cause: "work_mem or hash_mem_multiplier changed",
-        effect: "a query has another plan, or is slower and writes at least twice as many temporary blocks per call, or a tenth of its difference is waits for temporary files",
+        effect: "a query has another plan, or is slower: it writes at least twice the temporary blocks per call, or a tenth of its difference is waits for temporary files",
     },
     Described {
         rule: Rule::CommitSetting,

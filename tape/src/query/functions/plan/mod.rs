@@ -77,7 +77,7 @@ fn answer(asked: &Plan, run: Run, emit: Emit<PlanRow>) -> QueryResult<()> {
     let filters = filters(asked, run)?;
     let wanted = |name, given: &Option<String>| wanted_id(name, given.as_deref());
     let Some(plan_id) = wanted("plan_id", &asked.plan_id)? else {
-        let notice = notice("no plan was asked for").hint("Give the id of a plan.");
+        let notice = notice("no plan id was given").hint("Give the id of a plan.");
         run.damage.note_missing(notice);
         return Ok(());
     };
