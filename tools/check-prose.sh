@@ -3,9 +3,10 @@
 #
 # Counts sentences that a reader has to read twice. These have a marker of the older
 # prose, more than 25 words, or a synonym of a term of the glossary. Also counts names of
-# tests that continue the name before. It reads comments of all languages, docstrings and
-# the text of Markdown pages. tools/prose.pl decides about each sentence. The counts are
-# a smoke detector; CONTRIBUTING.md has the rules.
+# tests that continue the name before. It reads comments of all languages, docstrings, the
+# text of Markdown pages, and the strings that users see: messages, help, descriptions
+# and the page. tools/prose.pl decides about each sentence. The counts are a smoke
+# detector; CONTRIBUTING.md has the rules.
 #
 # Without arguments it fails when a folder has more than tools/prose.txt allows.
 #   -u      writes the counts that have become smaller to tools/prose.txt
@@ -24,7 +25,7 @@ esac
 
 # prints KIND<tab>FOLDER<tab>FILE<tab>SENTENCE
 found() {
-	git ls-files --cached --others --exclude-standard -- '*.rs' '*.c' '*.h' '*.ts' '*.svelte' '*.py' '*.sh' '*.sql' '*.pl' '*.pm' '*.toml' '*.md' |
+	git ls-files --cached --others --exclude-standard -- '*.rs' '*.c' '*.h' '*.ts' '*.svelte' '*.py' '*.sh' '*.sql' '*.pl' '*.pm' '*.toml' '*.md' '*.html' catalog/waits.txt |
 		grep -vE '^(extension/test/expected|page/node_modules|CHANGELOG)' | tools/prose.pl
 }
 
