@@ -7,11 +7,11 @@ use crate::texts::{OfSessions, Text, Texts};
 use std::collections::HashMap;
 use tacho_dsn::Answer;
 
-/// A statement that a session runs: PID, start of the process in µs and start of the
+/// Identifies the execution of a statement: PID, start of the process in µs and start of the
 /// statement in ms, both since 1970.
 type Run = (i64, i64, i64);
 
-/// Text keys of statements without a query id, by the run they belong to.
+/// Text keys of statements without a query id, by execution.
 #[derive(Default)]
 pub struct Activity {
     keys: HashMap<Run, i64>,
@@ -26,8 +26,8 @@ fn run(session: &Session) -> Run {
 }
 
 impl Activity {
-    /// Gives sessions the text keys known from earlier ticks and returns the question for the
-    /// missing texts, if any. Forgets runs that have ended.
+    /// Gives sessions the text keys known from earlier ticks. Returns the question for the missing
+    /// texts, if any. Forgets executions that have ended.
     pub fn question(&mut self, sessions: &mut [Session], texts: &Texts) -> Option<String> {
         let of_sessions = texts.session_text_choice();
         if of_sessions == OfSessions::None {
@@ -81,7 +81,8 @@ impl Activity {
             let is_cut = answer.bytes(row, 3) == Some(b"t");
             let text = texts.of_session(session, bytes, encoding, is_cut);
             if session.query_id == 0 {
-                // An empty text is remembered, so that it is not asked for again.
+                // The key 0 of an empty text is remembered, so that no later tick asks for the
+                // text.
                 session.text_key = if bytes.is_empty() { 0 } else { text.key() };
                 self.keys.insert(run(session), session.text_key);
             } else if !texts.lacks(session.query_id) {

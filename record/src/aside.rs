@@ -6,7 +6,7 @@ use std::sync::mpsc::{Receiver, TryRecvError, channel};
 use std::time::{Duration, Instant};
 use tacho_dsn::{Answer, Connection, Limit, Options, Result};
 
-/// Longest time to connect, for all hosts together.
+/// Maximum time to connect, for all hosts of the connection string together.
 const CONNECT: Duration = Duration::from_secs(60);
 /// An unused connection is closed after this time.
 const IDLE_LIMIT: Duration = Duration::from_secs(60);
@@ -73,7 +73,7 @@ impl BackgroundQuestion {
         *self = BackgroundQuestion::default();
     }
 
-    /// Gives the thread time to end its question on the server.
+    /// Waits until the thread has ended its question on the server, at most `CANCEL_WAIT`.
     pub fn finish(&mut self) {
         if let Some(asked) = self.asked.take() {
             let _ = asked.recv_timeout(CANCEL_WAIT);

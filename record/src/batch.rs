@@ -10,13 +10,14 @@ use tacho_tape::format::section::to_stored;
 /// A definition is repeated after this time, so that every stretch of the log
 /// can be read by itself.
 const REPEAT_MS: i64 = 60_000;
-/// The dictionary is emptied at this number of entries, which limits its memory.
+/// The dictionary is emptied before a frame if it has more entries than this, which limits its
+/// memory.
 const MOST_ENTRIES: usize = 100_000;
-/// PostgreSQL's encoding ids: UTF-8, and bytes of unknown encoding.
+/// PostgreSQL's ids of the encodings UTF-8 and SQL_ASCII (bytes of unknown encoding).
 const UTF8: i64 = 6;
 pub const SQL_ASCII: i64 = 0;
 
-/// A value by the name of its column.
+/// Name of a column, and its value in a row.
 pub type Field = (&'static str, i64);
 
 struct Rows {
@@ -116,11 +117,11 @@ struct Defined {
 /// Ids of strings and entries that rows refer to.
 #[derive(Default)]
 pub struct Dictionary {
-    /// Id of the encoding for names that are not UTF-8.
+    /// PostgreSQL's id of the encoding of names that are not valid UTF-8.
     pub encoding: i64,
     entries: HashMap<(&'static str, Vec<i64>, Vec<u8>), Defined>,
     next_id: i64,
-    /// On this process's monotonic clock.
+    /// Time of the current frame in ms, on this process's monotonic clock.
     now_ms: i64,
 }
 

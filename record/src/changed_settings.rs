@@ -15,9 +15,9 @@ use tacho_dsn::Answer;
 const INTERVAL_MS: i64 = 10_000;
 /// Name of the file in the directory of the history.
 const FILE: &str = "recorder-settings.toml";
-/// Most markers per look: a role may give itself any number of settings.
+/// Maximum number of markers for one look: a role may give itself any number of settings.
 const MAX_MARKERS: usize = 240;
-/// Most bytes of a value or a name in a marker.
+/// Maximum length of a value or a name in a marker, in bytes.
 const MAX_VALUE_BYTES: usize = 1_000;
 
 /// Names of the string settings whose values are shown.
@@ -66,7 +66,7 @@ impl Setting {
 struct Row {
     setting: Setting,
     value: Value,
-    /// File and line.
+    /// Configuration file and line that the value comes from.
     place: Option<String>,
 }
 
@@ -104,7 +104,7 @@ pub struct ChangedSettings {
     file: PathBuf,
 }
 
-/// Content of the file.
+/// Content of the file [`FILE`].
 #[derive(serde::Serialize, serde::Deserialize)]
 struct SavedSettings {
     system_identifier: String,
@@ -154,7 +154,8 @@ impl ChangedSettings {
         read(&self.file)?.system_identifier.parse().ok()
     }
 
-    /// True if the server's clock has entered another interval, so the settings must be looked at.
+    /// True if the server's clock has entered another interval of `INTERVAL_MS`, so that a look is
+    /// due.
     pub fn is_due(&mut self, server_ms: i64) -> bool {
         let interval = Some(server_ms.div_euclid(INTERVAL_MS));
         std::mem::replace(&mut self.interval, interval) != interval
@@ -259,7 +260,7 @@ impl ChangedSettings {
         }
         for (setting, before) in known {
             match setting.is_server() {
-                // The session's own value may hide the server's.
+                // The session's own value may hide the server's value.
                 true => drop(now.insert(setting, before)),
                 false => changes.add(|| Change {
                     time_ms: server_ms,
@@ -330,7 +331,7 @@ fn shown(value: &Value) -> String {
     }
 }
 
-/// Cuts a long text and appends its length.
+/// Cuts a text of more than `MAX_VALUE_BYTES` bytes and appends its length: `abc... (1200 bytes)`.
 pub fn cut(text: &str) -> Cow<'_, str> {
     if text.len() <= MAX_VALUE_BYTES {
         return text.into();

@@ -333,7 +333,7 @@ impl Check<'_> {
         Ok(Finding::missing(what, error).help(help))
     }
 
-    /// Whether this role may use the schema of pg_stat_statements.
+    /// True if this role may use the schema of pg_stat_statements.
     fn may_use_schema(&mut self) -> tacho_dsn::Result<bool> {
         let [is_allowed] = self.ask(
             "select has_schema_privilege(extnamespace, 'usage') from pg_extension \

@@ -11,9 +11,9 @@ const STEP_US: i64 = 1_000_000;
 pub struct Due {
     /// Number from 1. Slots without a tick leave holes.
     pub tick: i64,
-    /// Begin of the slot, ms.
+    /// Begin of the slot, ms since 1970.
     pub slot_ms: i64,
-    /// Time since the previous tick; 0 for the first.
+    /// Time since the previous tick in ms; 0 for the first tick.
     pub elapsed_ms: i64,
     /// True if the tick fell into a later slot than planned.
     pub late: bool,

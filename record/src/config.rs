@@ -13,7 +13,7 @@ use toml::Value;
 
 /// Keys that identify a server.
 const IDENTITY: [&str; 3] = ["name", "service", "conninfo"];
-/// Longest name in bytes: it becomes the name of a directory.
+/// Maximum length of a server's name in bytes: it becomes the name of a directory.
 const LONGEST_NAME: usize = 200;
 
 /// Content of the file.
@@ -44,7 +44,7 @@ type Section = BTreeMap<String, Value>;
 struct File {
     root: PathBuf,
     listen: Option<SocketAddr>,
-    /// Most connections together; each server has one.
+    /// Maximum number of servers, because each has one connection.
     #[serde(default = "most_connections")]
     connections: usize,
     #[serde(default = "most_memory")]

@@ -4,7 +4,7 @@
 use serde::Serialize;
 use tacho_tape::query::plain_lines;
 
-/// Whether the checked thing works.
+/// State of the checked capability.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum State {
@@ -12,9 +12,9 @@ pub enum State {
     Works,
     /// Works in part; nothing necessary is missing.
     Partial,
-    /// Missing, and something needs it.
+    /// The capability is missing, and something needs it.
     Missing,
-    /// Set up, but fails.
+    /// The capability is set up, but fails.
     Broken,
 }
 
@@ -36,7 +36,7 @@ pub struct Finding {
     /// Name of the thing.
     #[serde(rename = "name")]
     pub what: &'static str,
-    /// Whether it works.
+    /// State of the thing.
     pub state: State,
     /// Details, or the reason why it does not work.
     pub detail: String,

@@ -10,7 +10,7 @@ use tacho_tape::query::plain_lines;
 /// A frame that is not on disk after this time is a fault.
 const STUCK: Duration = Duration::from_secs(10);
 
-/// Most refusals kept: a server may phrase each one differently.
+/// Maximum number of refusals that are kept: a server may phrase each one differently.
 const MOST_REFUSED: usize = 100;
 
 /// Condition of one server.
@@ -30,7 +30,7 @@ pub struct Condition {
     /// Sum of the times that ticks waited for their answers, µs.
     pub waited_us: u64,
     pub last_tick: Option<Instant>,
-    /// Age of the last tick above which it counts as a fault.
+    /// A last tick that is older than this is a fault.
     pub max_tick_age: Duration,
     /// Time since which a call of the file system has been running; `None` if
     /// none runs.
@@ -51,7 +51,7 @@ impl Condition {
         }
     }
 
-    /// Age of the last tick.
+    /// Age of the last tick; `None` before the first.
     pub fn age(&self) -> Option<Duration> {
         self.last_tick.map(|at| at.elapsed())
     }

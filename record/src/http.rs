@@ -24,7 +24,7 @@ use tacho_source::memory;
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 
-/// Most connections at once.
+/// Maximum number of connections at once.
 const MAX_CONNECTIONS: usize = 16;
 /// Time for a client to send its request.
 const IO_TIMEOUT: Duration = Duration::from_secs(5);
@@ -155,7 +155,7 @@ struct ServerLabel {
 type Level = Gauge<f64, AtomicU64>;
 type Count = Counter<f64, AtomicU64>;
 
-/// A figure that each server has.
+/// A metric that each server has.
 struct MetricDef {
     name: &'static str,
     help: &'static str,

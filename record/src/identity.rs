@@ -27,7 +27,8 @@ pub struct Identity {
     pub max_connections: i64,
     /// True if this role sees the activity of other roles.
     pub sees_others: bool,
-    /// Schema and version of pg_stat_statements; 110 is version 1.10.
+    /// Schema and version of pg_stat_statements in this database, if it is installed; 110 is
+    /// version 1.10.
     pub statements: Option<(String, u32)>,
     /// True if a pooler stands between the recorder and the server.
     pub is_pooled: bool,
@@ -151,7 +152,7 @@ fn read(answer: &Answer, connection: &Connection) -> Identity {
     }
 }
 
-/// 110 for "1.10".
+/// The version as a number: 110 for "1.10".
 fn version(text: &str) -> u32 {
     let (major, minor) = text.split_once('.').unwrap_or((text, "0"));
     major.parse::<u32>().unwrap_or(0) * 100 + minor.parse::<u32>().unwrap_or(0)

@@ -52,9 +52,9 @@ use tacho_tape::error::Kind;
 use tacho_tape::query::plain_lines;
 use tacho_tape::write::recording::Recording;
 
-/// How long to wait for another writer of the directory to end.
+/// Maximum time to wait for another writer of the directory to end.
 const LOCK_WAIT: Duration = Duration::from_secs(10);
-/// How often a waiting thread checks whether to end.
+/// Interval at which a waiting thread checks whether to end.
 const CHECK_INTERVAL: Duration = Duration::from_millis(100);
 
 /// A request to end, shared by threads.
@@ -77,12 +77,12 @@ impl Stop {
         self.0.store(true, Ordering::Relaxed);
     }
 
-    /// True if it was set since the last call.
+    /// True if the request was made since the last call.
     pub fn take(&self) -> bool {
         self.0.swap(false, Ordering::Relaxed)
     }
 
-    /// Waits for `time`, or until it is set.
+    /// Waits for `time`, or until the request is made.
     pub fn wait(&self, time: Duration) {
         let until = Instant::now() + time;
         while !self.is_set() && Instant::now() < until {

@@ -29,7 +29,7 @@ const SIZED: [&str; 13] = [
     "varchar",
     "varying",
 ];
-/// Most columns of a query (`MaxTupleAttributeNumber`).
+/// Maximum number of columns of a query (`MaxTupleAttributeNumber`).
 const MOST_COLUMNS: usize = 1664;
 
 /// A text without constants.
@@ -99,17 +99,17 @@ fn is_planned(text: &[u8]) -> bool {
     first.is_some_and(|token| token.is_one_of(&PLANNED))
 }
 
-/// The place of a number in a planned statement.
+/// The place of the next token in a planned statement. It decides whether a number there is kept.
 #[derive(Clone, Copy)]
 enum Place {
     Elsewhere,
-    /// After BY, or after a comma of its list.
+    /// After BY, or after a comma of the list that follows it.
     ItemBegins,
     /// Further on in an item of that list.
     Item,
     /// After the name of a type.
     Type,
-    /// Inside the parentheses after it.
+    /// Inside the parentheses after the name of a type.
     Sizes,
 }
 
@@ -241,7 +241,7 @@ fn in_word(byte: u8) -> bool {
     begins_word(byte) || byte.is_ascii_digit()
 }
 
-/// Block comments can be nested.
+/// Length of a block comment, which can contain others; the whole text if it does not end.
 fn block_comment(text: &[u8]) -> usize {
     let mut at = 2;
     let mut depth = 1;

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use tacho_dsn::Answer;
 use tacho_tape::query::LOCK_MODES;
 
-/// Most edges of one waiter, and of one tick.
+/// Maximum number of edges of one waiter, and of one tick.
 const MAX_HOLDERS: usize = 64;
 const MAX_EDGES: usize = 4_096;
 
@@ -27,7 +27,8 @@ pub const QUESTION: &str = "with l as materialized (select locktype, database, r
       and h.virtualtransaction = l.virtualtransaction) end as prepared \
     from l where tag in (select tag from l where not granted)";
 
-/// For each mode the conflicting modes, as bits by number. Index 0 is no mode.
+/// For each lock mode by number the modes that conflict with it: bit n stands for mode n. Index 0
+/// is no mode.
 const CONFLICTS: [u32; 9] = [
     0,
     1 << 8,
@@ -57,7 +58,7 @@ pub struct Lock {
     pub pid: i64,
     /// Transaction id of the prepared transaction; 0 = none, or not known.
     pub prepared: i64,
-    /// Number of the mode.
+    /// Number of the lock mode, from 1 (AccessShareLock) to 8.
     pub mode: u32,
     pub granted: bool,
     pub wait_start_ms: i64,
@@ -147,7 +148,7 @@ pub fn name(edges: &mut [Edge], answer: &Answer) {
     }
 }
 
-/// A holder of a lock, and its modes as bits.
+/// A holder of a lock, and the modes that it holds: bit n stands for mode n.
 struct Holder {
     pid: i64,
     prepared: i64,

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use tacho_tape::query::plain_text;
 use tacho_tape::write::message::Message;
 
-/// Most warnings remembered.
+/// Maximum number of warnings that are remembered.
 const MAX_REMEMBERED: usize = 1_000;
 
 /// The log of one server.

@@ -24,10 +24,11 @@ macro_rules! position {
 /// A question whose columns have the names of a catalog table. `object` names a row, `key`
 /// identifies it, `reset` is when its counters began at 0, ms.
 pub struct Source {
-    /// Name in messages and markers.
+    /// Name of the source in messages and markers.
     pub what: &'static str,
     table: &'static str,
-    /// First server version that has it, and first that no longer has it; 160000 is 16.
+    /// First server version that has the view, and first version that no longer has it; 160000 is
+    /// 16.
     versions: (u32, u32),
     pub sql: &'static str,
 }
@@ -35,7 +36,7 @@ pub struct Source {
 /// All versions.
 const ALL: (u32, u32) = (0, u32::MAX);
 
-/// Most databases that are measured.
+/// Maximum number of databases that are measured; the shared objects count as one of them.
 macro_rules! most {
     () => {
         1000
@@ -379,7 +380,8 @@ fn is_recorded(table: &str, values: &[Option<i64>]) -> bool {
 
 impl Reading {
     /// Increases of a row since the previous reading. After a reset the counters themselves are the
-    /// increase. Without a previous row the increase is unknown.
+    /// increase. They also are for a new row, if the previous answer had all rows (`listed`);
+    /// otherwise the increase of a new row is unknown.
     fn growth(&mut self, source: &Source, row: &Row, old: Option<&Row>, listed: bool) -> Values {
         let was_reset = old.is_some_and(|old| old.reset_ms != row.reset_ms);
         if was_reset {

@@ -1,10 +1,10 @@
-//! Names of databases and roles, by OID. A new OID is looked up at once, and
-//! each known one again every minute, because it may have been renamed.
+//! Names of databases and roles, by OID. The recorder asks for the name of a new OID at once. It
+//! asks again every minute, because the database or role may have been renamed.
 
 use std::collections::{BTreeSet, HashMap};
 use tacho_dsn::Answer;
 
-/// A name is used for this time before it is read again: it may have changed.
+/// A name is used for this time in ms before it is read again: it may have changed.
 const VALID_MS: i64 = 60_000;
 
 struct Name {

@@ -141,7 +141,7 @@ impl Settings {
         Duration::from_millis(self.interval)
     }
 
-    /// CPUs of the server, 0 = not known.
+    /// CPUs of the server in hundredths; 0 = not known.
     pub fn vcpus_x100(&self) -> i64 {
         self.vcpus.map_or(0, |n| i64::from(n) * 100)
     }

@@ -19,7 +19,7 @@ use tacho_tape::write::message::Message;
 use tacho_tape::write::recording::Recording;
 use tacho_tape::write::writer::Code;
 
-/// Most bytes of waiting frames.
+/// Maximum size of all waiting frames, in bytes.
 const MOST_WAITING: usize = 8 << 20;
 
 /// Writes frames to a directory.
@@ -56,7 +56,7 @@ impl Output {
         }
     }
 
-    /// End of the history that earlier processes have recorded, ms.
+    /// End of the history that earlier processes have recorded, ms since 1970.
     pub fn recorded_ms(&self) -> Option<i64> {
         self.recording.writer().end_ms()
     }

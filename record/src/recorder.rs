@@ -31,14 +31,14 @@ use std::time::{Duration, Instant};
 use tacho_dsn::{Answer, Connection, Error, Limit};
 use tacho_tape::write::clock::{now, random};
 
-/// Time to connect, all hosts together.
+/// Maximum time to connect, for all hosts of the connection string together.
 const CONNECT: Duration = Duration::from_secs(60);
 /// Shortest and longest pause between two attempts; up to the same time is added at
 /// random.
 const BACK_OFF: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(15));
 /// A hole of at least this many slots gets a marker even if nothing went wrong.
 const LONG_HOLE_SLOTS: i64 = 3;
-/// How often a pause checks the writer and signals.
+/// Interval at which a pause checks the writer and signals.
 const CHECK_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Records one server.
@@ -65,7 +65,7 @@ pub struct Recorder<'a> {
     identity: Option<Identity>,
     /// Causes of missing ticks since the last tick.
     trouble: GapReasons,
-    /// End of the last slot in which all sessions were seen, ms.
+    /// End of the last slot in which all sessions were seen, ms since 1970.
     seen_ms: Option<i64>,
     /// Number of slots without a tick since the last one; logged when recording goes on after a
     /// fault.
@@ -109,7 +109,8 @@ impl<'a> Recorder<'a> {
         }
     }
 
-    /// For one server of many: reports its condition to `health`.
+    /// Same recorder for one server of many: it reports its condition to `health`, and writes to
+    /// `log`.
     pub fn with(mut self, health: Arc<Health>, log: Log) -> Self {
         health.update(|c| c.max_tick_age = self.settings.answer_timeout() * 2);
         self.health = health;
@@ -660,7 +661,7 @@ impl<'a> Recorder<'a> {
     }
 }
 
-/// Random number from 0 to 1.
+/// A random number from 0 to below 1.
 fn fraction() -> f64 {
     (random() >> 11) as f64 / (1_u64 << 53) as f64
 }

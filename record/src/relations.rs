@@ -7,9 +7,9 @@ use std::collections::{BTreeSet, HashMap};
 use tacho_dsn::Answer;
 use tacho_tape::query::has_relation;
 
-/// Time after which a name is read again, because the relation may have been renamed.
+/// Time in ms after which a name is read again, because the relation may have been renamed.
 const VALID_MS: i64 = 600_000;
-/// Most relations in a question, and most remembered.
+/// Maximum number of relations in a question, and of relations that are remembered.
 const MOST_ASKED: usize = 100;
 const MOST_KNOWN: usize = 10_000;
 
@@ -79,7 +79,7 @@ pub fn read(answer: &Answer) -> Vec<RelationName> {
 }
 
 impl RelationName {
-    /// Adds it to the batch.
+    /// Adds the name to the batch.
     pub fn put(&self, batch: &mut Batch, dictionary: &mut Dictionary, time_ms: i64) {
         let (database, oid) = self.relation;
         let fields = [

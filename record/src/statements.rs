@@ -11,12 +11,12 @@ use tacho_source::catalog;
 use tacho_tape::format::schema::{ColumnDef, ColumnType};
 
 const TABLE: &str = "statement_stats";
-/// Columns of `statement_stats` with a smaller id are the keys of a row.
+/// Id of the first counter in `statement_stats`. Columns with a smaller id are the keys of a row.
 const FIRST_COUNTER: u8 = 16;
-/// After a longer pause than this the increases are not recorded: they would belong to no
-/// particular time.
+/// If the previous pass is longer ago than this, in ms, the increases are not recorded: they would
+/// belong to no particular time.
 const LONGEST_MS: i64 = 3_600_000;
-/// Most rows in a frame.
+/// Maximum number of rows in a frame.
 const FRAME_ROWS: usize = 1_000;
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]

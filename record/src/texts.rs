@@ -9,22 +9,22 @@ use crate::sample::Session;
 use std::collections::HashMap;
 use tacho_dsn::Answer;
 
-/// Shortest and longest pause between two questions. A query has no text before its
-/// first execution has ended. Without a text it is asked for again, each time after
-/// twice the pause.
+/// Shortest and longest pause between two questions, in ms. A query has no text before its first
+/// execution has ended. The recorder asks again for a missing text, each time after twice the
+/// pause.
 const PAUSE_MS: i64 = 10_000;
 const LONGEST_PAUSE_MS: i64 = 600_000;
 /// The pause after a question is this multiple of its duration.
 const PAUSE_PER_MS: i64 = 20;
-/// A longer question is logged.
+/// A question that takes this long, in ms, is logged.
 const SLOW_MS: i64 = 1_000;
-/// Most query ids per question.
+/// Maximum number of query ids in a question.
 const MOST_ASKED: usize = 1_000;
-/// Most bytes of texts per answer; the next question asks for the rest.
+/// Maximum size of the texts in an answer, in bytes; the next question asks for the rest.
 const MOST_ANSWERED: usize = 4 << 20;
-/// Most query ids remembered.
+/// Maximum number of query ids that are remembered.
 const MOST_KNOWN: usize = 200_000;
-/// Longest text that is kept, in bytes.
+/// Maximum length of a recorded text, in bytes.
 const MOST_BYTES: usize = 1 << 16;
 const DAY_MS: i64 = 86_400_000;
 /// Words that stand beside secrets: in names of settings and columns, in statements
@@ -48,7 +48,7 @@ struct Retry {
     pause_ms: i64,
 }
 
-/// Asks at once.
+/// A text that is needed for the first time is due at once.
 const FIRST: Retry = Retry {
     at_ms: 0,
     pause_ms: PAUSE_MS,
@@ -69,7 +69,7 @@ pub struct Texts {
 }
 
 impl Texts {
-    /// `is_raw`: texts keep their constants.
+    /// If `is_raw`, texts keep their constants.
     pub fn new(is_raw: bool) -> Texts {
         Texts {
             is_raw,

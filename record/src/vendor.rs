@@ -120,7 +120,7 @@ impl Vendor {
         self.mark.is_empty()
     }
 
-    /// The SQL with the role that may run it.
+    /// The SQL with the role that may run it, as a step for people.
     pub fn grant(&self, sql: &str) -> String {
         match self.is_own() {
             true => format!("run: {sql}"),
