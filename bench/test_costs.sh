@@ -22,7 +22,7 @@ counted() { # METRIC PROGRAM WORDS: of tacho, or the reason why not
 		grep -q "$3 are not counted: $2 is not installed" "$dir/cost/report.md"
 	fi
 }
-check "instructions are counted, or it is said why not" counted instructions valgrind instructions
+check "instructions are counted, or the report says why not" counted instructions valgrind instructions
 check "so are system calls" counted syscalls strace "system calls"
 check "its time is reported" grep -Eq '^\| SELECT 1 \| [0-9.a-z]+ \| tacho \|.* [0-9]+ \|' "$dir/cost/report.md"
 

@@ -235,9 +235,9 @@ fn how_sure(results: &Results, cells: &[Cell], main: &Metric) -> String {
     let confidence = cells.iter().flat_map(|c| c.ratios.get(main.name));
     let confidence = confidence.map(|e| e.confidence).fold(1.0, f64::min);
     let mut text = format!(
-        "Ratios are formed within a round, between runs that follow each other. The table has \
-         their median over rounds, and an interval that has the true median with {:.0} % or \
-         more: order statistics, no assumption about the noise.",
+        "Each ratio compares two runs of one round that follow each other. The tables have the \
+         median over the rounds and an interval. The interval holds the true median with {:.0} % \
+         or more (order statistics, no assumption about the noise).",
         confidence * 100.0
     );
     if let Some(noise) = noise(cells, &Baseline::of(results), main.name) {
@@ -492,9 +492,10 @@ fn cost(results: &Results, costs: &[Cell]) -> Vec<Block> {
     vec![
         Block::Heading(2, "Cost of a statement".into()),
         Block::Text(
-            "On a server without other sessions and background processes (single-user mode). \
-             Instructions, lines and pages (by callgrind) and system calls (by strace) are counted \
-             in the first round and repeat to a few in ten thousand. Each round measures time on a CPU."
+            "A server in single-user mode has no other sessions and no background processes. \
+             callgrind counts instructions, lines and pages, strace system calls. These counts \
+             repeat to a few in ten thousand and come from the first round; time on a CPU comes \
+             from each round."
                 .into(),
         ),
         Block::Table(table),
