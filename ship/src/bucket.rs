@@ -15,8 +15,8 @@ use std::time::{Duration, Instant};
 use tacho_tape::write::clock::random;
 use tokio::runtime::{Builder, Runtime};
 
-/// Number of attempts per request, and the first pause. Each later pause is twice as
-/// long.
+/// Maximum number of attempts for a request, and the pause after the first one. Each later pause is
+/// twice as long.
 const ATTEMPTS: u32 = 6;
 const PAUSE: Duration = Duration::from_millis(250);
 /// Each 64 KiB of a request adds one second to its time limit.
@@ -27,7 +27,7 @@ const PROBE: &str = ".tacho-ship/probe";
 /// requests.
 const NO_TIMEOUT: &str = "1 day";
 
-/// Schemes of store addresses.
+/// Schemes of the addresses of stores.
 const S3: &str = "s3";
 const GOOGLE: &str = "gs";
 const AZURE: &str = "az";
@@ -41,7 +41,7 @@ pub struct Bucket {
     /// running lookup of a host name.
     runtime: &'static Runtime,
     limits: Limits,
-    /// The store has proved that it does not overwrite objects.
+    /// True if the store has proved that it does not overwrite objects.
     is_conditional_put_checked: Cell<bool>,
 }
 
@@ -50,12 +50,12 @@ enum Refused {
     Store(Error),
     /// The request took too long.
     Late(String),
-    /// The program was asked to end.
+    /// The program has to end (`Limits::stop`).
     Stopped(String),
 }
 
 impl Refused {
-    /// Whether another attempt may succeed.
+    /// True if another attempt may succeed.
     fn is_retryable(&self) -> bool {
         use Error::{
             InvalidPath, NotFound, NotImplemented, NotSupported, PermissionDenied, Unauthenticated,
@@ -102,7 +102,7 @@ fn with_causes(error: &dyn std::error::Error) -> String {
 }
 
 impl Bucket {
-    /// Whether this is the address of a bucket.
+    /// True if this is the address of a bucket.
     pub fn is_address(address: &str) -> bool {
         let scheme = address.split_once("://").map(|(scheme, _)| scheme);
         scheme.is_some_and(|scheme| [S3, GOOGLE, AZURE].contains(&scheme))
@@ -122,8 +122,8 @@ impl Bucket {
                     .into(),
             );
         }
-        // This fails if a test has installed the provider for another bucket, which is
-        // right, too.
+        // An error means that a test has installed the provider for another bucket already, which
+        // is right, too.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let failed = |e: String| format!("could not open object store \"{address}\": {e}");
         let runtime = Builder::new_current_thread().enable_all().build();

@@ -14,13 +14,13 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Interval of checks while a command runs.
+/// Interval at which a running command is checked for its end and its limits.
 const TURN: Duration = Duration::from_millis(20);
 /// Time for a command to end after SIGTERM.
 const GRACE: Duration = Duration::from_secs(5);
 /// Maximum length of a line in bytes: a longer one cannot be the name of an object.
 const TOO_LONG: u64 = 8 << 10;
-/// Most lines read ahead.
+/// Maximum number of lines that are read before `each` takes them.
 const AHEAD: usize = 64;
 
 /// Commands that put an object and list a directory.
@@ -115,7 +115,7 @@ impl Commands {
     }
 }
 
-/// Fills in the values, quoted for the shell.
+/// The command with `%f` and `%n` replaced by these values, quoted for the shell.
 fn filled(command: &str, file: &str, name: &str) -> String {
     let quoted = |text: &str| format!("'{}'", text.replace('\'', r"'\''"));
     let mut filled = String::with_capacity(command.len() + file.len() + name.len());
@@ -139,7 +139,8 @@ fn reader(child: &mut Child) -> io::Result<Receiver<String>> {
     let (lines, printed) = sync_channel(AHEAD);
     if let Some(output) = child.stdout.take() {
         thread::Builder::new().spawn(move || {
-            // The receiver is gone or the pipe is broken: either is the end.
+            // An error means that the receiver is gone or the pipe is broken: no more lines are
+            // wanted.
             let _ = read_lines(output, |line| lines.send(line).map_err(io::Error::other));
         })?;
     }

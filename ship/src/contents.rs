@@ -42,7 +42,7 @@ pub struct LeftOut<'a> {
 pub struct Objects<'a> {
     /// Objects that have rows.
     pub made: Vec<TableObject>,
-    /// Query ids of the hour.
+    /// Ids of the queries that the objects of the hour refer to.
     pub queries: BTreeSet<i64>,
     /// Parts that are missing in tables.
     pub left_out: Vec<LeftOut<'a>>,
@@ -373,7 +373,7 @@ fn positions(values: &[i64], wanted: impl Fn(i64) -> bool) -> impl Iterator<Item
     found.filter_map(move |(row, value)| wanted(*value).then_some(row))
 }
 
-/// Whether a part may have rows of a table in an hour.
+/// True if a part may have rows of a table in an hour.
 fn may_have(part: &Part, table: &str, hour: i64) -> tacho_tape::Result<bool> {
     let range = match table {
         STATS => hours::statements_ms(part)?,

@@ -36,8 +36,8 @@ const TICK_ID_BASE: i32 = 400;
 /// First column id for the table's own columns. Smaller ids are derived
 /// columns.
 const OWN_ID_BASE: i32 = 100;
-/// First column id for columns of a referenced row, times the id of the
-/// reference.
+/// First column id for columns of a referenced row, multiplied by the id of the column that refers
+/// to it.
 const REFERENCE_ID_BASE: i32 = 1_000;
 /// Text in place of a referenced row that is lost.
 const LOST: &str = "?";
@@ -110,7 +110,7 @@ pub struct Row {
 /// A field's values in a part.
 pub struct FieldReader<'a> {
     stored: Stored<'a>,
-    /// The number that means none.
+    /// The stored number that means none, if there is one.
     none: Option<i64>,
     hidden: bool,
 }
@@ -145,8 +145,7 @@ impl<'a> FieldReader<'a> {
             let text = redaction.redacted_or_plain(self.hidden, text);
             text.map(|text| text.into_owned())
         };
-        // Each text is looked up once; `known` maps its number to its index in
-        // `values`.
+        // A text is decoded once: `known` maps its number to its index in `values`.
         let mut known: HashMap<i64, Option<i64>> = HashMap::new();
         for row in rows {
             let Some(at) = self.stored.row(row.tick, row.own) else {

@@ -12,10 +12,10 @@ use tacho_tape::{Error, Part, Result};
 
 /// Milliseconds of an hour.
 pub const HOUR_MS: i64 = 3_600_000;
-/// An hour may have rows in parts whose ticks are up to this far from it.
+/// An hour may have rows in parts whose ticks are up to this many ms from it.
 pub const NEAR_MS: i64 = 24 * HOUR_MS;
-/// A pass over the statistics covers at most two hours. It is therefore made at
-/// most this long after the middle of its interval.
+/// A pass over the statistics covers at most two hours. It is therefore made at most this many ms
+/// after the middle of its interval.
 const LATE_MS: i64 = HOUR_MS;
 /// Tables whose rows have a time of their own.
 pub const TIMED: [&str; 6] = [
@@ -27,7 +27,7 @@ pub const TIMED: [&str; 6] = [
     "server_io",
 ];
 
-/// Number of ticks and markers by hour.
+/// Number of ticks and markers by hour since 1970.
 pub type Counts = BTreeMap<i64, u64>;
 
 /// Identifies a part of a file that does not change.
@@ -56,9 +56,9 @@ pub fn hour_of(ms: i64) -> i64 {
 pub struct Closed {
     /// Ticks and markers of the hours that are over and sealed.
     pub counts: Counts,
-    /// No hour before this one can become closed any more.
+    /// The first hour that is not closed. All hours before it are closed or will never have ticks.
     pub end: i64,
-    /// The first hour that is held back, and the reason.
+    /// The first hour that has ticks and is held back, and the reason.
     pub held: Option<(i64, HoldReason)>,
     /// Damage that kept rows from being counted.
     pub damage: Vec<Error>,
@@ -157,7 +157,8 @@ pub fn is_lasting(error: &Error) -> bool {
     error.is_damage() || error.kind == Kind::Version
 }
 
-/// Most hours of a part whose ticks cannot be read; a part has a day at most.
+/// A part whose ticks cannot be read has fewer hours than this, or its times are wrong; a part has
+/// a day at most.
 const MOST_HOURS: i64 = 48;
 
 /// Counts ticks and markers of a part by hour. Damaged ones count nothing and add
@@ -185,7 +186,7 @@ pub fn count(part: &Part, damage: &mut Vec<Error>) -> Result<Counts> {
     Ok(counts)
 }
 
-/// The value; `None` for damage, which is added to `damage`.
+/// The value that was read. `None` if the file is damaged: then the error is added to `damage`.
 fn unless_damaged<T>(read: Result<T>, damage: &mut Vec<Error>) -> Result<Option<T>> {
     match read {
         Err(error) if is_lasting(&error) => {
@@ -196,12 +197,12 @@ fn unless_damaged<T>(read: Result<T>, damage: &mut Vec<Error>) -> Result<Option<
     }
 }
 
-/// Time of the part's earliest row, ms; `None` without rows.
+/// Time of the part's earliest row, ms since 1970; `None` without rows.
 fn earliest_ms(part: &Part) -> Result<Option<i64>> {
     Ok(ranges(part)?.into_iter().map(|range| range.0).min())
 }
 
-/// Time of the part's latest row, or a later time, ms; `None` without rows.
+/// Time of the part's latest row or a later time, ms since 1970; `None` without rows.
 ///
 /// # Errors
 /// A file could not be read; a later attempt may succeed.
@@ -209,7 +210,7 @@ pub fn latest_ms(part: &Part) -> Result<Option<i64>> {
     Ok(ranges(part)?.into_iter().map(|range| range.1).max())
 }
 
-/// First and last time of the rows of each table, ms.
+/// First and last time of the rows of each table, ms since 1970.
 fn ranges(part: &Part) -> Result<Vec<(i64, i64)>> {
     let with_ticks = part.min_ms() <= part.max_ms();
     let mut ranges = Vec::new();
@@ -237,7 +238,7 @@ fn settled_ms(parts: &[&Part], now_ms: i64) -> Result<i64> {
         }
         match last_pass_ms(part, now_ms) {
             Ok(pass) => last = pass.map_or(last, |pass| pass.max(last)),
-            // Reported when the hour is made.
+            // The damage is reported when the hour is made.
             Err(error) if is_lasting(&error) => (),
             Err(error) => return Err(error),
         }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// How often a waiting thread checks whether to end.
+/// Interval at which a waiting thread checks whether to end.
 pub const TURN: Duration = Duration::from_millis(100);
 const STOP_REQUESTED: &str = "tacho ship received a signal to stop";
 
@@ -27,12 +27,12 @@ pub fn wait(time: Duration, go_on: &dyn Fn() -> bool) -> bool {
 pub struct Limits {
     /// Set to end the program.
     pub stop: Arc<AtomicBool>,
-    /// Longest attempt.
+    /// Maximum time of an attempt; `None` = no limit.
     pub timeout: Option<Duration>,
 }
 
 impl Limits {
-    /// Whether the program has to end.
+    /// True if the program has to end.
     pub fn must_stop(&self) -> bool {
         self.stop.load(Ordering::Relaxed)
     }

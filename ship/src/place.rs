@@ -66,7 +66,7 @@ impl Directory {
         self.root.join(TEMP_DIR)
     }
 
-    /// Tries the steps of a put.
+    /// Tries all steps of a put with a temporary file.
     fn probe(&self, link: impl Fn(&Path, &Path) -> io::Result<()>) -> Result<()> {
         let root = self.root.display();
         let file = self

@@ -35,27 +35,27 @@ const COLUMNS: [(&str, &str, Rule); 5] = [
     ("marker", "client_addr", Rule::Addresses),
     ("marker", "application", Rule::Applications),
 ];
-/// Bytes of a hash that are kept.
+/// Number of bytes of a hash that are kept.
 const BYTES: usize = 16;
 
 impl Redaction {
-    /// Whether values of a column are redacted.
+    /// True if values of a column are redacted.
     pub fn hides(&self, table: &str, column: &str) -> bool {
         let found = COLUMNS.iter().find(|c| (c.0, c.1) == (table, column));
         found.is_some_and(|c| self.has(c.2))
     }
 
-    /// Whether values of a field are redacted.
+    /// True if values of a field are redacted.
     pub fn hides_field(&self, field: &Field) -> bool {
         self.hides(&field.table, &field.column.name)
     }
 
-    /// Whether a kind of values is redacted.
+    /// True if a kind of values is redacted.
     pub fn has(&self, rule: Rule) -> bool {
         self.rules.contains(&rule)
     }
 
-    /// Whether query texts leave the server, as they are or as hashes.
+    /// True if query texts leave the server, as they are or as hashes.
     pub fn has_texts(&self) -> bool {
         !self.has(Rule::Texts) || self.salt.is_some()
     }

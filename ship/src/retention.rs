@@ -112,7 +112,7 @@ fn numbers(part: &Part) -> Option<Numbers> {
     parse_name(name).map(|(numbers, _)| numbers)
 }
 
-/// Whether a part has, or may get, rows of hour `limit` or later.
+/// True if a part has, or may get, rows of hour `limit` or later.
 fn waits(part: &Part, limit: i64) -> Result<bool> {
     if part.info().open {
         return Ok(true);

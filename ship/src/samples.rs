@@ -64,7 +64,7 @@ impl Ticks {
         })
     }
 
-    /// The index of a tick.
+    /// The index of a tick by its number, in the order of numbers.
     pub fn place(&self, number: i64) -> Option<usize> {
         self.numbers.binary_search(&number).ok()
     }
@@ -74,7 +74,7 @@ impl Ticks {
         self.rows[place]
     }
 
-    /// Whether a tick belongs to an hour.
+    /// True if a tick belongs to an hour.
     pub fn is_of(&self, place: usize, hour: i64) -> bool {
         hour_of(self.slot_ms[place]) == hour
     }
@@ -119,7 +119,7 @@ impl Ticks {
         }
     }
 
-    /// Whether a tick is in the slot directly after the previous tick's slot.
+    /// True if a tick is in the slot directly after the previous tick's slot.
     fn follows(&self, at: usize) -> bool {
         let before = at - 1;
         self.numbers[at] == self.numbers[before] + 1
@@ -231,7 +231,7 @@ pub struct Runs<'a> {
     wait: Numbers,
     marked: Numbers,
     category: Numbers,
-    /// Starts of query, transaction and state, ms.
+    /// Starts of query, transaction and state, ms since 1970.
     starts: [Numbers; 3],
     /// Keys of wait events; reference 1 is index 0.
     waits: Vec<Option<String>>,

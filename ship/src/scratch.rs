@@ -9,7 +9,7 @@ use tacho_tape::write::clock::random;
 
 /// Begin and end of a temporary file's name; a random number stands between them.
 const NAME_ENDS: (&str, &str) = ("tacho-ship-", ".tmp");
-/// An older file was left by a crash: no put takes this long.
+/// A temporary file that is older than this was left by a crash: no put takes this long.
 const OLD: Duration = Duration::from_secs(24 * 3_600);
 
 /// A temporary file. It is removed when dropped, and readable by its owner only.

@@ -258,7 +258,7 @@ impl<'p> Shipper<'p> {
         Ok(true)
     }
 
-    /// Whether the hour had the same damage at an earlier look.
+    /// True if the hour had the same damage at an earlier look.
     fn is_known_damage(&mut self, hour_id: HourId, done: &mut LookResult) -> bool {
         let known = self.damaged.remove(&(hour_id.node, hour_id.hour));
         let known = known.filter(|(of, lost)| *of == hour_id && lost.iter().all(Damage::is_still));
@@ -314,8 +314,8 @@ impl<'p> Shipper<'p> {
         Ok(())
     }
 
-    /// Whether an hour is at the place, in this generation or a later one. One list per
-    /// day answers for all its hours.
+    /// True if an hour is at the place, in this generation or a later one. One list of a day's
+    /// objects answers for all hours of the day.
     fn is_complete(&mut self, hour_id: HourId) -> Result<bool> {
         if !self.is_known_complete(hour_id) {
             let directory = hour_id.directory(SERVERS, &self.server(hour_id.node));
@@ -334,7 +334,7 @@ impl<'p> Shipper<'p> {
         Ok(self.is_known_complete(hour_id))
     }
 
-    /// Whether an earlier list or put showed the hour as complete.
+    /// True if an earlier list or put showed the hour as complete.
     fn is_known_complete(&self, hour_id: HourId) -> bool {
         let known = self.complete.get(&(hour_id.node, hour_id.hour));
         known.is_some_and(|known| *known >= hour_id.generation)
@@ -363,7 +363,7 @@ impl<'p> Shipper<'p> {
         Ok(())
     }
 
-    /// Whether a part may have rows of an hour.
+    /// True if a part may have rows of an hour.
     fn is_near(&self, part: &Part, hour_id: HourId) -> bool {
         let begin_ms = hour_id.hour.saturating_mul(HOUR_MS);
         let without_ticks = part.min_ms() > part.max_ms();

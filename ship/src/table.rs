@@ -11,12 +11,12 @@ use parquet::schema::types::{ColumnPath, Type as Node};
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Most rows of a row group. Only one group is in memory unencoded.
+/// Maximum number of rows of a row group. Only one group is in memory unencoded.
 pub const GROUP: usize = 1 << 16;
 /// Compression level of zstd. Up to 9 it takes no more time than the encoding
 /// itself.
 const LEVEL: i32 = 9;
-/// Digits of a decimal that fits into 64 bits.
+/// Number of digits of a decimal that fits into 64 bits.
 const DIGITS: i32 = 18;
 
 /// Kind of a column's values.
@@ -39,7 +39,8 @@ pub enum Kind {
 /// A column of a table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Column {
-    /// Stays the same when the name changes; unique within the table.
+    /// Id of the column in Parquet. It stays the same when the name changes, and is unique within
+    /// the table.
     pub id: i32,
     pub name: String,
     pub kind: Kind,
@@ -197,7 +198,7 @@ impl Object {
         })
     }
 
-    /// Number of rows that fit before [`Object::flush`].
+    /// Number of rows that fit into the current row group.
     pub fn room(&self) -> usize {
         GROUP - self.values.first().map_or(0, Values::rows)
     }

@@ -17,7 +17,7 @@ struct Text {
     database: Option<String>,
     username: Option<String>,
     text: String,
-    /// Bytes of the whole text, if it was cut.
+    /// Length of the whole text in bytes, if the recorder cut it.
     length: Option<i64>,
 }
 
@@ -27,11 +27,11 @@ pub struct Texts {
     known: HashMap<i64, Option<Text>>,
     /// Reasons why texts of files could not be read.
     damage: Vec<Error>,
-    /// Bytes of all texts.
+    /// Memory of all texts, in bytes.
     bytes: usize,
 }
 
-/// If more bytes are in use, all texts are forgotten and looked for again.
+/// If the texts take more bytes than this, all are forgotten and read again.
 const MAX_BYTES: usize = 16 << 20;
 /// Approximate bytes of an entry besides its text.
 const ENTRY_BYTES: usize = 150;

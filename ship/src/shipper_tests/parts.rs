@@ -1,4 +1,4 @@
-//! Which nodes and parts are shipped.
+//! The choice of nodes and parts that are shipped.
 
 use super::late::{builder, identity, minute};
 use super::{directory, number, rows, settings, text};
