@@ -70,7 +70,7 @@ fn connection_hint(name: Option<&str>, error: &clap::Error) -> Option<String> {
     })
 }
 
-/// Text of `tacho --help` about programs beside this one.
+/// The part of `tacho --help` that lists the programs beside this one.
 pub fn help() -> String {
     let names = own_directory().map_or_else(BTreeSet::new, |directory| installed(&directory));
     match names.is_empty() {
@@ -85,7 +85,7 @@ pub fn help() -> String {
     }
 }
 
-/// A word that can be the name of a program: never a path or an option.
+/// The word, if it can be the name of a program: never a path or an option.
 fn named(word: &OsStr) -> Option<&str> {
     let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
     let name = word.to_str()?;

@@ -5,9 +5,8 @@
 use std::path::PathBuf;
 use std::process::Command;
 
-/// Sets the title, asks for the clipboard, sets colours, in both forms of
-/// escape sequences; changes the writing direction; ends code spans, table
-/// cells and elements.
+/// Sets the title, asks for the clipboard and sets colours, in both forms of escape sequences.
+/// Changes the writing direction. Ends code spans, table cells and elements.
 const HOSTILE: &str = "\x1b]0;owned\x07\x1b]52;c;?\x1b\\\x1b[31m\u{9b}32m\u{9d}0;x\u{9c}\u{202e}\u{2066}\u{7f}\x08\r\
     a`b``|<script>alert(1)</script>[x](https://e.example)<img src=x onerror=alert(2)>'&@all www.e.example";
 

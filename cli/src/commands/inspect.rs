@@ -58,8 +58,8 @@ pub fn run(args: &Args) -> ExitCode {
     }
 }
 
-/// Standard output. Write errors are kept, because the findings decide the exit code even if nobody
-/// reads them.
+/// Standard output. Write errors are kept, because the findings decide the exit code even without a
+/// reader.
 #[derive(Default)]
 struct Lines {
     failed: Option<io::Error>,
@@ -73,7 +73,7 @@ impl Lines {
         }
     }
 
-    /// False if a line could not be written. A reader that has gone does not count.
+    /// False if a line could not be written, except because the reader has gone.
     fn end(self) -> bool {
         match self.failed {
             Some(error) if error.kind() != ErrorKind::BrokenPipe => {

@@ -11,7 +11,7 @@ use tacho_tape::write::marks;
 /// Arguments of `tacho mark`.
 #[derive(clap::Args)]
 pub struct Args {
-    /// What happened, such as "deploy 1.4"
+    /// Text of the marker, such as "deploy 1.4"
     text: String,
 
     #[arg(short, long, value_name = "DIR", value_hint = ValueHint::DirPath, help = TAPE_HELP)]

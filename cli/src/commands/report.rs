@@ -95,7 +95,7 @@ fn answer(matches: &ArgMatches) -> QueryResult<()> {
     }
 }
 
-/// The format: as given, or by the name of the output file.
+/// The format: as given, otherwise by the ending of the output file's name.
 fn format(format: Option<&str>, output: Option<&str>) -> QueryResult<&'static str> {
     let name = match (format, output.and_then(|file| file.rsplit_once('.'))) {
         (Some(format), _) => format,
@@ -112,7 +112,7 @@ fn format(format: Option<&str>, output: Option<&str>) -> QueryResult<&'static st
         })
 }
 
-/// The last column of the only row.
+/// A sink that takes the last column of the only row: the document.
 #[derive(Default)]
 struct Document(String);
 

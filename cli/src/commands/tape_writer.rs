@@ -26,7 +26,7 @@ use tacho_tape::write::writer::Code;
 const LOCKED: u8 = 5;
 /// Exit code if the directory is no longer the one that was opened.
 const MOVED: u8 = 6;
-/// Pause before a frame that could not be written is tried again.
+/// Pause in ms before a frame that could not be written is tried again.
 const RETRY_MS: i64 = 1_000;
 const ACK_MAGIC: [u8; 4] = [0xF1, 0x54, 0x43, 0x41];
 const READ_BYTES: usize = 1 << 18;
@@ -90,9 +90,9 @@ struct Session {
     recording: Recording,
     buffer: FrameBuffer,
     /// Set if the first frame of the buffer could not be written: time of the last attempt (ms of
-    /// the monotonic clock), and reason.
+    /// the monotonic clock), and the code of the acknowledgement.
     unwritten: Option<(i64, Code)>,
-    /// True if acknowledgements still have a reader.
+    /// True while acknowledgements have a reader.
     reader_alive: bool,
     /// True if the directory is gone or replaced.
     lost: bool,
@@ -113,7 +113,7 @@ impl Session {
         let stdin = io::stdin();
         let end = self.serve(stdin.as_fd());
         if self.lost {
-            // Nothing in this directory can be sealed any more.
+            // The directory is lost, so nothing in it can be sealed any more.
             return ExitCode::from(MOVED);
         }
         self.recording.finish().iter().for_each(print);

@@ -14,9 +14,9 @@ use tacho_tape::{Column, Part};
 /// A half-open window, µs since 1970.
 #[derive(Clone, Copy, Debug)]
 pub struct Window {
-    /// Begin.
+    /// Begin, inclusive.
     pub since: i64,
-    /// End.
+    /// End, exclusive.
     pub until: i64,
 }
 

@@ -17,7 +17,7 @@ use tacho_tape::{Part, Snapshot};
 const NODE: u64 = 7;
 const TICKS: i64 = 90;
 const BEGIN_MS: i64 = 1_788_300_000_000;
-/// Time from the begin of a slot to its tick.
+/// Time from the begin of a slot to its tick, in ms.
 const TAKEN_MS: i64 = 3;
 /// Values for fields with names.
 const NAMES: [&str; 6] = ["a", "naïve", "with, comma", "say \"x\"", "two\nlines", " "];
@@ -47,7 +47,7 @@ struct Row {
 }
 
 impl Row {
-    /// A minute apart; the hour ends between two of them.
+    /// Slots are a minute apart; the hour ends between two of them.
     fn slot_ms(self) -> i64 {
         BEGIN_MS + self.tick * 60_000
     }

@@ -28,7 +28,7 @@ pub enum Caller {
 const MEMORY_LIMIT: &str = "memory-limit-mb";
 /// The argument with the time zone of the session that asks.
 const SESSION_ZONE: &str = "session-tz";
-/// Memory limit of people's questions; the server has the same default.
+/// Default memory limit of a person's question, in MB; the server's setting has the same default.
 const MEMORY_LIMIT_MB: u64 = 1024;
 
 /// Help of `--tape` for all commands that read a history.
@@ -217,8 +217,8 @@ fn session_zone(name: Option<&str>) -> TimeZone {
     })
 }
 
-/// People get all cores. The server has other work, and limits the address space,
-/// which each thread takes some of.
+/// Number of threads. People get all cores. The server has other work, and limits the address
+/// space, which each thread takes some of.
 fn threads(caller: Caller) -> usize {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     match caller {

@@ -109,7 +109,7 @@ fn tried(function: &Function) -> Vec<(String, &'static [&'static str])> {
     all
 }
 
-/// Takes rows, but no more than anyone would read.
+/// A sink that fails when it has more rows than anyone would read.
 #[derive(Default)]
 struct Rows(usize);
 

@@ -5,12 +5,12 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// Shorter queries show nothing.
+/// A query shows no progress before this time.
 const SILENT_FOR: Duration = Duration::from_secs(1);
 /// Time between two updates.
 const PRINT_INTERVAL: Duration = Duration::from_millis(100);
 
-/// Rows are on the terminal.
+/// True once rows are on the terminal.
 static ROWS: AtomicBool = AtomicBool::new(false);
 
 /// Called before the first row. On a terminal the rows replace the line.
@@ -38,7 +38,7 @@ impl Progress {
         }
     }
 
-    /// Shows the progress: `done` of `all` pieces are read.
+    /// Shows the progress: `done` of `all` work items are done.
     pub fn show(&self, done: usize, all: usize) {
         if ROWS.load(Ordering::Relaxed) {
             return;

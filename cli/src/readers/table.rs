@@ -15,13 +15,14 @@ use tacho_source::json::write_error;
 use tacho_source::time::{table_time, zone_name};
 use tacho_tape::query::{Field, QueryError, QueryResult, Sink, Type, Value, json, plain_text};
 
-/// Characters of a line if the output is not a terminal.
+/// Width of the screen in characters if the output is not a terminal.
 const SCREEN: usize = 80;
-/// Least characters of a cut text.
+/// Minimum width of a column of cut texts, in characters.
 const LEAST: usize = 8;
-/// A sentence goes on below its column if that has at least this width, otherwise below the row.
+/// A sentence goes on below its column if the column has at least this width in characters,
+/// otherwise below the row.
 const SENTENCE: usize = 40;
-/// Indent of a sentence below its row.
+/// Indent of a sentence below its row, in characters.
 const INDENT: usize = 6;
 /// Columns that have sentences, which are never cut. They are the last of their layout.
 const SENTENCES: [&str; 2] = ["explanation", "detail"];
@@ -67,7 +68,7 @@ struct Column {
     width: usize,
     is_text: bool,
     is_sentence: bool,
-    /// Longer texts are cut.
+    /// Longer texts, in characters, are cut.
     most: usize,
 }
 
@@ -110,7 +111,7 @@ impl<W: Write> Table<W> {
         self.out.flush()
     }
 
-    /// Prints the waiting rows; `all`: there are no others.
+    /// Prints the waiting rows. `all` is true if no other rows follow.
     fn print(&mut self, all: bool) -> io::Result<()> {
         if !self.begun {
             rows_begin();
@@ -256,13 +257,12 @@ impl<W: Write> Table<W> {
         line
     }
 
-    /// Whether a column has a value in any row. The first column is always
-    /// shown.
+    /// True if a column has a value in any row. The first column is always shown.
     fn any(&self, column: usize) -> bool {
         column == 0 || self.rows.iter().any(|row| row[column] != Value::Null)
     }
 
-    /// Whether all rows have the same period.
+    /// True if all rows have the same period.
     fn one_period(&self) -> bool {
         self.position("period_start").is_some_and(|start| {
             let same = |row: &Vec<Value>| row[start] == self.rows[0][start];
@@ -425,9 +425,9 @@ fn shrink(widths: &mut [usize], columns: &[usize], screen: usize) {
     }
 }
 
-/// Ends a line with a sentence that is longer than its column. For example, with
-/// a column of 40 characters that begins at character 30, each further line has 30 blanks and at most
-/// 40 characters of the sentence.
+/// Ends a line with a sentence that is longer than its column. Example: the column has 40
+/// characters and begins at character 30. Then each further line has 30 blanks and at most 40
+/// characters of the sentence.
 fn wrapped(mut line: String, sentence: &str, column: usize, screen: usize) -> String {
     let (indent, width) = match column >= SENTENCE {
         true => (line.chars().count(), column),

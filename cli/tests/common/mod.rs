@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::process::{Command, Output, Stdio};
 
-/// Runs it to its end. If it refuses the input early, the pipe is closed.
+/// Runs the program to its end. If it refuses the input early, the pipe is closed.
 pub fn tacho(args: &[&str], input: &[u8]) -> Output {
     let mut child = Command::new(env!("CARGO_BIN_EXE_tacho"))
         .args(args)

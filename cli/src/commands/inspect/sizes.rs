@@ -51,12 +51,12 @@ fn document(sizes: &Sizes) -> Value {
     Value::Array(uses.collect())
 }
 
-/// A table, or all framing.
+/// The uses of one table, or all framing.
 #[derive(Default)]
 struct Group<'a> {
     name: &'a str,
     bytes: u64,
-    /// Names and bytes of its uses.
+    /// Names and bytes of the uses in the group.
     uses: Vec<(&'a str, u64)>,
 }
 

@@ -7,8 +7,8 @@ use memchr::{memchr, memchr_iter, memchr2};
 use std::io::{ErrorKind, Read};
 
 const BUFFER_BYTES: usize = 1 << 18;
-/// A longer line is refused: it cannot be history, and would be in memory as a
-/// whole.
+/// Maximum length of a line in bytes. A longer line is refused: it cannot be history, and would be
+/// in memory as a whole.
 const MOST_LINE_BYTES: usize = 1 << 26;
 const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 
@@ -18,14 +18,14 @@ pub struct Record {
     text: Vec<u8>,
     /// Ends of the fields in `text`.
     ends: Vec<usize>,
-    /// Bytes between two fields.
+    /// Number of bytes between two fields in `text`.
     gap: usize,
-    /// Number of its first line in the input, from 1.
+    /// Number of the record's first line in the input, from 1.
     pub line: u64,
 }
 
 impl Record {
-    /// A field; `None` if there are fewer.
+    /// A field by its index; `None` if the line has fewer fields.
     #[inline]
     pub fn get(&self, field: usize) -> Option<&[u8]> {
         let end = *self.ends.get(field)?;

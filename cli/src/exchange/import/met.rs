@@ -5,7 +5,7 @@
 use std::hash::Hasher;
 use tacho_tape::fast::Fold;
 
-/// Most bytes of all kept texts; then the cache starts empty again.
+/// Maximum size of all kept texts in bytes. Before it is exceeded, the cache starts empty again.
 const MOST_BYTES: usize = 1 << 22;
 /// Bits of an element of `places` that hold the index of an entry + 1.
 const INDEX: u64 = u32::MAX as u64;
@@ -22,7 +22,7 @@ pub struct TextCache<T> {
 }
 
 struct Entry<T> {
-    /// Position of its text in `texts`.
+    /// Position of the entry's text in `texts`.
     begin: usize,
     end: usize,
     value: T,

@@ -97,11 +97,11 @@ fn read_header(lines: &mut Lines, record: &mut Record) -> ImportResult<()> {
 pub struct ImportError {
     /// The file, if there are several.
     pub file: Option<String>,
-    /// Line of the input, from 1.
+    /// Number of the line in the input, from 1.
     pub line: Option<u64>,
     /// Primary line.
     pub message: String,
-    /// What to do.
+    /// The step that may help.
     pub hint: Option<String>,
 }
 

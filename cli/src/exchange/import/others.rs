@@ -18,7 +18,7 @@ pub struct Tick {
     pub number: u64,
     /// Number of the tick in the input, if the input has numbers.
     pub given: Option<i64>,
-    /// Begin of its slot.
+    /// Begin of the tick's slot in ms since 1970.
     pub slot_ms: i64,
 }
 
@@ -26,9 +26,9 @@ pub struct Tick {
 pub struct OtherRows {
     /// Name of the kind, such as `locks`.
     pub kind: String,
-    /// Rows added.
+    /// Number of rows added.
     pub rows: u64,
-    /// Rows left out, because the history has them already.
+    /// Number of rows left out, because the history has them already.
     pub known: u64,
     there: ExistingRows,
     file: String,

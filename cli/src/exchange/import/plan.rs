@@ -77,9 +77,10 @@ pub struct ValueIndexes {
     pub wait: Option<usize>,
     pub statement: Option<usize>,
     pub blocked_by: Option<usize>,
-    /// Index of the state, and whether the input has it.
+    /// Index of the state among the values of a sample, and true if the input has a column for it.
     pub state: Option<(usize, bool)>,
-    /// Index of the kind of activity, if the input has no such column.
+    /// Index of the kind of on-CPU activity among the values of a sample, if the input has no
+    /// column for it.
     pub cpu: Option<usize>,
 }
 
@@ -88,7 +89,7 @@ pub struct Labels {
     /// Values of the labels `active` and `fastpath` of a session's state.
     pub active: i64,
     pub fastpath: i64,
-    /// Kind of activity if nothing more is known.
+    /// Value of the kind of on-CPU activity for samples about which the input says nothing more.
     pub cpu: i64,
     /// Values of the labels `ok` and `failed` of a tick's status.
     pub ok: i64,
@@ -129,17 +130,17 @@ impl Labels {
 
 /// The use of each column of the input.
 pub struct Plan {
-    /// Time of the tick.
+    /// Position of the tick's time in the line.
     pub time: Option<usize>,
-    /// Number of the tick.
+    /// Position of the tick's number in the line.
     pub tick: Option<usize>,
     /// Other columns of the tick; number and slot time are derived.
     pub ticks: RowFields,
     /// Columns of the session.
     pub session: RowFields,
-    /// PID of the session.
+    /// Position of the session's PID in the line.
     pub pid: Option<usize>,
-    /// Type of the session's process.
+    /// Position of the type of the session's process in the line.
     pub backend_type: Option<usize>,
     /// Columns of the session's wait event.
     pub wait: RowFields,
@@ -149,15 +150,15 @@ pub struct Plan {
     pub lasting: Vec<SampleField>,
     /// Columns of a sample that are times.
     pub times: Vec<SampleField>,
-    /// PID of the blocker.
+    /// Position of the blocker's PID in the line.
     pub blocked_by: Option<usize>,
-    /// Start of the blocker.
+    /// Position of the blocker's start in the line.
     pub blocked_start: Option<usize>,
-    /// Text of the query.
+    /// Position of the query's text in the line.
     pub query_text: Option<usize>,
-    /// Database of the text.
+    /// Position of the text's database in the line.
     pub database: Option<usize>,
-    /// User of the text.
+    /// Position of the text's user in the line.
     pub username: Option<usize>,
     /// Indexes of the values.
     pub places: ValueIndexes,

@@ -98,7 +98,7 @@ pub struct Importer<'a> {
     /// Times of the pending samples, one after the other: for each sample the columns
     /// `Plan::times`.
     pending_times: Vec<i64>,
-    /// Number of samples of the tick with an unknown session.
+    /// Number of samples of the current tick with an unknown session, so far; at most 255.
     unknown: u8,
     sessions: TextCache<Session>,
     waits: TextCache<i64>,
@@ -115,7 +115,7 @@ pub struct Importer<'a> {
 }
 
 impl<'a> Importer<'a> {
-    /// For lines with this header; a tick weighs `interval_ms`.
+    /// Creates an importer for lines with this header. A tick weighs `interval_ms`.
     pub fn new(
         header: Header,
         others: Vec<OtherRows>,
@@ -589,7 +589,7 @@ fn checked(number: u64) -> ImportResult<u64> {
     }
 }
 
-/// Time from `before` to a later slot, ms.
+/// Time in ms from `before` to the slot `slot_ms`, which must be later.
 fn after(slot_ms: i64, before: i64) -> ImportResult<i64> {
     match slot_ms - before {
         distance if distance > 0 => Ok(distance),

@@ -167,7 +167,7 @@ impl Target {
         Ok(())
     }
 
-    /// Whether there is a current file.
+    /// True if there is a current file.
     pub fn has_file(&self) -> bool {
         self.file.is_some()
     }
