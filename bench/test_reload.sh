@@ -1,5 +1,8 @@
 # shellcheck shell=bash disable=SC2154 # variables and functions of test.sh
 
+# Parts of bench/test.sh. They are about one server that a reload switches between variants,
+# about a scenario of costs alone, and about bench/all.sh. Sourced, not run.
+
 cat >"$dir/reload.toml" <<'END'
 name = "reload"
 title = "One server, switched by reload"
