@@ -19,7 +19,7 @@ use tacho_source::rows::{Rows, Status};
 use tacho_source::{Arguments, catalog, time};
 use tacho_tape::query::{BlockingRow, MarkersRow, QueryError};
 
-/// Age of the last tick, µs, above which it is late.
+/// A last tick that is older than this, in µs, is late.
 const LATE: i64 = 5 * SECOND;
 /// Time, µs, after which a question without an answer raises an alarm.
 const SILENCE: i64 = 15 * SECOND;
@@ -29,18 +29,18 @@ const MOST: Duration = Duration::from_secs(30);
 /// The time to the next look is this multiple of the time that the last answers took.
 const SHARE: u32 = 100;
 
-/// Input at the bottom.
+/// The kind of input in the prompt at the bottom of the screen.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Prompt {
     GoTo(String),
     Filter(String),
 }
 
-/// Content shown over the list.
+/// Content that is shown over the list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Over {
     Help,
-    /// The equivalent command, and the address.
+    /// The lines of the equivalent command, and of the address of the page.
     Command(Vec<String>),
     /// The action that `y` confirms, and its session.
     Confirm(Act, Box<Session>),
@@ -78,7 +78,7 @@ pub struct App {
     pub over: Option<Over>,
     /// A message until the next key.
     pub message: Option<String>,
-    /// Error of the last questions.
+    /// Error of the last questions, which is shown.
     pub error: Option<QueryError>,
     /// Error of the questions in progress.
     failure: Option<QueryError>,
@@ -100,7 +100,7 @@ pub struct App {
     pub moment: Option<i64>,
     /// True if the screen must be drawn again.
     pub dirty: bool,
-    /// Lines that `w` showed last.
+    /// Lines that the key `w` showed last.
     pub said: Vec<String>,
     pub servers: Vec<String>,
     pub wishes: Vec<Wish>,
@@ -117,11 +117,11 @@ pub struct App {
     number: u64,
     queue: Vec<Asked>,
     pending: usize,
-    /// Time that the answers since the last look took.
+    /// Time that the answers since the last look took, all together.
     took: Duration,
     /// Search for a marker: direction, begin, and number of markers to skip.
     seek: Option<(Seek, i64, usize)>,
-    /// The window at the start.
+    /// The window of the command line, until the first answer shows it.
     begin: Option<Window>,
 }
 
@@ -177,7 +177,7 @@ impl App {
         self.put(status(self.number));
     }
 
-    /// Takes the questions to be asked now.
+    /// Takes the waiting questions, which the caller asks now.
     pub fn questions(&mut self) -> Vec<Asked> {
         std::mem::take(&mut self.queue)
     }
@@ -220,8 +220,8 @@ impl App {
         self.silent = silent;
     }
 
-    /// Whether failed questions are asked again: after read errors, but not if the question
-    /// is invalid.
+    /// True if failed questions are repeated: after any error except invalid arguments (class
+    /// `22`).
     pub fn is_tried_again(&self) -> bool {
         let error = self.error.as_ref();
         error.is_some_and(|error| !error.sqlstate.starts_with("22"))
@@ -249,7 +249,7 @@ impl App {
         self.queue.push(asked);
     }
 
-    /// Begins another view: drops open questions and ignores their answers.
+    /// Begins another view: drops open questions, and ignores answers that still come.
     fn begin_anew(&mut self) {
         self.number += 1;
         self.pending = 0;
@@ -258,7 +258,8 @@ impl App {
         self.failure = None;
     }
 
-    /// Asks the questions without an answer; with `all`, after a tick, every question.
+    /// Puts the questions without an answer into the queue; with `all`, after a tick, every
+    /// question.
     fn ask(&mut self, all: bool) {
         if self.view.end.is_none() {
             return;
@@ -693,7 +694,7 @@ impl App {
         self.ask(false);
     }
 
-    /// Searches for the next marker before or after the cursor.
+    /// Starts a search for the next marker before or after the cursor.
     fn seek(&mut self, seek: Seek) {
         let Some(end) = self.view.end else { return };
         // The key was pressed again before the answer: skip one marker more.

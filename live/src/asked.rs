@@ -11,11 +11,11 @@ use tacho_tape::query::{
 /// Dimension of the bars and of the picture.
 const CLASS: &str = "wait_event_type";
 
-/// Most rows of a list.
+/// Maximum number of rows of a list.
 const ROWS: Option<i64> = Some(100);
-/// Most sessions shown as lanes: one session may have many spans in a day.
+/// Maximum number of sessions that are shown as lanes: one session may have many spans in a day.
 const LANES: Option<i64> = Some(40);
-/// Most rows of a tree.
+/// Maximum number of rows of a tree.
 const TREE: Option<i64> = Some(200);
 
 /// Purpose of a question.
@@ -23,9 +23,9 @@ const TREE: Option<i64> = Some(200);
 pub enum Slot {
     /// The time of the last tick.
     Status,
-    /// The picture.
+    /// The load in the picture.
     Load,
-    /// The picture of the earlier window.
+    /// The load of the earlier window, in the same picture.
     Earlier,
     Markers,
     List,

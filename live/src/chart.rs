@@ -20,7 +20,7 @@ pub struct Picture<'a> {
     pub view: &'a View,
     pub load: Option<&'a Load>,
     pub earlier: Option<&'a Load>,
-    /// Times of markers, µs.
+    /// Times of markers, µs since 1970.
     pub markers: &'a [i64],
     pub paint: Paint,
 }
@@ -49,7 +49,7 @@ impl Picture<'_> {
         self.under(buf, stacks);
     }
 
-    /// Begin of each column, µs.
+    /// Begin of each column, µs since 1970.
     fn begins(&self) -> impl Iterator<Item = i64> {
         let (since, width) = (self.view.window().since, self.view.width());
         let columns = i64::try_from(self.view.columns()).unwrap_or(0);

@@ -18,10 +18,10 @@ static ALLOCATOR: Counting = Counting;
 /// Set if this test runs alone in its process: memory is counted per process.
 const ALONE: &str = "TACHO_LIVE_ALONE";
 const NAME: &str = "flat_tests::memory_stays_flat_over_a_thousand_refreshes";
-/// Ticks per log, and number of sealed files that are kept.
+/// Number of ticks in a log, and number of sealed files that are kept.
 const LOG: u64 = 20;
 const KEPT: u64 = 8;
-/// Ticks per round.
+/// Number of ticks in a round.
 const ROUND: u64 = 8 * LOG;
 /// Largest difference between two rounds, in bytes. A loss of 100 bytes per
 /// refresh would exceed it after four rounds.

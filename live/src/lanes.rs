@@ -10,7 +10,7 @@ use ratatui::style::Style;
 use std::collections::BTreeMap;
 use tacho_tape::query::SessionsRow;
 
-/// Most pieces of a lane.
+/// Maximum number of pieces of a lane.
 const PIECES: i64 = 400;
 
 /// A session's life within a window.

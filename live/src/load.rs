@@ -54,7 +54,7 @@ impl Load {
         load
     }
 
-    /// The largest column.
+    /// The load of the largest column, in average active sessions.
     pub fn peak(&self) -> f64 {
         let totals = self.columns.values().map(Column::total);
         totals.fold(0.0, f64::max)

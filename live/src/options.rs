@@ -85,7 +85,7 @@ impl Options {
             .connections(&self.allow_signal, servers, APPLICATION)
     }
 
-    /// Most bytes per question.
+    /// Maximum memory of a question, in bytes.
     pub fn memory_bytes(&self) -> u64 {
         u64::from(self.memory_limit_mb) << 20
     }
@@ -98,8 +98,8 @@ impl Options {
         time::zone(&self.tz).map_err(Failure::query)
     }
 
-    /// The window at the start, µs; `None` starts live. An end without a begin means the hour
-    /// before it.
+    /// The window at the start, µs since 1970; `None` starts live. An end without a begin means the
+    /// hour before the end.
     ///
     /// # Errors
     /// A time is not understood, or the window is empty.
@@ -127,13 +127,13 @@ impl Options {
         self.color.unwrap_or_else(|| Depth::of(environment))
     }
 
-    /// Whether the screen is limited to ASCII: by `--ascii`, otherwise by the environment.
+    /// True if the screen is limited to ASCII: by `--ascii`, otherwise by the environment.
     pub fn ascii(&self, environment: &BTreeMap<&str, String>) -> bool {
         self.ascii || draws_ascii(environment)
     }
 }
 
-/// Whether the terminal or the locale is limited to ASCII. The first non-empty one of LC_ALL,
+/// True if the terminal or the locale is limited to ASCII. The first non-empty one of LC_ALL,
 /// LC_CTYPE and LANG gives the locale.
 fn draws_ascii(environment: &BTreeMap<&str, String>) -> bool {
     let value = |name: &str| environment.get(name).map_or("", String::as_str);

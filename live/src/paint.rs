@@ -48,7 +48,7 @@ impl Depth {
 /// colours, character in ASCII.
 struct Look(&'static str, (u8, u8, u8), Color, char, char);
 
-/// In the order of stacking, bottom first.
+/// The looks of all wait classes in the order of stacking, bottom first.
 const LOOKS: [Look; 11] = [
     Look("CPU", (0x35, 0xad, 0x88), Color::Green, '█', 'C'),
     Look("IO", (0x4f, 0x94, 0xda), Color::Blue, '▓', 'I'),
@@ -92,7 +92,7 @@ pub enum Sign {
     Tick,
     /// Text was cut off here.
     Cut,
-    /// Between two times.
+    /// The sign between two times.
     To,
 }
 
@@ -127,7 +127,7 @@ fn look_name(class: &str) -> &'static str {
 }
 
 impl Paint {
-    /// Whether colours distinguish classes and a cell can show parts of two.
+    /// True if colours distinguish classes and a cell can show parts of two.
     pub fn has_parts(self) -> bool {
         self.depth != Depth::None && !self.ascii
     }
@@ -196,7 +196,7 @@ impl Paint {
         Style::new().add_modifier(Modifier::DIM)
     }
 
-    /// Style of heads.
+    /// Style of headings.
     pub fn strong(self) -> Style {
         Style::new().add_modifier(Modifier::BOLD)
     }

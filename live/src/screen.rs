@@ -16,10 +16,10 @@ use tacho_source::rows::Rows;
 use tacho_source::time;
 use tacho_tape::query::MarkersRow;
 
-/// Smallest terminal with a picture and a list.
+/// Columns and lines of the smallest terminal that shows a picture and a list.
 const LEAST: (u16, u16) = (40, 14);
 
-/// Most lines for the sentence of a finding.
+/// Maximum number of lines for the sentence of a finding.
 const DETAILS: u16 = 3;
 
 /// Keys and their effects.
@@ -140,8 +140,8 @@ fn detail(app: &App, buf: &mut Buffer, lines: u16) {
         1 => vec![detail.to_string()],
         _ => wrapped(detail, width),
     };
-    // If the text is longer than the lines, spaces make the last line too wide,
-    // so that it is shown with the sign of a cut line.
+    // If the text is longer than the lines, spaces make the last line too wide. It is then shown
+    // with the sign of a cut line.
     let rest = texts.split_off(texts.len().min(usize::from(lines)));
     if let (Some(last), false) = (texts.last_mut(), rest.is_empty()) {
         last.extend(std::iter::repeat_n(' ', usize::from(width)));
@@ -157,13 +157,13 @@ fn at(app: &App, us: i64) -> String {
     time::table_time(us, &app.view.zone)
 }
 
-/// The time of day.
+/// The time of day of `us`, in the zone of the program.
 fn clock(app: &App, us: i64) -> String {
     let at = app.view.zone.to_datetime(time::timestamp(us));
     at.strftime("%H:%M:%S").to_string()
 }
 
-/// Draws the head: server, time, and whether it is live.
+/// Draws the head of the screen: the server, the time, and the sign of a live view.
 fn head(app: &App, buf: &mut Buffer) {
     let paint = app.paint;
     let window = app.view.window();
@@ -292,8 +292,8 @@ fn markers(app: &App) -> Vec<(i64, String)> {
     rows.into_iter().filter_map(marker).collect()
 }
 
-/// Draws the list's head: its moment, load, filters and marker, and at the right
-/// the visible rows.
+/// Draws the heading of the list: its time, load, filters and marker, and at the right the range of
+/// visible rows.
 fn moment(app: &App, buf: &mut Buffer, y: u16, markers: &[(i64, String)], seen: &str) {
     let paint = app.paint;
     let view = &app.view;

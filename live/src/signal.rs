@@ -7,18 +7,18 @@ use tacho_dsn::{Connection, Error, Limit, Options};
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-/// Longest time for connecting and a question.
+/// Maximum time for connecting, and again for a question.
 const LONGEST: Duration = Duration::from_secs(15);
-/// Most characters of a text.
+/// Maximum number of characters of a query's text.
 const TEXT: u32 = 1_000;
 static NEVER: AtomicBool = AtomicBool::new(false);
 
 /// Action on a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Act {
-    /// Cancels its query.
+    /// Cancels the query of the session.
     Cancel,
-    /// Ends it.
+    /// Ends the session.
     End,
 }
 
@@ -26,7 +26,8 @@ pub enum Act {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Target {
     pub pid: i64,
-    /// Begin, µs, exact to the millisecond; not always recorded.
+    /// Begin of the session, µs since 1970, exact to the millisecond; `None` if it was not
+    /// recorded.
     pub begin: Option<i64>,
 }
 
@@ -34,9 +35,9 @@ pub struct Target {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Session {
     pub pid: i64,
-    /// Begin of the session, µs.
+    /// Begin of the session, µs since 1970.
     pub begin: i64,
-    /// Begin of its query, µs.
+    /// Begin of the session's query, µs since 1970.
     pub query_begin: Option<i64>,
     pub user: String,
     pub database: String,
@@ -48,7 +49,7 @@ pub struct Session {
 /// A request to the server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Request {
-    /// Find a session that was recorded until this time, µs.
+    /// Find a session that was recorded until this time, µs since 1970.
     Look(Act, Target, i64),
     Do(Act, Session),
 }
@@ -79,7 +80,7 @@ fn ask(options: &Options, sql: &str) -> Result<tacho_dsn::Answer, Error> {
     Ok(answers.remove(0))
 }
 
-/// SQL of a time in µs.
+/// SQL expression of a time column in µs since 1970.
 fn us(column: &str) -> String {
     format!("(extract(epoch FROM {column}) * 1000000)::bigint")
 }
@@ -134,7 +135,8 @@ fn look(options: &Options, act: Act, target: &Target, seen: i64) -> Result<Reply
     Ok(Reply::Found(act, session))
 }
 
-/// Whether a session with this begin is the recorded one.
+/// True if a session with this begin is the recorded one. Without a recorded begin it is, if it
+/// began before the process was last seen (`seen`).
 fn is_same(target: &Target, seen: i64, begin: i64) -> bool {
     match target.begin {
         Some(recorded) => recorded.div_euclid(1_000) == begin.div_euclid(1_000),

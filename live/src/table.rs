@@ -16,7 +16,7 @@ pub struct Item {
     pub key: Option<String>,
     /// Text before the bar or lane.
     pub left: String,
-    /// Classes of the bar, and their shares of the list's largest row.
+    /// Wait classes of the bar, and their load divided by the load of the largest row of the list.
     pub bar: Vec<(String, f64)>,
     /// The lane, with the class of each piece of the selection.
     pub lane: Option<lanes::Lane>,
@@ -26,7 +26,7 @@ pub struct Item {
     pub detail: String,
     /// Text that `y` copies.
     pub copied: String,
-    /// The row's plan; the old and the new one of a change.
+    /// Ids of the row's plans: one, or the old and the new plan of a change.
     pub plans: Vec<String>,
     /// The row's session.
     pub session: Option<Target>,
@@ -65,7 +65,7 @@ pub fn figure(value: Option<f64>) -> String {
     })
 }
 
-/// A percentage.
+/// A percentage with one decimal; empty if unknown.
 pub fn percent(value: Option<f64>) -> String {
     value.map_or(String::new(), |value| format!("{value:.1}"))
 }

@@ -6,7 +6,7 @@ use ratatui::style::Style;
 use ratatui::text::Span;
 use tacho_tape::query::plain_text;
 
-/// Most characters that are processed: a statement may have a megabyte.
+/// Maximum number of characters that are processed: a statement may have a megabyte.
 const MOST: usize = 4_000;
 
 /// A text as one line without control characters.

@@ -32,7 +32,7 @@ pub const WIDTHS: [i64; 19] = [
     DAY,
     7 * DAY,
 ];
-/// Index of the first width, ten seconds: a terminal with 80 columns shows twelve minutes.
+/// Index of the width at the start, ten seconds: a terminal with 80 columns shows twelve minutes.
 const FIRST: usize = 3;
 
 /// The kinds of lists.
@@ -300,8 +300,8 @@ impl View {
         }
     }
 
-    /// Moves the cursor. Without one it starts at the right edge. At an edge the
-    /// picture moves.
+    /// Moves the cursor. Without a cursor, a step to the left puts it at the right edge. At an edge
+    /// the picture moves.
     pub fn step(&mut self, columns: i64) {
         let width = self.width();
         let window = self.window();
@@ -398,8 +398,8 @@ impl View {
         });
     }
 
-    /// One step back: to the list above, then away from the cursor, to the first
-    /// list, live.
+    /// One step back: to the list above. Without one, the cursor goes away, then the first list
+    /// returns, then the view is live.
     pub fn leave(&mut self) {
         if let Some(above) = self.above.pop() {
             (self.list, self.filters, self.row) = (above.list, above.filters, above.row);
@@ -412,7 +412,7 @@ impl View {
         }
     }
 
-    /// Removes all filters and starts from the top.
+    /// Removes all filters and the lists to go back to, and chooses the first row.
     pub fn forget(&mut self) {
         self.filters.clear();
         self.above.clear();

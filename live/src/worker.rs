@@ -70,8 +70,7 @@ impl Worker {
         Ok(Worker { questions, running })
     }
 
-    /// Asks a question. A question of a newer view cancels those of older
-    /// views.
+    /// Asks a question. A question of a newer view cancels the questions of older views.
     pub fn ask(&self, asked: Asked, ask: Ask) {
         let newest = self.running.view.fetch_max(asked.view, Ordering::SeqCst);
         if newest < asked.view {

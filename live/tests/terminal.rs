@@ -62,7 +62,7 @@ impl Terminal {
         text.trim().to_string()
     }
 
-    /// Polls until the screen shows it.
+    /// Polls until the screen shows `what`.
     fn shows(&self, what: &str) -> String {
         until(what, || {
             let screen = self.screen();
