@@ -15,7 +15,7 @@ use tacho_source::Failure;
 use tacho_tape::query::Value;
 use tacho_tape::query::json::{Object, quote, value};
 
-/// Most bytes of a user's name, and of a value of the log.
+/// Maximum length of a user's name, and of a value in the log, in bytes.
 const LONGEST: usize = 200;
 /// Name of the other end of a Unix socket.
 const UNIX: &str = "unix";
@@ -146,7 +146,7 @@ impl Log {
             .put("status", &status.to_string())
             .put("ms", &ms.to_string());
         let text = line.object.json() + "\n";
-        // one write, so that lines of several requests do not mix
+        // The line is one write, so that lines of several requests do not mix.
         let _ = open(&self.path).and_then(|mut file| file.write_all(text.as_bytes()));
     }
 }
@@ -156,7 +156,7 @@ fn open(path: &Path) -> io::Result<File> {
     options.append(true).create(true).mode(0o640).open(path)
 }
 
-/// Methods that are not known may have any name.
+/// Name of the method, cut at `LONGEST` bytes: an unknown method may have any name.
 fn method(method: &Method) -> &str {
     cut(method.as_str())
 }

@@ -16,12 +16,12 @@ use tacho_tape::query::json::{Object, array, quote};
 use tacho_tape::query::{QueryError, QueryResult};
 use tokio::sync::Semaphore;
 
-/// Most threads per question.
+/// Maximum number of threads of a question.
 const THREADS: usize = 2;
 
-/// Most reports made at once; others wait for a turn.
+/// Maximum number of reports that are made at once; others wait for a turn.
 const REPORTS: usize = 2;
-/// Most servers that all fleet requests together ask at once.
+/// Maximum number of servers that all fleet requests together ask at once.
 const FLEET_SERVERS: u16 = 4;
 /// Media type of bodies.
 pub const FORM: &str = "application/x-www-form-urlencoded";
@@ -43,7 +43,7 @@ pub struct Api {
 }
 
 impl Api {
-    /// Creates it from the command line.
+    /// Creates the state from the command line.
     pub fn new(options: &Options, source: Arc<dyn Source>, door: Door) -> Arc<Api> {
         let counters = Counters::default();
         let megabytes = options.memory_limit_mb;
@@ -66,7 +66,7 @@ impl Api {
         })
     }
 
-    /// Decides who may ask.
+    /// The rules that decide who may ask.
     pub fn door(&self) -> &Arc<Door> {
         &self.door
     }
@@ -119,8 +119,8 @@ impl Api {
     }
 }
 
-/// Most servers that all fleet requests together ask at once: half of the places for
-/// questions, at least one.
+/// Maximum number of servers that all fleet requests together ask at once: half of the `questions`
+/// that may run at once, but from 1 to `FLEET_SERVERS`.
 fn fleet_servers(questions: u16) -> usize {
     (questions / 2).clamp(1, FLEET_SERVERS).into()
 }
@@ -182,8 +182,8 @@ pub fn given(query: &str) -> QueryResult<(Option<String>, Arguments)> {
     Ok((all.remove("server"), all))
 }
 
-/// Whether the window ends before the present. False for invalid arguments, which the
-/// question refuses.
+/// True if the window ends before the present. False for invalid arguments, which the question
+/// refuses.
 pub fn is_over(arguments: &Arguments, now_us: i64) -> bool {
     let zone = arguments.get("tz").map_or("UTC", String::as_str);
     let end = ["until", "until_2", "at"]

@@ -20,7 +20,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
 
-/// Interval of checks that questions stay within their memory.
+/// Interval of checks whether the questions stay within the budget of memory.
 const LOOK: Duration = Duration::from_millis(10);
 /// Interval between two rounds of tidying.
 const TIDY: Duration = Duration::from_secs(5);
@@ -35,9 +35,9 @@ const ANSWER_SHARE: u64 = 4;
 pub struct Desk {
     source: Arc<dyn Source>,
     places: Arc<Semaphore>,
-    /// Most questions at once.
+    /// Maximum number of questions at once.
     most: u64,
-    /// Most bytes in use for all questions.
+    /// Maximum memory for all questions together, in bytes.
     budget: u64,
     next: AtomicU64,
     /// Numbers of running questions, the youngest last.
@@ -195,7 +195,7 @@ impl Desk {
         let result = loop {
             match timeout(LOOK, &mut task).await {
                 Ok(result) => break result,
-                // The youngest question is cancelled.
+                // The budget was exceeded, so the youngest question was cancelled.
                 Err(_) if self.is_over() => {
                     if lock(&self.running).last() == Some(&number) {
                         over = true;
@@ -214,8 +214,7 @@ impl Desk {
         }
     }
 
-    /// Runs a question on a thread. The question keeps its place until it has really
-    /// ended.
+    /// Runs a question on a thread. The question keeps its place until its thread has ended.
     fn start<T: Taking>(
         &self,
         mut ask: Ask,
@@ -239,7 +238,7 @@ impl Desk {
         })
     }
 
-    /// Whether the budget is exceeded even after everything kept for later is forgotten.
+    /// True if the budget is exceeded even after everything kept for later questions is freed.
     fn is_over(&self) -> bool {
         if memory::used() > self.budget {
             self.source.forget();

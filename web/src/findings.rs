@@ -18,9 +18,9 @@ use tacho_tape::query::{
 
 /// Arguments that all three functions take.
 pub const ARGUMENTS: [&str; 3] = ["since", "until", "tz"];
-/// Most queues: as many as the page shows, so that one question answers both.
+/// Maximum number of queues: as many as the page shows, so that one question answers both.
 const HEADS: &str = "10";
-/// Without a begin, a window is an hour long, µs.
+/// Length of a window without a begin, in µs: an hour.
 const HOUR: i64 = 3_600_000_000;
 
 /// Answers with a row for each finding, the most urgent first.

@@ -15,7 +15,7 @@ use tacho_tape::query::json::{Object, array, numeric, quote};
 use tacho_tape::query::{AasRow, Numeric, QueryError, Row, TimelineRow};
 use tokio::task::JoinSet;
 
-/// Most servers asked. A notice has the number of the others.
+/// Maximum number of servers in an answer. A notice has the number of the others.
 pub const SERVERS: usize = 256;
 /// Arguments of the two functions, `aas` and `timeline`.
 pub const ARGUMENTS: [&str; 4] = ["since", "until", "bucket", "tz"];

@@ -16,14 +16,14 @@ use tokio::sync::mpsc::Sender;
 
 /// One second in µs.
 pub const SECOND: i64 = 1_000_000;
-/// Longest absence of a client for which it gets the missed ticks.
+/// Longest absence of a client, in µs, after which it still gets the missed ticks.
 pub const REPLAY: i64 = 600 * SECOND;
-/// Markers up to this many µs before the last tick may be new, because their writer
-/// may have been down.
+/// Markers up to this many µs before the last tick may be new to clients, because their writer may
+/// have been down.
 const MARKERS: i64 = 3600 * SECOND;
 /// Interval of health events; a changed state is sent at once.
 const HEALTH: Duration = Duration::from_secs(10);
-/// A tick is late this many µs and two intervals after the last one.
+/// The next tick is late if this many µs and two intervals have passed since the last tick.
 const LATE: i64 = 5 * SECOND;
 /// The wait class of samples without a wait event, as filters name it.
 const NO_WAIT: &str = "(null)";
@@ -87,8 +87,8 @@ fn quoted(us: i64) -> String {
 }
 
 impl Tick {
-    /// The event that tells clients of this second; empty without ticks. A client
-    /// that reconnects continues after it.
+    /// The event about this second for clients; empty without ticks. A client that reconnects
+    /// continues after this event.
     pub fn told(&self) -> Bytes {
         if self.observed + self.failed == 0 {
             return Bytes::new();

@@ -49,16 +49,16 @@ const NOT_KNOWN: &str = "28000";
 pub struct Door {
     hosts: Vec<String>,
     token: Secret,
-    /// True if the token is from a file. Otherwise it works once.
+    /// True if the token is from a file. Otherwise the token works once.
     given: bool,
     spent: AtomicBool,
     cookie: String,
-    /// True if the port speaks TLS: browsers must not send the cookie without.
+    /// True if the port speaks TLS: then browsers must not send the cookie without TLS.
     secure: bool,
     /// Prefix of all paths, such as `/tacho`; may be empty.
     base: String,
     session: Secret,
-    /// Users that a proxy names.
+    /// The header and the proxies that name users; `None` without `--user-header`.
     users: Option<Users>,
     log: Option<Log>,
 }
@@ -107,7 +107,7 @@ impl Door {
         (!self.given).then_some(&self.token)
     }
 
-    /// Whether the host in a request is one of ours.
+    /// True if the host in a request is a name of this server.
     fn knows_host(&self, headers: &HeaderMap, uri: &Uri) -> bool {
         let ours = |name: &str| {
             let authority = Authority::try_from(name).ok();
@@ -120,7 +120,7 @@ impl Door {
         header.is_some_and(ours) && names.next().is_none() && target
     }
 
-    /// Whether the client has the cookie, or the token of the file.
+    /// True if the client has the cookie, or the token of the file.
     fn knows(&self, headers: &HeaderMap) -> bool {
         let texts = |name| headers.get_all(name).iter().filter_map(|v| v.to_str().ok());
         let mut cookies = texts(header::COOKIE).flat_map(|line| line.split(';'));
@@ -183,9 +183,8 @@ impl Door {
     }
 }
 
-/// Whether a page of another site or port makes the request. Following a link
-/// is allowed, sending a form is not. Programs other than browsers send no such
-/// headers.
+/// True if a page of another site or port makes the request. Following a link is allowed, sending a
+/// form is not. Programs other than browsers send no such headers.
 fn is_of_another_site(method: &Method, headers: &HeaderMap) -> bool {
     let value = |name| headers.get(name).map(HeaderValue::as_bytes);
     let site = value("sec-fetch-site");

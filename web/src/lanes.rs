@@ -28,14 +28,14 @@ use tacho_tape::query::{
 pub const WIDTH: (i64, i64) = (4_000, 900);
 /// Largest value and default of the argument `n`, which is the number of lanes.
 pub const N: (i64, i64) = (200, 30);
-/// `sessions` is asked for twice as many rows as are shown: some have no lane,
-/// because they were idle.
+/// `sessions` gets a limit of this many rows for each lane that is shown. Some rows have no lane,
+/// because their sessions were idle.
 const ASKED: i64 = 2;
 /// Arguments of `sessions` that `blocking` has, too.
 const WINDOW: [&str; 4] = ["since", "until", "tz", "node"];
 /// Columns of at most this length, µs, are not merged: they hide nothing visible.
 const EXACT: i64 = 1_000_000;
-/// Most bytes of a text or a name; `sessions` has all of it.
+/// Maximum length of a text or a name, in bytes; `sessions` has all of it.
 const TEXT_BYTES: usize = 400;
 
 /// Answers with a row per session: heads of queues first, then the busiest.
@@ -60,7 +60,7 @@ pub async fn lanes(
     Ok(answered(lanes.told(), over, &headers))
 }
 
-/// A session: process id and start, µs.
+/// A session: process id, and start in µs since 1970.
 type Session = (i64, Option<i64>);
 
 /// How long others waited for each head of a queue, µs. A source without `blocking`
@@ -74,7 +74,7 @@ async fn heads(
         let value = arguments.get(*name)?;
         Some((name.to_string(), value.clone()))
     });
-    // More than lanes: some heads are deadlocks, or have ended.
+    // More heads are read than there are lanes: some heads are deadlocks, or have ended.
     let n = [("n".to_string(), N.0.to_string())];
     let ask = api.question("blocking", server, window.chain(n).collect());
     let rows: Vec<BlockingRow> = match api.desk().ask_in_turn(ask).await {
@@ -99,7 +99,7 @@ struct Doing {
     blocked_by: Option<i64>,
 }
 
-/// A part of a lane: an activity by its index, with begin and end, µs.
+/// A part of a lane: an activity by its index, with begin and end in µs since 1970.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Piece {
     begin: i64,
@@ -163,8 +163,7 @@ fn number(arguments: &mut Arguments, name: &str, (most, default): (i64, i64)) ->
 }
 
 impl Lanes {
-    /// Creates it from its own arguments and removes these; `sessions` gets the
-    /// rest.
+    /// Creates the lanes from their own arguments and removes these; `sessions` gets the rest.
     fn of(arguments: &mut Arguments, now: i64) -> QueryResult<Lanes> {
         let width = number(arguments, "width", WIDTH)?;
         let most = number(arguments, "n", N)?;
@@ -269,7 +268,7 @@ impl Lanes {
         }
     }
 
-    /// The main activity of the column becomes a piece.
+    /// Ends the current column: its main activity becomes a piece.
     fn end_column(&mut self) {
         let all = take(&mut self.column.by_doing);
         let mut by_kind: Vec<(usize, i64)> = Vec::new();
@@ -553,7 +552,7 @@ mod tests {
         held_lanes(until, width, most, spans, &[])
     }
 
-    /// The same, with how long others waited for processes, in seconds.
+    /// Same as [`lanes`], with the time in seconds that others waited for each process.
     fn held_lanes(until: i64, width: i64, most: i64, spans: &[Span], held: &[(i64, i64)]) -> Json {
         let mut lanes = Lanes::new(0, until * SECOND, width, most);
         let held = held.iter();

@@ -14,7 +14,7 @@ use tacho_source::rows::Status;
 use tacho_tape::query::{QueryError, QueryResult};
 use tokio::sync::mpsc::{Receiver, channel};
 
-/// Most messages that wait for a slow reader. Beyond that it is dropped.
+/// Maximum number of messages that wait for a slow reader. With more, the reader is dropped.
 const QUEUE: usize = 64;
 
 type Followers = BTreeMap<String, Arc<Mutex<Follower>>>;
@@ -105,7 +105,7 @@ impl Live {
         Err(asked.err().unwrap_or_else(unknown))
     }
 
-    /// Starts a thread that looks for news as long as somebody listens.
+    /// Starts a thread that looks for news as long as there are listeners.
     fn start(&self, entry: &Arc<Mutex<Follower>>, server: &str) -> QueryResult<()> {
         let (source, followers) = (Arc::clone(&self.source), Arc::clone(&self.followers));
         let (entry, server) = (Arc::clone(entry), server.to_string());
@@ -117,7 +117,7 @@ impl Live {
                 if last {
                     let mut followers = lock(&followers);
                     let mut follower = lock(&entry);
-                    // Another listener may have come meanwhile.
+                    // Another listener may have connected meanwhile.
                     last = follower.listeners.is_empty();
                     follower.has_ended = last;
                     if last {
@@ -151,8 +151,8 @@ impl Live {
     }
 }
 
-/// Tells what is new; false without listeners. After a panic it is unknown how
-/// far the look came: all listeners are dropped and come again.
+/// Sends news to the listeners; false without listeners. After a panic it is unknown which events
+/// were sent: all listeners are dropped and connect again.
 fn look(entry: &Mutex<Follower>, source: &dyn Source) -> bool {
     let mut follower = lock(entry);
     let looked = catch_unwind(AssertUnwindSafe(|| follower.look(source)));

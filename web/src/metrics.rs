@@ -26,9 +26,9 @@ pub enum Format {
     Text,
 }
 
-/// Units of the catalog that become seconds, and their number per second.
+/// Units of the catalog that become seconds, and the number of these units in a second.
 const TIMES: [(&str, f64); 2] = [("ms", 1e3), ("us", 1e6)];
-/// Increases are counted in ten-thousandths of a unit.
+/// Number of parts of a unit in which increases are counted.
 const PARTS: f64 = 1e4;
 
 /// Label for functions that do not exist, whatever their name.

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// Shared name of all objects without a series.
 const OTHERS: &str = "(other)";
-/// Most series of a measurement.
+/// Maximum number of series of a measurement.
 pub const MOST_OBJECTS: usize = 50;
 
 /// Values by measurement and object.

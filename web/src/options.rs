@@ -138,7 +138,7 @@ impl Options {
         Ok(Listen::Tcp(address))
     }
 
-    /// How addresses begin.
+    /// The scheme of the server's addresses.
     pub fn scheme(&self) -> &'static str {
         match self.tls_cert {
             Some(_) => "https",
@@ -184,7 +184,7 @@ impl Options {
         Ok(Arc::new(sources))
     }
 
-    /// Most clients of live events. The other connections are for questions.
+    /// Maximum number of clients of live events. The other connections are for questions.
     pub fn listeners(&self) -> usize {
         usize::from(self.connections.div_ceil(2))
     }

@@ -47,8 +47,8 @@ struct Taken {
 }
 
 impl Taken {
-    /// Asks one more connection to end. If none may end now, the error is the time at which
-    /// the first one may, if that is known.
+    /// Tells one more connection to end. If none may end now, the error is the time at which the
+    /// first one may, if that time is known.
     fn tell(&self, patience: Duration) -> Result<(), Option<Instant>> {
         let leaves = |seat: &Arc<Seat>| Some((seat.leaves(patience)?, Arc::clone(seat)));
         let others = self.seats.iter().filter_map(leaves);
@@ -86,8 +86,8 @@ impl Places {
         }
     }
 
-    /// A free place. Otherwise asks a connection to end; the error is the time at which to
-    /// try again, or `None` to wait for `changed`.
+    /// A free place. Otherwise tells a connection to end; the error is the time at which to try
+    /// again, or `None` to wait for `changed`.
     fn seat(self: &Arc<Places>) -> Result<Place, Option<Instant>> {
         let mut taken = lock(&self.taken);
         let over = taken.seats.len().checked_sub(self.limit);
@@ -108,7 +108,7 @@ impl Places {
         Ok(Place { places, seat })
     }
 
-    /// Whether more places are taken than exist, or a client waits for one.
+    /// True if more places are taken than exist, or a client waits for one.
     fn is_full(&self) -> bool {
         let taken = lock(&self.taken);
         taken.seats.len() >= self.limit + usize::from(!taken.wanted)
@@ -163,7 +163,7 @@ impl Drop for Place {
     }
 }
 
-/// Whether a connection is idle, busy or behind.
+/// State of a connection, from which follows whether it is idle, busy or behind.
 pub struct Seat {
     state: Mutex<State>,
     leave: Notify,
@@ -173,13 +173,14 @@ pub struct Seat {
 struct State {
     /// Number of open turns: requests whose answers are not completely made.
     open: usize,
-    /// True if the answer is endless: a client with everything sent so far is not behind.
+    /// True if the answer is endless: a client that has taken everything sent so far is not behind.
     endless: bool,
-    /// True if the connection was asked to end for another client.
+    /// True if the connection has to end for another client.
     told: bool,
     /// Time since which the rest of a request is missing; `None` if none is.
     half: Option<Instant>,
-    /// Time when the last answer was made, or else the connection.
+    /// Time when the last answer was made; before the first one, the time when the connection was
+    /// made.
     last: Instant,
     /// True if the client has taken everything that was written.
     flushed: bool,
@@ -235,7 +236,7 @@ impl Seat {
         }
     }
 
-    /// Notes whether the rest of a request is awaited.
+    /// Notes whether the connection waits for the rest of a request.
     fn waits(&self, waits: bool) {
         let mut state = lock(&self.state);
         if waits == state.half.is_none() {
@@ -271,7 +272,7 @@ impl Seat {
     }
 
     /// Time at which the connection may end for another client, preceded by true if its client is
-    /// behind. `None` if it was asked to end already.
+    /// behind. `None` if it is busy, or has to end already.
     fn leaves(&self, patience: Duration) -> Option<(bool, Instant)> {
         let state = lock(&self.state);
         (!state.told).then(|| state.leaves(patience)).flatten()

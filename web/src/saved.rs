@@ -13,9 +13,10 @@ use tacho_source::report::{Report, page};
 use tacho_source::time;
 use tacho_tape::query::{QueryError, QueryResult, ReportRow, Taken};
 
-/// Longest document that becomes a page; a busy server's has 100 kB.
+/// Maximum size of a document that becomes a page, in bytes; the document of a busy server has 100
+/// kB.
 const DOCUMENT_BYTES: usize = 8 << 20;
-/// Most characters of a server's name in a file name.
+/// Maximum number of characters of a server's name in a file name.
 const NAME_CHARS: usize = 60;
 
 /// Answers with the arguments of `report`.

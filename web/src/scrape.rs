@@ -28,7 +28,7 @@ const HOUR: i64 = 3600 * SECOND;
 const DAY: i64 = 24 * HOUR;
 /// Gauges are means of the readings of the last 60 s before the last tick.
 const READINGS: i64 = 60 * SECOND;
-/// Gauges of a server are left out if its last tick is older than this.
+/// Gauges of a server are left out if its last tick is older than this, in µs.
 const STALE: i64 = 300 * SECOND;
 
 /// The figures of a server.
@@ -50,11 +50,11 @@ pub struct Tally {
     pub first_tick: Option<f64>,
     /// CPU seconds that the last tick took.
     pub tick_cost: Option<f64>,
-    /// Bytes of files.
+    /// Size of the history files in bytes.
     pub bytes: Option<f64>,
-    /// Bytes that are damaged.
+    /// Number of damaged bytes in the history files.
     pub damaged_bytes: Option<f64>,
-    /// CPUs.
+    /// Number of CPUs of the server.
     pub vcpus: Option<f64>,
     /// Counters of all objects.
     counted: Sums,
@@ -323,7 +323,7 @@ impl Asked<'_> {
         })
     }
 
-    /// Whether there is a tick in a window.
+    /// True if there is a tick in a window.
     fn has_ticks(&self, since: i64, until: i64) -> QueryResult<bool> {
         if since >= until {
             return Ok(false);

@@ -9,9 +9,9 @@ use std::path::Path;
 use subtle::ConstantTimeEq;
 use tacho_source::Failure;
 
-/// Random bytes of a generated secret.
+/// Number of random bytes of a generated secret.
 const BYTES: usize = 32;
-/// Shortest and longest token in a file.
+/// Minimum and maximum length of a token in a file, in bytes.
 const LENGTH: std::ops::RangeInclusive<usize> = 16..=1024;
 
 /// A text that only those know who may ask.
@@ -67,7 +67,7 @@ impl Secret {
         &self.0
     }
 
-    /// Whether the text is the secret.
+    /// True if the text is the secret.
     pub fn is(&self, text: &str) -> bool {
         self.0.as_bytes().ct_eq(text.as_bytes()).into()
     }

@@ -33,9 +33,9 @@ use tokio::net::{TcpListener, TcpSocket, TcpStream, UnixListener, UnixStream};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::time::{sleep, timeout};
 
-/// Longest head of a request, in bytes.
+/// Maximum length of the head of a request, in bytes.
 const HEAD_BYTES: usize = 64 << 10;
-/// Most connections in the system's queue before they are accepted.
+/// Maximum number of connections in the system's queue before they are accepted.
 const AT_THE_DOOR: u32 = 4096;
 /// Pause after a failed `accept()`: if descriptors ran out, some become free meanwhile.
 const PATIENCE: Duration = Duration::from_millis(100);
@@ -46,11 +46,11 @@ const PROTOCOL_VIOLATION: &str = "08P01";
 /// Limits of connections, their base path, and their TLS.
 #[derive(Clone)]
 pub struct Limits {
-    /// Most connections at once.
+    /// Maximum number of connections at once.
     pub connections: usize,
-    /// Time to send the head of a request.
+    /// Maximum time for a client to send the head of a request.
     pub head: Duration,
-    /// Longest time without taking anything of an answer.
+    /// Maximum time for which a client may take nothing of an answer.
     pub read: Duration,
     /// Prefix of all paths, such as `/tacho`; may be empty.
     pub base: Arc<str>,
@@ -89,7 +89,7 @@ pub enum Listener {
     Unix(UnixListener, PathBuf),
 }
 
-/// Step if the port is taken.
+/// Hint for a port that is taken.
 const TAKEN: &str = "Another program listens there, perhaps another tacho web. Choose another port: --listen 127.0.0.1:8433, or 0 for a free one.";
 
 impl Listener {

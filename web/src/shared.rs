@@ -15,7 +15,7 @@ const FUNCTIONS: [&str; 5] = ["aas", "blocking", "changes", "markers", "plan_cha
 /// An answer is shared for this time. It need not be longer, because the next window of a live page
 /// is another question.
 const FRESH: Duration = Duration::from_secs(1);
-/// Most rows of an answer that is kept.
+/// Maximum number of rows of an answer that is kept.
 const MOST_ROWS: usize = 1000;
 
 /// An answer and the time at which it came. Locked while its question runs, so that others with the
@@ -29,7 +29,7 @@ pub struct Shared {
 }
 
 impl Shared {
-    /// Whether answers of this function are shared.
+    /// True if answers of this function are shared.
     pub fn has(function: &str) -> bool {
         FUNCTIONS.contains(&function)
     }

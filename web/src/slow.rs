@@ -21,8 +21,8 @@ pub struct Impatient<S> {
 }
 
 impl<S> Impatient<S> {
-    /// A stream whose writes wait at most `patience` for the reader. `seat`
-    /// learns whether they do.
+    /// A stream whose writes wait at most `patience` for the reader. `seat` learns when a write
+    /// waits, and when all bytes were taken.
     pub fn new(stream: S, patience: Duration, seat: Arc<Seat>) -> Impatient<S> {
         Impatient {
             stream,

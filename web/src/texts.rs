@@ -18,7 +18,7 @@ pub const BYTES: RangeInclusive<usize> = 16..=1_000_000;
 /// The limit of texts, and the texts that were shortened.
 #[derive(Debug, Default)]
 pub struct Texts {
-    /// Most bytes; `None` = whole texts.
+    /// Maximum length of a text in bytes; `None` = whole texts.
     most: Option<usize>,
     rows: usize,
     /// Row, index of the column, and length of the whole text in bytes.

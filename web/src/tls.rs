@@ -86,7 +86,8 @@ impl Tls {
     }
 }
 
-/// The signal to read the files again. Without TLS it keeps its meaning: it ends the program.
+/// The signal SIGHUP, which makes the program read the files again. Without TLS the signal keeps
+/// its meaning: it ends the program.
 pub struct Reloads(Option<(Arc<Tls>, Signal)>);
 
 impl Reloads {
@@ -166,7 +167,7 @@ fn private(path: &Path) -> Result<PrivateKeyDer<'static>, Failure> {
     })
 }
 
-/// Whether other users may read a key. As for PostgreSQL, a key of root may be readable by a group
+/// True if other users may read a key. As for PostgreSQL, a key of root may be readable by a group
 /// that the program's user is in.
 fn is_open_to_others(mode: u32, owner: u32, user: u32) -> bool {
     let forbidden = match owner == 0 && user != 0 {

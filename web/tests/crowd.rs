@@ -175,7 +175,7 @@ fn there_is_as_much_time_for_a_body_as_for_a_head() {
     let scratch = Scratch::shop("late");
     let server = Server::known(&scratch.tape(), &["--head-timeout", "1"]);
     let (silent, mut drips) = (half(&server, 9), half(&server, 400));
-    // However often a byte comes.
+    // A client that sends a byte now and then still has an incomplete request.
     drips.set_read_timeout(Some(DROP)).unwrap();
     while drips.write_all(b"x").is_ok() && drips.peek(&mut [0]).is_err() {}
     drips.set_read_timeout(Some(LONG)).unwrap();
@@ -234,7 +234,7 @@ fn slow_readers_delay_no_answer() {
         is_answered.store(true, Ordering::Relaxed);
         assert!(answer.starts_with("HTTP/1.1 200 OK"), "{answer}");
         let got: Vec<usize> = slow.into_iter().map(|s| s.join().unwrap()).collect();
-        // One of them had to go for the other.
+        // One of the clients lost its place to another.
         let whole = got.iter().max().unwrap();
         let cut = got.iter().filter(|got| *got < whole).count();
         assert!(cut > 0, "{got:?}");
