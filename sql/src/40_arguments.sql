@@ -20,7 +20,7 @@ create type tacho.question as (
 	hours_to_us bigint
 );
 comment on type tacho.question is
-'a checked question: buckets are n_buckets of width_us from origin_us on, or between edges_us; filters is an array of {dimension, any, none}; from hours_from_us to hours_to_us hour rows answer, see _plan()';
+'a checked question: buckets are n_buckets of width_us from origin_us on, or between edges_us. filters is an array of {dimension, any, none}. Hour rows answer from hours_from_us to hours_to_us, see _plan()';
 
 create function tacho._time_text(us bigint)
 returns text

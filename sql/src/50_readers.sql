@@ -558,7 +558,7 @@ call tacho._reader($decl$top(
 )
 returns setof tacho.top_row rows 11$decl$,
 'select * from tacho._top(top.dimension, top.since, top.until, top.n, top.bucket, coalesce(top.order_by, ''avg''), top.by, {FILTERS}, top.scope, top.tz, top.node, top.by_leader)',
-'The n largest keys of a dimension by load, and (other) for the rest; order_by is avg, peak, p99 or sessions; "by" splits each key by a second dimension. Buckets begin at multiples of their width on the clock of tz, by default of the time zone of the session. Dimensions and filters: {DIMENSIONS}. Example: select key, query_text, avg_aas, pct from tacho.top(''query_id'', wait_event_type => ''Lock'');');
+'The n largest keys of a dimension by load, and (other) for the rest. order_by is avg, peak, p99 or sessions; "by" splits each key by a second dimension. Buckets begin at multiples of their width on the clock of tz, by default of the time zone of the session. Dimensions and filters: {DIMENSIONS}. Example: select key, query_text, avg_aas, pct from tacho.top(''query_id'', wait_event_type => ''Lock'');');
 
 create function tacho._statement(m tacho.marker)
 returns text

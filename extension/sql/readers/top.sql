@@ -38,4 +38,4 @@ set search_path = pg_catalog, pg_temp
 as 'MODULE_PATHNAME', 'tacho_reader';
 
 comment on function tacho.top is
-'The n largest keys of a dimension by load, and (other) for the rest; order_by is avg, peak, p99 or sessions; "by" splits each key by a second dimension. Buckets begin at multiples of their width on the clock of tz, by default of the time zone of the session. Dimensions and filters: {DIMENSIONS}. Example: select key, query_text, avg_aas, pct from tacho.top(''query_id'', wait_event_type => ''Lock'');';
+'The n largest keys of a dimension by load, and (other) for the rest. order_by is avg, peak, p99 or sessions; "by" splits each key by a second dimension. Buckets begin at multiples of their width on the clock of tz, by default of the time zone of the session. Dimensions and filters: {DIMENSIONS}. Example: select key, query_text, avg_aas, pct from tacho.top(''query_id'', wait_event_type => ''Lock'');';
