@@ -77,6 +77,7 @@ sub shown
 	$string =~ s/\\([ntr])/$1 eq 'n' ? "\n\n" : ' '/ge;
 	$string =~ s/\\(["'`\\])/$1/g;
 	$string =~ s/\$?\{[^{}\n]*\}/{}/g;
+	$string =~ s/(Example|; or): select .*//s;
 	return $string;
 }
 
@@ -84,9 +85,10 @@ sub shown
 sub is_text
 {
 	my ($string) = @_;
+	$string =~ s/(Example|; or): select .*//s;
 	return 0 if $string !~ $four or $string !~ /(?:^|\s)[a-z]{2,}/;
 	return 0 if $string =~ /^\s*(select|insert|update|delete|with|create|alter|drop|copy|set|do|begin|grant|explain|values|truncate)\b.*[_.;*(=]/is;
-	return 0 if $string =~ /\bcase\b.*\bwhen\b|^\s*(create|alter|drop) (role|table|database|schema|extension)\b|\b(select|from|join)\b[^.]*\b(from|join|where|on|limit|order by|group by)\b[^.]*[_(=]|::\w+|\(\?[:!=<]|\[\^|\\[bdsw.]/is;
+	return 0 if $string =~ /\bcase\b.*\bwhen\b|^\s*(create|alter|drop) (role|table|database|schema|extension)\b|\bselect\b.*\bfrom\b|\bjoin\b.*\bon\b.*=|\bwhere\b.*[=<>]|::\w+|\(\?[:!=<]|\[\^|\\[bdsw.]/is;
 	return $string !~ /[;{]\s*\n|=>|\{%|^\s*<| \| |\$[({]/;
 }
 
