@@ -22,12 +22,12 @@ clock_read_us(clockid_t clock)
 #define clock_wall_us()		clock_read_us(CLOCK_REALTIME)
 
 /*
- * Time in us since the machine was started, also while it sleeps. This clock
- * never goes back.
+ * Time in us since the machine was started, including the time that it was
+ * asleep. This clock never goes back.
  */
 #define clock_boot_us()		clock_read_us(CLOCK_BOOTTIME)
 
-/* CPU time of this process. */
+/* CPU time of this process, in us. */
 #define clock_cpu_us()		clock_read_us(CLOCK_PROCESS_CPUTIME_ID)
 
 #endif							/* TACHO_CLOCKS_H */

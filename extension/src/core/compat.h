@@ -74,10 +74,10 @@ compat_wait_event(uint32 *cache, const char *name)
 }
 
 /*
- * The backend status array: number of its entries, and the index of this
- * process in it. From 17 on the index is the proc number, and
- * compat_slot_proc() returns the PGPROC. Before, it returns NULL and the
- * caller searches by process id.
+ * The backend status array: number of its entries, index of this process, and
+ * index of the process of a PGPROC. From 17 on the index is the proc number,
+ * and compat_slot_proc() returns the PGPROC of an entry. Before 17
+ * compat_slot_proc() returns NULL, and the caller searches by process id.
  */
 #if PG_VERSION_NUM >= 170000
 #define compat_status_slots()	(MaxBackends + NUM_AUXILIARY_PROCS)
@@ -297,7 +297,10 @@ compat_prepared_xid(const volatile CompatPrepared *entry)
 #endif
 }
 
-/* Size of the whole table; 0 if the server's size differs from ours. */
+/*
+ * Size of the whole table in bytes. Up to 18, 0 if the server computes another
+ * size; 19 has no function that tells its size.
+ */
 static inline Size
 compat_prepared_table_size(void)
 {
@@ -563,8 +566,9 @@ compat_last_scan(const PgStat_StatTabEntry *stats)
 
 /*
  * Nesting levels, as pg_stat_statements of this major counts them. Up to 16,
- * planning has a level of its own that counts only while planning is tracked,
- * utility commands nest only when tracked, and DEALLOCATE is not tracked.
+ * planning has a level of its own, which counts only while planning is
+ * tracked. Utility commands nest only while they are tracked, and DEALLOCATE
+ * is not tracked.
  */
 #if PG_VERSION_NUM >= 170000
 #define COMPAT_ONE_NESTING_LEVEL true
@@ -624,7 +628,10 @@ compat_rows(const EState *estate)
 #endif
 }
 
-/* Parallel workers of an execution, 0 before 18. */
+/*
+ * Numbers of parallel workers that an execution wanted to launch, and that it
+ * launched. Before 18 both are 0.
+ */
 static inline int
 compat_workers_to_launch(const EState *estate)
 {
@@ -645,7 +652,10 @@ compat_workers_launched(const EState *estate)
 #endif
 }
 
-/* True for a generic or a custom plan of the plan cache; 19 knows that. */
+/*
+ * True if the plan cache made this plan as a generic plan, or as a custom
+ * plan. False before 19, where plans do not say so.
+ */
 static inline bool
 compat_plan_is_generic(const PlannedStmt *plan)
 {
@@ -666,7 +676,7 @@ compat_plan_is_custom(const PlannedStmt *plan)
 #endif
 }
 
-/* The join types that came after 15; -1 where the server has none. */
+/* The join types that came after 15; -1 if this major lacks them. */
 #if PG_VERSION_NUM >= 160000
 #define COMPAT_JOIN_RIGHT_ANTI	((int) JOIN_RIGHT_ANTI)
 #else
@@ -704,7 +714,10 @@ compat_relations(const List *table)
 	return count;
 }
 
-/* Block times; 17 split them into shared and local blocks. */
+/*
+ * Times of reading and writing blocks. Before 17 one counter has shared and
+ * local blocks.
+ */
 #if PG_VERSION_NUM >= 170000
 #define COMPAT_SHARED_READ_TIME(usage) ((usage)->shared_blk_read_time)
 #define COMPAT_SHARED_WRITE_TIME(usage) ((usage)->shared_blk_write_time)

@@ -387,8 +387,9 @@ counters_history_columns(HistoryColumn *columns)
 }
 
 /*
- * Counts are stored unchanged, times (in ms) as units of 10 us. A value
- * beyond the range of int64 becomes the greatest int64.
+ * Values as the history stores them: counts unchanged, times (in ms) in units
+ * of 10 us. A negative value becomes 0, a value beyond the range of int64 the
+ * greatest int64.
  */
 static inline int64
 history_int64(int64 value)

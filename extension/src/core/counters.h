@@ -12,9 +12,9 @@
 #define TACHO_COUNTERS_H
 
 /*
- * The histogram counts durations in 24 buckets. The last bucket begins at
- * 2^23 us (8.4 s). It is divided into 12 buckets; the twelfth begins at 4.8 h.
- * They are stored apart, because few statements run so long.
+ * The histogram counts durations in 24 buckets. The last bucket begins at 2^23
+ * us (8.4 s). It is divided into 12 buckets; the twelfth begins at 4.8 h.
+ * These 12 are stored apart, because few statements run so long.
  */
 #define HISTOGRAM_BUCKETS 24
 #define LONG_BUCKETS 12
@@ -157,7 +157,7 @@ StaticAssertDecl(GROUPS_DECLARED == GROUP_ALL,
 StaticAssertDecl(HOT_BYTES == sizeof(HotCounters),
 				 "GROUPS_HOT says what the parts say");
 
-/* How two values of a counter are merged. */
+/* Merges two values of a counter, by its kind. */
 #define MERGE_SUM(to, from)		((to) += (from))
 #define MERGE_SQUARE(to, from)	((to) += (from))
 #define MERGE_MIN(to, from)		((to) = (from) < (to) ? (from) : (to))
@@ -228,7 +228,10 @@ parts_reset_extremes(HotCounters *hot, RareCounters *rare, uint32 groups)
 #undef COUNTER
 }
 
-/* Initializes groups of the parts that had no values: no executions. */
+/*
+ * Sets the named groups of both parts to "no executions": sums are 0, extremes
+ * are unset.
+ */
 extern void parts_init(HotCounters *hot, RareCounters *rare, uint32 groups);
 
 static inline void

@@ -82,7 +82,8 @@ read_load(const char *root, Host *host)
 }
 
 /*
- * the fields: user nice system idle iowait irq softirq steal, in kernel ticks
+ * Reads the line "cpu", whose fields are in clock ticks of the kernel: user
+ * nice system idle iowait irq softirq steal.
  */
 static void
 read_cpu(const char *root, Host *host)
@@ -293,8 +294,9 @@ host_read(const char *root, Host *host)
 }
 
 /*
- * utime and stime are fields 12 and 13 after the command name. The name may
- * contain anything, so the last ")" ends it.
+ * CPU time in us from the text of /proc/PID/stat. utime and stime are fields
+ * 12 and 13 after the command name. The name may contain anything, so the last
+ * ")" ends it.
  */
 static int64
 process_cpu_us(const char *stat)

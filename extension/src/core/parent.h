@@ -16,7 +16,10 @@
 /* descriptor of the socket in the parent */
 #define PARENT_CONTROL	3
 
-/* its first argument: is the program killed when the socket is closed? */
+/*
+ * first argument of the parent: whether it kills the program when the socket
+ * is closed, or waits for its end
+ */
 #define PARENT_KILLS	"kill"
 #define PARENT_WAITS	"wait"
 

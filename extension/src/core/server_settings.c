@@ -19,14 +19,16 @@
 
 #define AUTO_FILE	"postgresql.auto.conf"	/* in the data directory */
 
-/* strings that are shown */
+/* settings of type string whose values are shown */
 static const char *const shown_strings[] = {
 #define SHOWN_SETTING(name) #name,
 #include "../../../catalog/shown_settings.h"
 #undef SHOWN_SETTING
 };
 
-/* The rule of shown_settings.h. */
+/*
+ * True if markers may show the value, by the rule of catalog/shown_settings.h.
+ */
 static bool
 is_shown(const struct config_generic *setting)
 {
@@ -41,7 +43,10 @@ is_shown(const struct config_generic *setting)
 	return false;
 }
 
-/* True if a file or a command can set it for longer than a transaction. */
+/*
+ * True if a file or a command can change the setting for longer than a
+ * transaction.
+ */
 static bool
 is_servers(const struct config_generic *setting)
 {

@@ -92,8 +92,8 @@ absolute_path(const char *path, char *result)
 }
 
 /*
- * As absolute_path(), with symbolic links followed as far as the path exists:
- * the history directory may be yet to be made.
+ * Same as absolute_path(), but follows symbolic links in the part of the path
+ * that exists. The history directory may not exist yet.
  */
 static void
 real_path(const char *path, char *result)
@@ -232,7 +232,7 @@ check_program(char **value, void **extra, GucSource source)
 	return false;
 }
 
-/* the check hooks, by variable; NULL for all others */
+/* Returns the check hook of a string setting, NULL if it has none. */
 static GucStringCheckHook
 string_check(char **variable)
 {

@@ -27,7 +27,10 @@
 HOT_DATA TachoShared *tacho_shared = NULL;
 LWLock	   *tacho_ring_lock = NULL;
 
-/* the postmaster only: shared memory may be made again after an upgrade */
+/*
+ * the postmaster only: identity of the file that it loaded; after a crash
+ * shared memory is made again, when an upgrade may have replaced the file
+ */
 static LibraryFile loaded;
 
 static shmem_request_hook_type previous_request_hook = NULL;

@@ -79,10 +79,10 @@ typedef struct TachoShared
 	pg_atomic_uint64 texts_dropped;
 
 	/*
-	 * Per account: the approximate number of bytes in the ring, and for each
-	 * kind of text the role that has used up its share of the day and makes no
-	 * more. The role is NO_ROLE, the hash of a role in a database, or SEVERAL,
-	 * which means all roles of the account.
+	 * Per account: the approximate number of bytes in the ring. For each kind
+	 * of text also the role that has used up its share of the day, and makes
+	 * no more texts. The role is NO_ROLE, the hash of a role in a database, or
+	 * SEVERAL, which means all roles of the account.
 	 */
 	pg_atomic_uint32 ring_used[TEXT_ACCOUNTS];
 	pg_atomic_uint32 share_used[TEXT_KINDS][TEXT_ACCOUNTS];

@@ -177,9 +177,10 @@ init_actions(posix_spawn_file_actions_t *actions, int in, int out, int err,
 }
 
 /*
- * exec() resets signals that have a handler, but not ignored signals: these
- * are the signals that a server process may ignore. The parent keeps all
- * signals blocked.
+ * exec() resets signals that have a handler, but keeps ignored signals
+ * ignored. `ignored` lists the signals that a server process may ignore; the
+ * parent starts with their default actions. All signals are blocked in the
+ * parent.
  */
 static int
 init_attributes(posix_spawnattr_t *attributes)

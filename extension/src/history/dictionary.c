@@ -325,8 +325,8 @@ dictionary_use_session(SessionEntry *entry)
 }
 
 /*
- * The entries of class and name of a wait event. If the name becomes known
- * later, the event gets another entry.
+ * Finds the name entries of the class and the name of a wait event. If the
+ * name becomes known later, the event gets another entry.
  */
 static NameEntry *
 wait_names(uint32 number, NameEntry **event_entry)

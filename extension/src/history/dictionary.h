@@ -3,11 +3,11 @@
  *	  Gives ids to names, waits, statements, sessions and entries of the
  *	  statistics of statements. Defines each id in the frame that uses it.
  *
- * An entry is defined in the frame that first uses it, again when it is used
- * a minute after its last definition, and again after dictionary_redefine().
- * Ids ascend, and no id is used twice in a life of the sampler. When one
- * dictionary becomes too large, all are emptied between two frames. Pointers
- * to entries are valid until dictionary_epoch() changes.
+ * The frame that first uses an entry defines it. A later frame that uses the
+ * entry defines it again if the last definition is a minute old, or after
+ * dictionary_redefine(). Ids ascend, and no id is used twice in a life of the
+ * sampler. When one dictionary becomes too large, all are emptied between two
+ * frames. Pointers to entries are valid until dictionary_epoch() changes.
  *
  * Memory: a context of its own. Out of memory raises an error.
  *

@@ -1,6 +1,7 @@
 /*
  * meta.c
- *	  Tells the writer about the server and about its own settings.
+ *	  Tells the writer about the server, and the settings that the writer
+ *	  obeys.
  *
  * Copyright (c) 2026, tacho contributors
  */

@@ -6,8 +6,8 @@
  * message says that a database or role has changed.
  *
  * Locking: names_resolve() opens catalogs with conditional locks, in a
- * transaction of its own. A lock_timeout limits the locks that are taken
- * inside. Never called during a scan.
+ * transaction for each kind of name. A lock_timeout limits the locks that are
+ * taken inside. Never called during a scan.
  *
  * Copyright (c) 2026, tacho contributors
  */

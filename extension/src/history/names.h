@@ -40,8 +40,9 @@ extern void names_want_role(Oid role);
 extern void names_want_wait(uint32 number);
 
 /*
- * Looks up the wanted names in one short transaction. It waits only a moment
- * for a lock. Raises no error: a name whose lookup fails stays pending.
+ * Looks up the wanted names in short transactions: one for databases, one for
+ * roles, one for wait events. Waits only a moment for a lock. Raises no error:
+ * a name whose lookup fails stays pending.
  */
 extern void names_resolve(void);
 

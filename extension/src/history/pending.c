@@ -125,7 +125,10 @@ pending_lost(void)
 	resetStringInfo(&open_rows);
 }
 
-/* A written frame may stand behind unwritten ones: the newest is first. */
+/*
+ * The newest frame is first in the list, so written frames stand behind
+ * unwritten ones.
+ */
 void
 pending_written(uint64 sequence)
 {

@@ -18,12 +18,14 @@
 
 #include "statements/statements.h"
 
-/* Notes a row that was put into the open frame. */
+/*
+ * Notes a row that was put into the open frame at `boot_us` (clock_boot_us()).
+ */
 extern void pending_note(const StatementRow *row, int64 boot_us);
 
 /*
- * The open frame has gone to the writer's buffer under this sequence, or was
- * lost.
+ * pending_sent(): the open frame has gone to the writer's buffer, under this
+ * sequence. pending_lost(): the open frame was lost.
  */
 extern void pending_sent(uint64 sequence);
 extern void pending_lost(void);

@@ -5,10 +5,10 @@
  * A role in a database may record as many bytes of texts as tacho.text_limit
  * then leaves for all others. A role alone gets half of the limit, the next
  * one half of the rest, so there is always room for others. One text may take
- * a 256th of the role's remaining bytes, or 256 bytes: long texts are cut
- * first, then left out. A text that another role had recorded in the same
- * database is a repeat. All repeats together take at most a quarter of the
- * limit.
+ * a 256th of the role's remaining bytes, or 256 bytes if that is more. So long
+ * texts are cut first, and left out later. A text that another role had
+ * recorded in the same database is a repeat. All repeats together take at most
+ * a quarter of the limit.
  *
  * Trees of plans have a limit of their own. It is as high as the limit of texts.
  * A tree is recorded whole or left out.
@@ -33,8 +33,8 @@ extern void text_share_init(void);
 extern void text_share_day(void);
 
 /*
- * A new frame begins; or the open frame was lost, and its bytes are given
- * back.
+ * text_share_frame(): a new frame begins. text_share_lost(): the open frame
+ * was lost, so its bytes are given back.
  */
 extern void text_share_frame(void);
 extern void text_share_lost(void);
@@ -45,8 +45,8 @@ extern bool text_share_in_frame(void);
 /*
  * Takes room for a text of `length` bytes. Returns the number of bytes to
  * record, 0 = none. `query` identifies the text in its database; a text
- * recorded before for another role is a repeat. Sets *first if this role in
- * this database gets less than it asked for the first time today.
+ * recorded before for another role is a repeat. Sets *first if a text of this
+ * role in this database is cut or left out for the first time today.
  */
 extern int	text_share_take(TextKind kind, Oid database, Oid user, uint64 query,
 							int length, bool *first);

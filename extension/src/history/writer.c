@@ -8,9 +8,9 @@
  * waits for it. The child's messages go into the server's log
  * (writer_messages.h).
  *
- * While recording is paused the writer reads no frames, so it does not get
- * new settings. It is therefore replaced, and the hello frame of the next one
- * has them.
+ * While recording is paused the writer reads no frames, so it does not get new
+ * settings. Therefore the writer is replaced. The hello frame for the next
+ * writer has the new settings.
  *
  * Locking: none. Memory: frames are allocated one by one in the context that
  * was current at writer_init().
@@ -69,7 +69,7 @@ static bool running = false;	/* started and not reaped */
 static Spawned child;			/* valid if `running` */
 static int	to_child = -1;
 static int	from_child = -1;
-/* its pipe was closed so that the next writer gets new settings */
+/* the child's pipe was closed, so that the next writer gets new settings */
 static bool replacing = false;
 static TimestampTz child_started = 0;
 static int64 starts = 0;
@@ -87,12 +87,15 @@ static uint64 greeted_first = 0;	/* the first frame sent to this writer */
 static uint64 greeted_next = 0; /* `next_sequence` when its hello was made */
 static int64 acknowledged = 0;
 static int64 bytes_made = 0;
-/* a writer that was left may still write earlier frames */
+/*
+ * first frame that was not sent to a writer that still runs at the end; it may
+ * still write earlier frames
+ */
 static uint64 left_with_child = 0;
 
 /*
- * the data being sent: hello, then frames; `sending` is NULL when all are
- * sent
+ * the data being sent: the hello, then frames; `sending` is the first frame
+ * that was not sent completely, NULL when all were; the other two count bytes
  */
 static StringInfoData hello;
 static int	hello_sent = 0;
@@ -207,8 +210,8 @@ close_pipes(Pipes *pipes)
 }
 
 /*
- * Our ends do not block. Nor does the writer's end of the message pipe: if no
- * one reads its messages, it must not wait.
+ * Our ends do not block. Nor does the writer's end of the message pipe,
+ * because the writer must not wait if no process reads its messages.
  */
 static bool
 make_pipes(Pipes *pipes)
@@ -512,7 +515,10 @@ read_acks(int64 now_ms)
 	}
 }
 
-/* Writes a piece; returns false when the pipe takes no more. */
+/*
+ * Writes `bytes` from *sent on, and moves *sent. Returns false when the pipe
+ * takes no more.
+ */
 static bool
 send_piece(const char *bytes, int length, int *sent)
 {
@@ -545,9 +551,10 @@ send_frames(void)
 }
 
 /*
- * True if the writer does not use the newest settings. It has not read the
- * frame that has them, and its hello is no help: it is older, or a frame that
- * was sent again has replaced its settings with older ones.
+ * True if the writer does not use the newest settings. Then it has not
+ * acknowledged the frame with these settings, and its hello does not help.
+ * Either the hello is older than that frame, or the writer has since read a
+ * repeated frame with older settings.
  */
 static bool
 writer_has_old_settings(void)

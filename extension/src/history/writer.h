@@ -22,9 +22,9 @@
 #define WRITER_BUFFER_BYTES	(8 * 1024 * 1024)
 
 /*
- * Makes a hello frame in `out`. `sequence` is the number of the data frame that
- * follows it; the hello has the same. `restart` is true if this sampler had a
- * writer before.
+ * Makes a hello frame in `out`. `sequence` is the number of the data frame
+ * that follows the hello, and the number of the hello itself. `restart` is
+ * true if this sampler had a writer before.
  */
 typedef void (*WriterHello) (StringInfo out, uint64 sequence, bool restart);
 
@@ -43,8 +43,8 @@ extern void writer_turn(int64 now_ms, TachoStatus *status);
 extern uint64 writer_next_sequence(void);
 
 /*
- * Takes a copy of a data frame with that sequence. Returns false if the
- * buffer is full: the frame is lost.
+ * Copies a data frame, which has the sequence of writer_next_sequence().
+ * Returns false if the buffer is full: the frame is lost.
  */
 extern bool writer_put(const char *frame, int length);
 
@@ -55,9 +55,9 @@ extern bool writer_put(const char *frame, int length);
 extern void writer_settings_changed(void);
 
 /*
- * All frames before the first number are acknowledged. Frames from the second
- * number on are in no tape. A writer that still runs may write the frames
- * between them.
+ * All frames before writer_first_unacknowledged() are acknowledged. Frames
+ * from writer_first_unwritten() on are in no tape. A writer that still runs
+ * may write the frames between these two.
  */
 extern uint64 writer_first_unacknowledged(void);
 extern uint64 writer_first_unwritten(void);
