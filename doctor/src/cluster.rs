@@ -15,7 +15,7 @@ use tacho_tape::locate;
 const DEBIAN: &str = "/etc/postgresql";
 const DEBIAN_PROGRAMS: &str = "/usr/lib/postgresql";
 const CONFIGURATION: &str = "postgresql.conf";
-/// Each data directory has a file of this name.
+/// Name of a file that each data directory has.
 const VERSION: &str = "PG_VERSION";
 
 /// A cluster of this host.
@@ -136,7 +136,8 @@ impl Cluster {
         debian.unwrap_or(&self.data).join(CONFIGURATION)
     }
 
-    /// The file to write a setting into: the file of `ALTER SYSTEM` wins if it has the setting.
+    /// The file into which a person writes a setting: the file of `ALTER SYSTEM` if it has the
+    /// setting, because that file wins.
     fn file_of(&self, setting: &str) -> PathBuf {
         let automatic = self.data.join("postgresql.auto.conf");
         let text = fs::read_to_string(&automatic).unwrap_or_default();
@@ -228,7 +229,8 @@ pub fn examine(cluster: &Cluster) -> Vec<Finding> {
     findings
 }
 
-/// The findings of a connection. If tacho is not installed, the files have said so.
+/// The findings of a connection. If tacho is not installed, the findings of the files say so
+/// already.
 fn connected(running: &Running, is_installed: bool) -> Vec<Finding> {
     let examined = server::local(&running.host, &running.port)
         .and_then(|target| server::examine(&target, true));
@@ -282,8 +284,8 @@ fn installed(cluster: &Cluster, programs: &Path, major: &str) -> Vec<Finding> {
     vec![library, program]
 }
 
-/// Whether the files name the library. A server that was not restarted since shows in
-/// the findings of the connection.
+/// Finds out whether the configuration files name the library. The findings of the connection show
+/// a server that was not restarted since.
 fn preloaded(cluster: &Cluster, programs: &Path, runs: bool) -> Finding {
     let what = "preload";
     let name = "shared_preload_libraries";

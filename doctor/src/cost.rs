@@ -3,13 +3,13 @@
 use crate::facts::size;
 use tacho_record::finding::Finding;
 
-/// Bytes of shared memory at default settings (`pg_shmem_allocations`); each further
-/// connection adds 40.
+/// Bytes of shared memory at default settings (`pg_shmem_allocations`). Each further connection
+/// adds 40 bytes, which are not counted here.
 const MEMORY_BYTES: f64 = 80.5e6;
 /// Bytes of a day without sessions: ticks, measurements of the server, statements of a
 /// small server (`bench/results/sizes.md`, "A day of one recorded hour").
 const BYTES_PER_DAY: f64 = 1.4e6;
-/// Bytes of a session that is active all day: least and most of the measured days.
+/// Bytes of a day of a session that is active all the time: least and most of the measured days.
 const BYTES_PER_DAY_OF_SESSION: [f64; 2] = [0.05e6, 0.5e6];
 /// Bytes of a day of a statement that runs in every minute: 1,440 rows of 11.4 bytes
 /// (`bench/results/statements_sizes.md`).

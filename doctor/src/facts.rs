@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-/// If the last sample is older than these seconds, recording has stopped.
+/// If the last sample is older than this, in seconds, recording has stopped.
 pub const SILENT_S: i64 = 60;
 
 /// Metrics that have a value, by name.
@@ -10,7 +10,7 @@ pub const SILENT_S: i64 = 60;
 pub struct Facts(pub BTreeMap<String, String>);
 
 impl Facts {
-    /// Makes them from names and values.
+    /// The facts with these names and values, for tests.
     #[cfg(test)]
     pub fn of(metrics: &[(&str, &str)]) -> Facts {
         let owned = |(name, value): &(&str, &str)| (name.to_string(), value.to_string());
@@ -25,7 +25,7 @@ impl Facts {
         self.text(metric)?.parse().ok()
     }
 
-    /// A count; 0 if it is not known.
+    /// The value of a metric that is a count; 0 if it is not known.
     pub fn count(&self, metric: &str) -> i64 {
         self.number(metric).unwrap_or(0)
     }

@@ -9,7 +9,7 @@ use tacho_source::rows;
 use tacho_source::{Tapes, expect_history};
 use tacho_tape::query::{Markers, QueryResult, Status};
 
-/// Seconds of an hour; a younger history is too short to tell how fast it grows.
+/// Seconds of an hour. A history that is younger than this is too short to tell how fast it grows.
 const HOUR_S: f64 = 3_600.0;
 const DAY_S: f64 = 86_400.0;
 const MB: f64 = 1_048_576.0;
@@ -29,9 +29,10 @@ pub struct Gap {
 /// The limits of a history.
 #[derive(Default)]
 pub struct Limits {
-    /// Seconds; 0 = none.
+    /// Age in seconds above which history is removed; 0 = no limit.
     pub age_s: i64,
-    /// MB; 0 = none. `None`: 4 GB or 5 % of the file system, whichever is smaller.
+    /// Size in MB above which history is removed; 0 = no limit. `None`: 4 GB or 5 % of the file
+    /// system, whichever is smaller.
     pub size_mb: Option<i64>,
     /// MB of the file system that stay free.
     pub free_mb: i64,
@@ -84,7 +85,8 @@ fn read(directory: &Path) -> QueryResult<(Facts, Option<Gap>)> {
     Ok((facts, gap))
 }
 
-/// Whether samples arrive. A directory alone can be a copy, so silence is not broken.
+/// Finds out whether samples arrive. A directory without a server can be a copy, so silence is not
+/// a `Broken` finding.
 fn recorded(facts: &Facts) -> Finding {
     let what = "samples";
     let Some(age_s) = facts.number("last_tick_age_s") else {
@@ -125,7 +127,7 @@ fn observed(facts: &Facts, age_s: f64) -> String {
     }
 }
 
-/// A metric that is a time, µs since 1970.
+/// The value of a metric that is a time, µs since 1970.
 fn time(facts: &Facts, metric: &str) -> Option<i64> {
     tacho_source::time::moment(facts.text(metric)?, 0, &TimeZone::UTC).ok()
 }
@@ -182,7 +184,7 @@ pub fn space(facts: &Facts, limits: Option<&Limits>, disk: Option<Disk>) -> Find
     }
 }
 
-/// How fast the history grows, if it is old enough to tell.
+/// Growth of the history in bytes a day, if it is old enough to tell.
 fn bytes_a_day(facts: &Facts, bytes: f64) -> Option<f64> {
     let recorded_s =
         (time(facts, "last_tick_time")? - time(facts, "first_tick_time")?) as f64 / 1e6;
@@ -285,7 +287,7 @@ mod tests {
         };
         let disk = |free, total| Some(Disk { free, total });
         let begin = "12.0 MB since 2026-11-20 00:00:00+00, 2.0 MB a day, ";
-        // 8 MB more fit, beside 12 MB that are there
+        // The history has 12 MB, and 8 MB more fit on the disk.
         let full = space(&facts, Some(&limits(Some(0), 0)), disk(8e6, 1e12));
         assert_eq!(
             full.detail,

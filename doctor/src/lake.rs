@@ -9,7 +9,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use tacho_record::finding::Finding;
 
-/// An hour counts when its object of this table is there.
+/// Table whose objects mark complete hours: an hour counts when its object of this table is there.
 const TABLE: &str = "servers";
 const HOUR_S: i64 = 3_600;
 /// Seconds since the end of the newest hour above which a lake is late. Without statistics of
@@ -18,12 +18,12 @@ const LATE_S: i64 = 2 * HOUR_S;
 const HELP: &str =
     "tacho ship lists the hours that it holds back, and why: tacho ship --tape DIR --to LAKE";
 
-/// Whether a directory is a lake.
+/// True if a directory is a lake.
 pub fn is_at(directory: &Path) -> bool {
     !servers(directory).is_empty()
 }
 
-/// Whether a name is the address of a lake in an object store.
+/// True if a name is the address of a lake in an object store.
 pub fn is_address(name: &str) -> bool {
     let stores = ["s3://", "gs://", "az://"];
     stores.iter().any(|store| name.starts_with(store))
@@ -56,7 +56,7 @@ fn partitions(directory: &Path, key: &str) -> Vec<(String, PathBuf)> {
     named
 }
 
-/// The hours of a server, as seconds of their begin.
+/// The hours of a server: the begin of each in seconds since 1970.
 fn hours(server: &Path) -> BTreeSet<i64> {
     let days = partitions(server, "day=").into_iter();
     let of_day = days.flat_map(|(day, directory)| {

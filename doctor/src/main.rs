@@ -33,9 +33,9 @@ struct Options {
     #[arg(long = "help", short = '?', action = ArgAction::Help)]
     help: Option<bool>,
 
-    /// A data directory, a directory of history files, a directory shipped to by tacho
-    /// ship, a cluster by Debian's name, or a connection string as psql takes it, without
-    /// a password [default: PGDATA, else all clusters of this host]
+    /// A data directory, a history directory, a directory of tacho ship, a cluster by Debian's
+    /// name, or a psql connection string without a password [default: PGDATA, else all clusters of
+    /// this host]
     #[arg(value_name = "DIR|CLUSTER|CONNINFO", conflicts_with = "cluster")]
     subject: Option<String>,
 

@@ -30,7 +30,7 @@ pub fn page_finding(port: &str) -> Finding {
     }
 }
 
-/// Whether the program is beside this one or in `PATH`.
+/// True if the program of the page is beside this one or in `PATH`.
 fn is_installed() -> bool {
     let beside = std::env::current_exe().ok();
     let beside = beside

@@ -17,14 +17,14 @@ use tacho_record::{Stop, check};
 pub const APPLICATION: &str = "tacho doctor";
 const CONNECT: Duration = Duration::from_secs(15);
 const ANSWER: Duration = Duration::from_secs(30);
-/// Seconds by which the clocks of host and server may differ; above that, times are hard
-/// to compare.
+/// Seconds by which the clocks of host and server may differ. With a greater difference, times are
+/// hard to compare.
 const CLOCK_S: f64 = 2.0;
 const LOG_HELP: &str = "see the log of the server";
 const EDITION_HELP: &str =
     "run: SELECT * FROM tacho.start(); its result names what can call the sampler here";
 const RECORD_HINT: &str = "Or, without a restart: tacho record \"CONNINFO\" --tape DIR";
-/// Most names of roles in a finding.
+/// Maximum number of names of roles in a finding.
 const MOST_ROLES: usize = 5;
 const LIBRARY: &str = "tacho";
 /// Libraries that read settings of pg_stat_statements when they are loaded.
@@ -230,7 +230,7 @@ impl Server {
         }
     }
 
-    /// Whether the library is loaded and this database has the SQL objects.
+    /// Finds out whether the library is loaded and this database has the SQL objects.
     fn library(&self) -> Finding {
         let what = "extension";
         match (self.is_loaded(), &self.extension) {
@@ -535,7 +535,7 @@ impl Server {
     }
 }
 
-/// Whether samples arrive now. "Loaded and silent" is broken, not missing.
+/// Finds out whether samples arrive now. "Loaded and silent" is broken, not missing.
 fn recording(facts: &Facts, help: &str) -> Finding {
     let what = "recording";
     let state = facts.text("recording").unwrap_or("unknown");
@@ -581,7 +581,8 @@ fn readers(roles: &[String]) -> String {
     format!("superusers{all}{more}; other roles see only their own")
 }
 
-/// The step for a reason that newcomers meet.
+/// The step that helps if recording is silent for this reason; only for reasons that newcomers
+/// meet.
 fn step_of(reason: &str) -> Option<&'static str> {
     let steps = [
         (
@@ -649,7 +650,7 @@ pub fn names(list: &str) -> Vec<String> {
     names.map(str::to_string).collect()
 }
 
-/// Whether a name in a list of libraries is this one's, also one with a directory.
+/// True if a name in a list of libraries is the name of this library, with or without a directory.
 pub fn is_tacho(name: &str) -> bool {
     let file = name.rsplit('/').next().unwrap_or(name);
     file.strip_suffix(".so").unwrap_or(file) == LIBRARY

@@ -32,7 +32,8 @@ impl Subject {
         }
     }
 
-    /// A directory, else a connection string.
+    /// The subject of a name on the command line: an existing directory, else a cluster by Debian's
+    /// name, else a connection string.
     fn named(named: &str) -> Result<Subject, Failure> {
         let path = Path::new(named);
         if Cluster::is_at(path) {
