@@ -13,11 +13,11 @@ use tacho_tape::query::{
 
 /// Number of buckets in the time for which a load must be above its limit.
 const BUCKETS: i64 = 4;
-/// Least observed share of a bucket, percent.
+/// A bucket counts if at least this share of it was observed, in percent.
 const COVERAGE: f64 = 50.0;
 const SECOND: i64 = 1_000_000;
 
-/// An object whose value is above the limit at which its alarm is over.
+/// An object whose value has not reached the limit at which its alarm is over.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Reading {
     pub rule: Rule,
@@ -25,9 +25,9 @@ pub struct Reading {
     /// Empty for the whole server.
     pub object: String,
     pub value: f64,
-    /// True if the value is above the limit at which an alarm begins.
+    /// True if the value has reached the limit at which an alarm begins.
     pub fires: bool,
-    /// Since when, µs since 1970.
+    /// Time since which the value is above its limit, as far as the rule knows it, µs since 1970.
     pub began_us: i64,
     /// One line for people.
     pub summary: String,
@@ -241,8 +241,8 @@ impl Look<'_> {
     }
 
     /// For histories without times of single waits, such as imported ones. The value of a head is
-    /// then the time between its first and its last sample as a head, if others waited behind it
-    /// for at least half of that time.
+    /// then the time between its first and its last sample as a head. It counts if the waits behind
+    /// it add up to at least half of that time.
     fn queue_of_window(&self, limits: &Limits, found: &mut [Reading]) -> QueryResult<()> {
         let length = (limits.above * 1e6) as i64 * BUCKETS;
         let asked = Blocking {
@@ -347,7 +347,8 @@ impl Look<'_> {
         Ok(readings.collect())
     }
 
-    /// A slot that no process used in the whole time.
+    /// Gives one reading for each replication slot that no process used in the whole time. Its
+    /// value is the WAL that the slot keeps, in bytes.
     fn slot(&self, limits: &Limits) -> QueryResult<Vec<Reading>> {
         let rows = self.history("slot_retained,slot_active", limits)?;
         let mut found = BTreeMap::new();
@@ -383,7 +384,7 @@ fn widen(range: &mut (f64, f64), row: &ServerHistoryRow) {
     }
 }
 
-/// The head of a queue.
+/// Name of the head of a queue, such as "process 7".
 fn head(row: &BlockingRow) -> String {
     match (row.pid, &row.prepared_gid) {
         (Some(pid), _) => format!("process {pid}"),

@@ -8,14 +8,14 @@ use tacho_source::rows::ask;
 use tacho_source::{Source, time};
 use tacho_tape::query::{Changes, plain_text};
 
-/// Findings of a message.
+/// Maximum number of findings in a message.
 const FINDINGS: usize = 3;
 /// Length in µs of the time before an alarm that its page covers.
 const BEFORE_US: i64 = 10 * 60_000_000;
 /// Length in µs of the time before an alarm that its findings cover. A longer one would hide the begin
 /// of an alarm that was sent after 30 s; bench/incidents.sh, which measures `changes`, asks like this.
 const FINDINGS_BEFORE_US: i64 = 3_000_000;
-/// Most bytes of one finding.
+/// Maximum length of one finding, in bytes.
 const FINDING_BYTES: usize = 500;
 
 /// Makes the message of an alarm.

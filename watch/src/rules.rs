@@ -50,10 +50,11 @@ impl Severity {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Limits {
     pub is_on: bool,
-    /// The alarm begins above this.
+    /// An alarm begins if the value is above this limit. For a queue and a plan change, the limit
+    /// itself begins one, too.
     pub above: f64,
-    /// The alarm is over below this. A value between the two limits neither begins
-    /// nor ends an alarm.
+    /// The alarm is over if the value is at most this limit; for a plan change if it is below. A
+    /// value between the two limits neither begins nor ends an alarm.
     pub clear: f64,
     /// Time in µs for which the value must stay above or below a limit.
     pub hold_us: i64,
@@ -148,12 +149,12 @@ pub struct Mute {
     /// Time of day, in the time zone of the program: `22:00`. May be later than `to`.
     from: Option<String>,
     to: Option<String>,
-    /// Last moment: RFC 3339.
+    /// Last moment of the mute, as RFC 3339.
     until: Option<String>,
 }
 
 impl Mute {
-    /// Whether it silences the object of a rule at a moment.
+    /// True if it silences the object of a rule at a moment.
     pub fn is_of(&self, server: &str, rule: Rule, object: &str, now_us: i64) -> bool {
         let matches = |given: &Option<String>, is: &str| given.as_deref().is_none_or(|g| g == is);
         let is_before_end = end(self.until.as_ref()).is_none_or(|until| now_us <= until);

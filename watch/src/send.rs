@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use ureq::Agent;
 use ureq::tls::{RootCerts, TlsConfig, TlsProvider};
 
-/// Longest time that sending a message to a place may take.
+/// Maximum time that sending a message to a place may take.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// Pause between two looks at a command that runs.
 const LOOK: Duration = Duration::from_millis(20);

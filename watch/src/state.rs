@@ -8,7 +8,7 @@ use std::io::Write;
 use std::path::Path;
 use tacho_source::Failure;
 
-/// Most messages that wait to be sent; the oldest are dropped.
+/// Maximum number of messages that wait to be sent; the oldest are dropped.
 const OUTBOX: usize = 200;
 
 /// An alarm that goes on, or that was over lately.
@@ -21,9 +21,9 @@ pub struct Alarm {
     pub value: f64,
     pub limit: f64,
     pub summary: String,
-    /// µs since 1970.
+    /// Time at which the alarm began, µs since 1970.
     pub began_us: i64,
-    /// Set when it is over.
+    /// Time at which the alarm was over, µs since 1970; `None` while it goes on.
     pub ended_us: Option<i64>,
     /// True if a message has told that the alarm began.
     pub is_told: bool,
@@ -221,7 +221,7 @@ impl State {
     }
 }
 
-/// Whether a message has to tell the beginning of an alarm: it goes on and is not muted.
+/// True if a message has to tell the beginning of an alarm: it goes on and is not muted.
 fn is_due(alarm: &Alarm, mutes: &[Mute], now_us: i64) -> bool {
     let is_muted = |mute: &Mute| mute.is_of(&alarm.server, alarm.rule, &alarm.object, now_us);
     alarm.ended_us.is_none() && !alarm.is_told && !mutes.iter().any(is_muted)

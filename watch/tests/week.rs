@@ -11,13 +11,14 @@ use std::fmt::Write as _;
 const BEGIN: i64 = 1_793_577_600;
 const DAY: i64 = 86_400;
 const HOUR: i64 = 3600;
-/// Time between two ticks, seconds.
+/// Time between two ticks, in seconds.
 const TICK: i64 = 10;
 /// Begin of all sessions.
 const START: &str = "2026-01-01T00:00:00Z";
 /// Time in seconds for which a transaction is open before others wait for it.
 const OPEN: i64 = 40;
-/// Incidents: begin, seconds, and whether it is a lock queue or more load than CPUs.
+/// Incidents: begin in seconds of the week, length in seconds, and true for a lock queue, false for
+/// more load than CPUs.
 const INCIDENTS: [(i64, i64, bool); 6] = [
     (DAY + 10 * HOUR, 120, true),
     (2 * DAY + 11 * HOUR, 600, false),
@@ -136,7 +137,7 @@ impl Told {
     }
 }
 
-/// Second of the week.
+/// The second of the week of a printed time.
 fn second(time: &str) -> i64 {
     time.parse::<jiff::Timestamp>().unwrap().as_second() - BEGIN
 }
@@ -149,7 +150,7 @@ fn told() -> Vec<Told> {
     Told::all(&history.replay("page = 'https://tacho.example'\n", BEGIN + 600))
 }
 
-/// Whether an alarm of a rule was sent in an incident, or up to a minute after it.
+/// True if an alarm of a rule was sent in an incident, or up to a minute after it.
 fn is_of(incident: &(i64, i64, bool), alarm: &Told) -> bool {
     let (begin, seconds, is_queue) = *incident;
     let rule = if is_queue { "queue" } else { "load" };
@@ -189,7 +190,7 @@ fn each_incident_of_a_week_is_one_alarm_and_false_ones_are_less_than_one_a_day()
         let expected = format!("https://tacho.example/?server=shop&since={since}&until=");
         assert!(page.starts_with(&expected), "{page}");
         assert_eq!(page.ends_with("&tab=locks"), is_queue, "{page}");
-        // its one end
+        // The alarm has exactly one end.
         let end = begin + seconds;
         let ends = ends.iter().filter(|over| {
             over.rule == alarm.rule && (end..end + 240).contains(&over.began_or_ended)
