@@ -19,7 +19,7 @@ static ALLOCATOR: Counting = Counting;
 
 /// Name of our sessions, unless a connection string gives another.
 const APPLICATION: &str = "tacho mcp";
-/// Divisor of the memory limit: columns may use a quarter.
+/// Divisor of the memory limit: kept columns may use a quarter.
 const CACHE_SHARE: u64 = 4;
 
 /// Answers about the performance history of PostgreSQL for programs that speak the Model Context

@@ -20,7 +20,7 @@ use tacho_source::{Arguments, Ask, Failure, Source, State, time, waits};
 use tacho_tape::query::{QueryError, QueryResult, ReportRow};
 use tokio::runtime::Builder;
 
-/// Threads for questions, standard input and standard output.
+/// Maximum number of threads for questions, standard input and standard output.
 const THREADS: usize = 6;
 const INSTRUCTIONS: &str = "Performance history of PostgreSQL servers: which sessions were active, what \
     they waited for, which queries cost how much, and what changed. Begin with \"servers\", then \
@@ -49,7 +49,7 @@ pub fn serve(desk: Desk) -> Result<(), Failure> {
         let service = desk.serve(stdio()).await.map_err(io::Error::other)?;
         service.waiting().await.map_err(io::Error::other)
     });
-    // a thread that reads standard input can not be woken
+    // A thread that waits for standard input cannot be woken, so it is abandoned.
     runtime.shutdown_background();
     match served {
         Ok(_) => Ok(()),
@@ -147,7 +147,7 @@ impl Desk {
         }
     }
 
-    /// Adds the rows of a part; of the report its text.
+    /// Adds the rows of a part. The report has no rows: its text is added.
     fn fill(
         &self,
         part: &Part,

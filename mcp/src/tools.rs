@@ -204,7 +204,8 @@ impl Tool {
     fn takes_filters(&self, all: &'static [Function]) -> bool {
         let takes =
             |function: &Function| function.arguments.iter().any(|a| a.kind == Kind::Filters);
-        // query filters by the query alone, which all of its functions understand
+        // The tool `query`, the only one with several parts, filters by the query alone: all its
+        // functions understand that.
         self.parts.len() == 1 && self.functions(all).any(|(function, _)| takes(function))
     }
 

@@ -297,7 +297,7 @@ fn tables_have_their_sums_and_a_name_stays_data() {
     for (column, value) in expected.as_object().unwrap() {
         assert_eq!(&first[column], value, "{column}");
     }
-    // the second table, and the three that have no row of their own
+    // The key "(other)" has the sum of the second table and of three tables without a row.
     assert_eq!(
         (&other["key"], &other["work"], &other["scans"]),
         (&json!("(other)"), &json!(1001), &json!(9))
