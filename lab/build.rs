@@ -10,7 +10,7 @@ fn main() {
     if std::env::var_os("TACHO_COMMIT").is_some() {
         return;
     }
-    // git adds a line to this file whenever HEAD moves
+    // git adds a line to this file whenever HEAD moves, so Cargo builds the program again.
     if let Some(log) = git(&["rev-parse", "--git-path", "logs/HEAD"])
         && Path::new(&log).exists()
     {

@@ -24,7 +24,7 @@ pub struct Access {
     programs: Installation,
     account: Option<Account>,
     dsn: String,
-    /// Whether the caller's PG… variables apply.
+    /// True if the caller's PG… variables apply.
     environment: bool,
     /// Directory for the files of a run.
     pub scratch: PathBuf,
@@ -131,7 +131,7 @@ impl Access {
             .with_context(|| format!("\"{sql}\" returned \"{text}\", not a number"))
     }
 
-    /// Repeats a query beside the load, until it is ended.
+    /// Repeats a query beside the load every `seconds` seconds, until the caller ends it.
     pub fn watch(&self, sql: &str, seconds: f64) -> Result<Running> {
         let mut psql = self.psql(&self.dsn);
         psql.env("PGAPPNAME", SELF).stdin(Stdio::piped());
@@ -154,7 +154,7 @@ impl Access {
         .context("the server did not reload its configuration")
     }
 
-    /// Polls until SQL returns true, at most 30 s.
+    /// Polls until SQL returns true, for at most 30 s.
     pub fn wait(&self, sql: &str, pause: Duration, stop: &Stop) -> Result<()> {
         let begin = Instant::now();
         while self.sql(sql, stop)? != "t" {

@@ -67,7 +67,7 @@ impl HistoryKind {
 struct Asked {
     of: HistoryKind,
     hours: i64,
-    /// Dimension that `top` groups by.
+    /// Dimension by which `top` groups.
     dimension: &'static str,
     /// Dimension by which `top` splits the keys.
     by: Option<&'static str>,
@@ -122,7 +122,7 @@ const ASKED: [Asked; 5] = [
 
 const HOUR_US: i64 = 3_600_000_000;
 
-/// Counts rows, and keeps the key of the first.
+/// A sink that counts rows, and keeps the key of the first row.
 #[derive(Default)]
 pub struct Rows {
     count: u64,
@@ -292,7 +292,7 @@ impl History {
         let mut below = |n: usize| below(random, n);
         let functions = query::list();
         let function = &functions[below(functions.len())];
-        // Samples and sessions have a row each.
+        // `samples` and `sessions` have a row for each sample or span, so they get a short piece.
         let hours = match function.name {
             "samples" | "sessions" => 1,
             _ => 24,

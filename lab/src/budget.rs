@@ -55,7 +55,8 @@ fn is_for(budget: &Budget, cell: &Cell) -> bool {
         && (everywhere || workload.is_some_and(|w| budget.workloads.contains(w)))
 }
 
-/// A budget is held or missed only if the whole interval is on one side of it.
+/// The verdict about a budget. The budget is held or missed only if the whole interval is on one
+/// side of it.
 fn verdict(metric: &Metric, budget: f64, ratio: &Estimate) -> &'static str {
     if ratio.confidence < 0.95 {
         return "too few rounds to tell";

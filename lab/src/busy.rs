@@ -28,7 +28,7 @@ pub struct Occupancy {
     pub load_after: f64,
 }
 
-/// Ticks of the machine since its start.
+/// Clock ticks of all CPUs since the start of the machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Machine {
     used: u64,
@@ -66,7 +66,7 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// Begins, with the PID of the run's postmaster if one is running.
+    /// Begins to measure, with the PID of the run's postmaster if one is running.
     pub fn start(postmaster: Option<u32>) -> Result<Self> {
         let (machine, own) = now(postmaster)?;
         let load = load_average();
@@ -78,7 +78,7 @@ impl Watch {
         })
     }
 
-    /// Ends; the postmaster must still be running.
+    /// Ends the measurement; the postmaster must still be running.
     pub fn end(self) -> Result<Occupancy> {
         let (machine, own) = now(self.postmaster)?;
         let second = rustix::param::clock_ticks_per_second() as f64;
@@ -142,7 +142,7 @@ impl Total {
         })
     }
 
-    /// Whether others used too much for a verdict.
+    /// True if others used too much CPU time for a verdict.
     pub fn busy(&self) -> bool {
         self.others > MOST_OF_OTHERS
     }

@@ -16,9 +16,9 @@ const BUDGET_MS: f64 = 50.0;
 /// End of a question.
 struct End {
     is_canceled: bool,
-    /// Time since the cancellation, or without one since the question.
+    /// Time from the cancellation to the end; without a cancellation the time since the question.
     after: Duration,
-    /// CPU time of the process in that time, which says more on a busy machine.
+    /// CPU time of the process in the time `after`, which says more on a busy machine.
     cpu: Duration,
 }
 

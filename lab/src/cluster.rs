@@ -148,7 +148,7 @@ impl Cluster {
         Ok(fs::write(file, self.configuration(settings))?)
     }
 
-    /// A program without arguments, run under another one.
+    /// The same command without its arguments, run under the program that `tool` names.
     fn under(&self, tool: &[&str], command: &Command) -> Command {
         let mut under = Command::new(tool[0]);
         as_account(&mut under, self.account.as_ref());

@@ -21,8 +21,8 @@ use std::fs::{self, File};
 /// Number of timed executions per counted execution.
 const TIMED: u32 = 20;
 
-/// Prints the CPU time of this server, in ns. The sleep before it makes the kernel
-/// update the value.
+/// SQL that prints the CPU time of this server, in ns. The sleep before it makes the kernel update
+/// the value.
 const CLOCK: &str = "select pg_sleep(0.001)\n\
                      select 'ns ' || split_part(pg_read_file('/proc/self/schedstat'), ' ', 1)\n";
 
@@ -62,8 +62,8 @@ struct Counter {
     /// File with the program's result, in the scratch directory.
     result: &'static str,
     arguments: &'static [&'static str],
-    /// Number of counts; the least one is used. A library may repeat something at
-    /// its start until the clock has ticked, as pg_stat_kcache does.
+    /// How often the program counts; the least count is used. A library may repeat something at its
+    /// start until the clock has ticked, as pg_stat_kcache does.
     times: u32,
     /// True if the program counts cache misses; other counters are not used then.
     cold: bool,
@@ -133,7 +133,7 @@ pub struct Measurement<'a> {
     pub cluster: &'a Cluster,
     /// Settings of the scenario and the variant.
     pub settings: BTreeMap<String, String>,
-    /// Number of executions, and kind of count.
+    /// Number of executions, and whether lines and pages are counted.
     pub cost: &'a Cost,
     /// The statement.
     pub statement: &'a Costing,

@@ -23,7 +23,7 @@ pub enum Block {
 /// A table.
 #[derive(Debug, Clone, Default)]
 pub struct Table {
-    /// Head, and whether the column holds numbers.
+    /// Heading of each column, and true if the column holds numbers.
     pub head: Vec<(String, bool)>,
     /// Rows.
     pub rows: Vec<Vec<String>>,
@@ -44,7 +44,7 @@ impl Table {
     }
 }
 
-/// As Markdown.
+/// The report as Markdown.
 pub fn markdown(blocks: &[Block]) -> String {
     let mut out = String::new();
     for block in blocks {
@@ -82,7 +82,7 @@ fn markdown_table(out: &mut String, table: &Table) -> std::fmt::Result {
     writeln!(out)
 }
 
-/// As one HTML page.
+/// The report as one HTML page.
 pub fn html(title: &str, blocks: &[Block]) -> String {
     let page = markup! {
         (PreEscaped("<!doctype html>\n"))

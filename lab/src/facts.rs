@@ -18,7 +18,7 @@ pub struct Facts {
     pub version: String,
     /// Variant.
     pub variant: String,
-    /// The server's own words about itself.
+    /// Versions and settings as the server reports them.
     #[serde(flatten)]
     pub said: Said,
     /// Libraries of the variant: hash of the file, and the package that it is
@@ -26,7 +26,7 @@ pub struct Facts {
     pub libraries: BTreeMap<String, String>,
 }
 
-/// The words of a server about itself.
+/// Versions and settings as a server reports them.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Said {
     /// Result of version(); empty if the variant ran in single-user mode only.
@@ -37,7 +37,8 @@ pub struct Said {
     pub settings: BTreeMap<String, String>,
 }
 
-/// Query of all that, as JSON on one line. Paths differ in each experiment.
+/// Query for [`Said`] as JSON on one line. Settings with paths are left out, because paths differ
+/// in each experiment.
 const ASK: &str = "select json_build_object(\
   'server', version(), \
   'extensions', coalesce((select json_object_agg(name, coalesce(installed_version, \
@@ -50,7 +51,7 @@ const ASK: &str = "select json_build_object(\
     'unix_socket_directories') and name not like 'transaction%'), '{}'))";
 
 impl Facts {
-    /// Collects the facts; a server that is not running says nothing.
+    /// Collects the facts. Without a running server `said` stays empty.
     pub fn collect(
         access: &Access,
         version: &str,
@@ -77,7 +78,7 @@ impl Facts {
         })
     }
 
-    /// Whether they are about the same variant on the same server.
+    /// True if both are about the same variant on the same server.
     pub fn same(&self, other: &Self) -> bool {
         (&self.version, &self.variant) == (&other.version, &other.variant)
     }

@@ -8,7 +8,7 @@ use maud::{Markup, html};
 
 const TOP: f64 = 40.0;
 const ROW: f64 = 22.0;
-/// Room for the numbers at the right.
+/// Width of the room for the numbers at the right, in units of the view box.
 const NUMBERS: f64 = 150.0;
 
 /// A row: its name, the number of its variant, and the ratio.
@@ -81,7 +81,7 @@ impl Scale {
         let (low, high) = ends.fold((1.0_f64, 1.0_f64), |(low, high), end| {
             (low.min(end), high.max(end))
         });
-        // a twentieth of the width is free at each end
+        // A twentieth of the width stays free at each end.
         let free = ((high / low).ln() / 20.0).max(0.001).exp();
         Self {
             low: low / free,

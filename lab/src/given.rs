@@ -111,7 +111,7 @@ impl Given {
         let text: String = self.undo().iter().map(|sql| format!("{sql};\n")).collect();
         std::fs::write(&file, text)
             .with_context(|| format!("could not write \"{}\"", file.display()))?;
-        // Never interrupted: the server would finish the statement unnoticed.
+        // Ctrl-C does not interrupt this: the server would finish the statement unnoticed.
         let made = self
             .access
             .sql(&format!("create database {LOADED}"), &Stop::default());
@@ -279,7 +279,7 @@ fn names(scenario: &Scenario) -> BTreeSet<String> {
     all.cloned().collect()
 }
 
-/// Whether a setting needs a reload; false for a setting of sessions.
+/// True if a setting needs a reload; false for a setting of sessions.
 fn takes_reload(name: &str, context: &str, source: &str) -> Result<bool> {
     match context {
         "user" | "superuser" => Ok(false),

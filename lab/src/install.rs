@@ -117,7 +117,7 @@ impl Installation {
         Self::at(Path::new(bin.trim()), stop)
     }
 
-    /// Whether a library for shared_preload_libraries is installed.
+    /// True if a library for shared_preload_libraries is installed.
     pub fn has_library(&self, name: &str) -> bool {
         self.library(name).exists()
     }

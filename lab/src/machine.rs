@@ -16,7 +16,7 @@ pub struct Machine {
     pub kernel: String,
     /// Frequency governor, if there is one.
     pub governor: Option<String>,
-    /// Whether it is a virtual machine.
+    /// True if the machine is virtual.
     pub virtual_machine: bool,
     /// Day of the measurement, UTC.
     pub date: String,

@@ -132,7 +132,7 @@ pub fn list() -> Result<String> {
 pub fn help() -> String {
     let mut text = "Scenarios:\n".to_owned();
     for (name, _) in BUILT_IN {
-        // a test reads every scenario
+        // A scenario that cannot be read is left out; a test reads every one.
         if let Ok(scenario) = Scenario::load(name, false) {
             let _ = writeln!(
                 text,

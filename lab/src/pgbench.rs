@@ -28,8 +28,8 @@ pub struct Load<'a> {
 }
 
 impl Load<'_> {
-    /// Warms up, measures, and returns numbers and waits. `transactions` counts
-    /// both phases.
+    /// Warms up, measures, and returns numbers and waits. The number `transactions` counts both
+    /// phases.
     pub fn measure(&self, pid: Option<u32>, stop: &Stop) -> Result<(Metrics, Profile)> {
         let mut metrics = Metrics::new();
         let mut transactions = 0.0;
@@ -157,7 +157,7 @@ fn threads() -> u32 {
     u32::try_from(cores.div_ceil(2)).unwrap_or(1)
 }
 
-/// The number after a heading in pgbench's output.
+/// The number that follows a heading in pgbench's output.
 fn said(text: &str, heading: &str) -> Result<f64> {
     let line = text.lines().find_map(|line| line.strip_prefix(heading));
     let number = line.and_then(|l| l.split([' ', '/']).next());
@@ -199,7 +199,7 @@ fn read_logs(prefix: &Path) -> Result<Vec<u64>> {
     Ok(latencies)
 }
 
-/// Third field of a log line.
+/// Latency of a transaction in µs: the third field of its line in the log.
 fn latency(line: &str) -> Option<u64> {
     line.split(' ').nth(2)?.parse().ok()
 }

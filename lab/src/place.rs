@@ -50,8 +50,7 @@ impl Found {
         digits.and_then(|d| d.parse().ok()).unwrap_or(0)
     }
 
-    /// Why a variant cannot run here, and whether an installed library would
-    /// help.
+    /// The reason why a variant cannot run here, and true if installing a library would help.
     pub fn why_not(&self, variant: &Variant) -> Option<(String, bool)> {
         let (name, version) = (&variant.name, self.version());
         if !variant.majors.is_empty() && !variant.majors.contains(&self.major()) {

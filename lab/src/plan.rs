@@ -39,7 +39,7 @@ pub struct Job {
 }
 
 impl Job {
-    /// Whether both are in one block, whose runs are compared to each other.
+    /// True if both are in one block, whose runs are compared to each other.
     pub fn same_block(&self, other: &Self) -> bool {
         (self.installation, self.round, &self.point)
             == (other.installation, other.round, &other.point)
@@ -155,7 +155,7 @@ fn block(arms: usize, number: usize) -> impl Iterator<Item = usize> {
     })
 }
 
-/// All jobs. `has` tells whether an installation has a variant.
+/// All jobs in their order. `has` is true if an installation has a variant.
 pub fn jobs(
     scenario: &Scenario,
     installations: usize,

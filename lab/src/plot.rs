@@ -232,7 +232,7 @@ pub fn color(number: usize) -> String {
     format!("var(--c{})", number % COLORS)
 }
 
-/// Whether the names are too long for one row.
+/// True if the names are too long for one row.
 fn crowded(axis: &[String]) -> bool {
     let longest = axis.iter().map(|name| name.chars().count()).max();
     let room = (WIDTH - LEFT) / axis.len().max(1) as f64;
@@ -247,7 +247,7 @@ fn height(value: f64, top: f64) -> f64 {
     BOTTOM - (BOTTOM - TOP) * value / top.max(f64::MIN_POSITIVE)
 }
 
-/// The next number of the form 1, 2, 4, 5 or 8 × 10ⁿ.
+/// The smallest number of the form 1, 2, 4, 5 or 8 × 10ⁿ that is not less than `value`.
 fn round_up(value: f64) -> f64 {
     if value <= 0.0 {
         return 1.0;
@@ -279,7 +279,7 @@ fn tick(value: f64, step: f64) -> String {
     }
 }
 
-/// A number in a few characters.
+/// A number as a short text.
 fn short(value: f64) -> String {
     match value.abs() {
         v if v >= 1e6 => format!("{:.1}M", value / 1e6),

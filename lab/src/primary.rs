@@ -6,7 +6,7 @@ use super::metric::{Better, find};
 use anyhow::{Result, ensure};
 use serde::{Deserialize, Serialize};
 
-/// Fewest pairs of equal arms for a verdict.
+/// Minimum number of pairs of equal arms for a verdict.
 pub const NULL_PAIRS: usize = 20;
 
 /// A declared primary figure, as in
@@ -36,12 +36,12 @@ pub struct Primary {
     /// A variant that is the peer once more. Its ratio to the peer is known
     /// to be 1, so what is measured is the noise.
     pub equal: String,
-    /// The variant may cost this many times the peer.
+    /// The variant may cost at most this many times the cost of the peer: 1.01 is 1 % more.
     pub margin: f64,
-    /// Probability that a variant that costs the same is shown to.
+    /// Probability that the experiment shows it if the variant costs the same as the peer.
     pub power: f64,
-    /// Standard deviation of the ratio of a block that is expected; with the
-    /// power it gives the number of blocks.
+    /// Expected standard deviation of the ratio of a block: 0.015 is 1.5 %. With the power it gives
+    /// the number of blocks.
     pub spread: f64,
 }
 

@@ -29,7 +29,7 @@ impl std::error::Error for Interrupted {}
 pub struct Stop(Arc<AtomicBool>);
 
 impl Stop {
-    /// Set by SIGINT, SIGTERM and SIGHUP.
+    /// A flag that SIGINT, SIGTERM and SIGHUP set.
     pub fn on_signals() -> Result<Self> {
         let stop = Self::default();
         for signal in [
@@ -221,7 +221,7 @@ pub fn run(command: &mut Command, stop: &Stop) -> Result<String> {
     Running::start(command.stdin(Stdio::null()))?.finish(stop)
 }
 
-/// Whether a program of this name is installed.
+/// True if a program of this name is in the PATH.
 pub fn in_path(program: &str) -> bool {
     let path = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&path).any(|directory| directory.join(program).is_file())

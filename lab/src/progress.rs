@@ -13,7 +13,7 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// The time of `all` runs counts from now.
+    /// Begins to measure the time of `all` runs.
     pub fn new(all: usize) -> Self {
         Self {
             started: Instant::now(),

@@ -178,7 +178,7 @@ fn ratios(results: &Results, cells: &[Cell], main: &Metric) -> Table {
     table
 }
 
-/// Median of a metric. If the answer was not waited for, the time limit.
+/// The median of a metric as text. For an answer that took longer than the time limit, the limit.
 fn median(cell: &Cell, metric: &Metric) -> String {
     let over = over(cell, metric);
     let value = cell.values.get(metric.name);
@@ -204,7 +204,7 @@ fn over(cell: &Cell, metric: &Metric) -> &'static str {
     }
 }
 
-/// Meaning of that ratio.
+/// The meaning of a cell's ratio to the baseline, in words.
 fn shown(results: &Results, cell: &Cell, metric: &Metric) -> &'static str {
     let ratio = cell.ratios.get(metric.name);
     match (ratio, Baseline::of(results).is_cell(cell)) {
@@ -703,7 +703,7 @@ mod tests {
         };
         results.pieces = vec![piece("A", 0)];
         assert!(!markdown(&report(&results)).contains("piece"));
-        // nothing was measured in the last one
+        // Piece C measured nothing.
         results.pieces.extend([piece("B", 4), piece("C", 6)]);
         let text = markdown(&report(&results));
         let (one, two) = (

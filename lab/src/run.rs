@@ -55,7 +55,7 @@ const READY_PAUSE: Duration = Duration::from_millis(20);
 
 const MINUTE: Duration = Duration::from_secs(60);
 
-/// Everything a run needs.
+/// Everything that a run needs.
 struct Bench<'a> {
     scenario: &'a Scenario,
     places: Vec<Place>,
@@ -375,7 +375,7 @@ impl Bench<'_> {
         Ok(())
     }
 
-    /// Measures all jobs, or ends behind a block once it is later than `until`.
+    /// Measures all jobs. After the time `until` it ends behind the current block.
     fn measure_all(&self, jobs: &[Job], until: Option<Instant>, store: &mut Store) -> Result<()> {
         let mut progress = Progress::new(jobs.len());
         let mut running: Vec<Option<Running>> = self.places.iter().map(|_| None).collect();
@@ -572,7 +572,7 @@ pub fn write_report(directory: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Medians and ratios, for programs.
+/// Medians and ratios as JSON, for programs.
 fn summary_json(results: &Results) -> Result<String> {
     let estimate = |e: &stats::Estimate| serde_json::json!({ "median": e.median, "low": e.low, "high": e.high, "confidence": e.confidence });
     let cells = summary::cells(results);
@@ -592,7 +592,7 @@ fn summary_json(results: &Results) -> Result<String> {
     Ok(serde_json::to_string_pretty(&cells)? + "\n")
 }
 
-/// Whether the user has ended the experiment.
+/// True if the user has ended the experiment.
 pub fn interrupted(error: &anyhow::Error) -> bool {
     error.chain().any(|cause| cause.is::<Interrupted>())
 }

@@ -181,7 +181,7 @@ pub struct Statement {
     pub setting: String,
     /// Values of the setting; the first is the baseline.
     pub values: Vec<String>,
-    /// Whether caches are emptied before each run.
+    /// True if caches are emptied before each run.
     #[serde(default)]
     pub cold: bool,
 }
@@ -192,7 +192,7 @@ pub struct Statement {
 pub struct Codec {
     /// Number of databases.
     pub databases: u32,
-    /// Days of each database.
+    /// Number of days of each database.
     pub days: u32,
     /// Arrangements of the rows, which are compared.
     #[serde(rename = "layout")]
@@ -210,7 +210,7 @@ pub struct Layout {
     /// Decimals to which times in ms are rounded; `None` = all.
     #[serde(default)]
     pub decimals: Option<u32>,
-    /// If set instead of `decimals`: times are whole numbers of this part of a ms.
+    /// If set instead of `decimals`: times are whole numbers, and a ms is this many of their units.
     #[serde(default)]
     pub multiply: Option<u32>,
 }
@@ -280,10 +280,10 @@ pub struct Variant {
     /// SQL that runs after each start.
     #[serde(default)]
     pub sql: Vec<String>,
-    /// SQL that runs every five seconds beside the load …
+    /// SQL that runs every five seconds beside the load, unless `poll_seconds` is set.
     #[serde(default)]
     pub poll: Option<String>,
-    /// Interval of the poll in seconds, if it is another one.
+    /// Interval of `poll` in seconds; `None` = five.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub poll_seconds: Option<f64>,
     /// SQL that returns true once the variant's settings are effective; the run

@@ -1,7 +1,7 @@
 //! Statistics of few, noisy measurements: medians, intervals without an
 //! assumption about the noise, and plain verdicts.
 
-/// A median, and an interval that covers the true one.
+/// A median, and an interval that contains the true median with some probability.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Estimate {
     /// The median.
@@ -21,7 +21,7 @@ pub enum Verdict {
     Above,
     /// The whole interval is below 1.
     Below,
-    /// 1 is inside: noise is larger than the effect.
+    /// The interval contains 1: noise is larger than the effect.
     Noise,
 }
 

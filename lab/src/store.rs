@@ -19,8 +19,7 @@ use std::path::{Path, PathBuf};
 /// Measured numbers by name.
 pub type Metrics = BTreeMap<String, f64>;
 
-/// Metric of a run whose answer was not waited for: it took longer than this
-/// time in ms.
+/// Metric of a run whose answer took longer than the time limit. Its value is the limit in ms.
 pub const CUT_OFF: &str = "cut_off_ms";
 
 /// The experiment: variants, servers, machine.
@@ -74,7 +73,7 @@ pub struct Run {
 }
 
 impl Run {
-    /// Whether two runs measure the same thing.
+    /// True if two runs measure the same thing.
     pub fn same(&self, other: &Self) -> bool {
         (&self.version, &self.variant, self.round) == (&other.version, &other.variant, other.round)
             && self.point == other.point
@@ -95,7 +94,7 @@ pub struct Piece {
 /// Results: the experiment and its runs.
 #[derive(Debug, Clone)]
 pub struct Results {
-    /// What is measured.
+    /// The experiment that was measured.
     pub experiment: Experiment,
     /// Measured runs, in order.
     pub runs: Vec<Run>,

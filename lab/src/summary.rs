@@ -37,7 +37,7 @@ pub enum Baseline {
 }
 
 impl Cell {
-    /// Whether the median is a run whose answer was not waited for.
+    /// True if the median is of a run whose answer took longer than the time limit.
     pub fn cut_off(&self) -> bool {
         let limit = self.values.get(CUT_OFF).map(|e| e.median);
         let ms = self.values.get("ms").map(|e| e.median);
@@ -64,7 +64,7 @@ impl Baseline {
         }
     }
 
-    /// Whether `base` is the baseline of a run.
+    /// True if `base` is the baseline of a run.
     fn serves(&self, base: &Run, run: &Run) -> bool {
         let alike = base.version == run.version && base.round == run.round;
         alike
@@ -78,7 +78,7 @@ impl Baseline {
         self.serves(run, run)
     }
 
-    /// Whether a cell belongs to the baseline.
+    /// True if a cell belongs to the baseline.
     pub fn is_cell(&self, cell: &Cell) -> bool {
         match self {
             Self::Variant(name) => cell.variant == *name,

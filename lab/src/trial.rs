@@ -12,7 +12,7 @@ use statrs::distribution::{ContinuousCDF, StudentsT};
 /// Probability that a bound is on the right side of the true ratio.
 pub const CONFIDENCE: f64 = 0.95;
 
-/// Blocks more than this are not worth a guess.
+/// With a greater number of blocks than this, [`blocks_for`] gives no answer.
 const MOST_BLOCKS: usize = 1_000_000;
 
 /// The ratios of all blocks, evaluated.
@@ -84,8 +84,7 @@ impl Trial {
     }
 }
 
-/// Whether equal arms look equal: the two-sided interval of their mean ratio
-/// holds 1.
+/// True if equal arms look equal: the two-sided interval of their mean ratio contains 1.
 pub fn equal(ratios: &[f64]) -> bool {
     let Some((mean, spread)) = moments(ratios) else {
         return false;

@@ -12,7 +12,7 @@ use super::store::Results;
 use super::trial::{CONFIDENCE, Outcome, Trial, blocks_for, equal, five_numbers, trial};
 use std::collections::BTreeSet;
 
-/// Section about the primary figure. It says so if none is declared.
+/// The section of the report about the primary figure. Without a declared figure it says so.
 pub fn primary(results: &Results, complete: bool) -> Vec<Block> {
     let heading = Block::Heading(2, "Primary figure".into());
     let Some(primary) = &results.experiment.scenario.primary else {
@@ -83,8 +83,8 @@ pub fn occupancy(results: &Results) -> Option<Total> {
     Total::of(&runs?)
 }
 
-/// Whether the report may call anything better or worse. Results from before
-/// the CPU time of others was recorded may.
+/// True if the report may call anything better or worse. This holds for results from before the CPU
+/// time of others was recorded, too.
 pub fn quiet(results: &Results) -> bool {
     !occupancy(results).is_some_and(|total| total.busy())
 }

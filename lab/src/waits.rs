@@ -31,7 +31,7 @@ impl Waits {
         access.watch(&question, 0.25).map(Self)
     }
 
-    /// Ends, and sums up.
+    /// Ends the reading, and returns the profile.
     pub fn end(self) -> Result<Profile> {
         Ok(profile(&self.0.end()?))
     }

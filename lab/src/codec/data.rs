@@ -44,7 +44,7 @@ impl Values {
         }
     }
 
-    /// Number of values.
+    /// Number of values: one for each row.
     pub fn len(&self) -> usize {
         match self {
             Self::Ints(v) => v.len(),
@@ -65,7 +65,7 @@ impl Values {
 pub struct Bucket {
     /// Number of the database.
     pub database: i64,
-    /// Time of the first and the last row, in µs.
+    /// Time of the first and the last row, in µs since 1970.
     pub bounds: (i64, i64),
     /// Values, in the order of [`COLUMNS`].
     pub columns: Vec<Values>,
@@ -112,7 +112,7 @@ struct Kind {
     calls: f64,
     rows: i64,
     blocks: i64,
-    /// Share of blocks that are read and not found in the cache.
+    /// Share of blocks (0 to 1) that are read and not found in the cache.
     cold: f64,
 }
 
@@ -138,14 +138,14 @@ impl Kind {
 }
 
 impl Day {
-    /// The same arguments give the same rows.
+    /// The generated day of a database. The same arguments give the same rows.
     pub fn new(day: u32, database: i64) -> Self {
         let kinds: Vec<Kind> = (0..STATEMENTS).map(|n| Kind::new(database, n)).collect();
         let mut random = Random(u64::from(day) << 20 | database as u64);
         let (mut ints, mut times) = (vec![Vec::new(); TIMES], vec![Vec::new(); 2]);
         for minute in 0..1_440_i64 {
             let at = BEGIN_S + i64::from(day) * 86_400 + minute * 60 + random.below(3) as i64;
-            // More by day than by night, 19.75 on average.
+            // Number of statements in the minute: more by day than by night, 19.75 on average.
             let daily = (minute as f64 / 1_440.0 * std::f64::consts::TAU).cos();
             let statements = (19.75 - 8.0 * daily + random.share()) as u64;
             for _ in 0..statements {

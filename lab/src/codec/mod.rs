@@ -36,11 +36,11 @@ impl Digest {
     }
 }
 
-/// Whether this program writes Parquet. The library is as large as the rest, so
-/// a build includes it on demand.
+/// True if this program writes Parquet. The library is as large as the rest of the program, so a
+/// build includes it on demand.
 pub const PARQUET: bool = cfg!(feature = "parquet");
 
-/// Measurements of a form.
+/// Measurements of a form of storage.
 struct Measured {
     bytes: f64,
     write_s: f64,

@@ -17,7 +17,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Zstd's own default.
+/// Compression level: the default of zstd.
 const LEVEL: i32 = 3;
 
 /// Writes a day of all databases. Returns the time for encoding and writing the
