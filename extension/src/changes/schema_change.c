@@ -52,7 +52,7 @@
 enum
 {
 	SLOT_FREE,
-	SLOT_TAKEN,					/* its process writes it */
+	SLOT_TAKEN,					/* the process that took the slot writes it */
 	SLOT_FULL,					/* ready for the sampler */
 };
 

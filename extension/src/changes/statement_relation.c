@@ -42,7 +42,10 @@ find_index(const IndexStmt *index)
 		get_relname_relid(index->idxname, get_rel_namespace(table)) : InvalidOid;
 }
 
-/* The only name of a DROP: schema and relation, or the relation alone. */
+/*
+ * The relation that a DROP names, if it names only one: as schema and
+ * relation, or as relation alone.
+ */
 static Oid
 find_dropped(const DropStmt *drop)
 {

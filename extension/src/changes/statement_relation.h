@@ -9,7 +9,10 @@
 
 #include "nodes/nodes.h"
 
-/* True if the statement makes a relation: it has no OID until it ends. */
+/*
+ * True if the statement makes a relation, which has no OID before the
+ * statement ends.
+ */
 extern bool statement_creates(const Node *statement);
 
 /*
@@ -20,8 +23,8 @@ extern bool statement_creates(const Node *statement);
 extern Oid	statement_relation(const Node *statement);
 
 /*
- * The table of the index that a DROP INDEX removes, which is still there. False for
- * other statements.
+ * Sets schema and name of the table whose index `index` a DROP INDEX is about
+ * to remove. False for other statements.
  */
 extern bool statement_index_table(const Node *statement, Oid index,
 								  const char **schema, const char **table);

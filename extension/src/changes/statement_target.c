@@ -217,7 +217,10 @@ put_role_set(Words *object, Words *rest, const AlterRoleSetStmt *alter)
 	put_set(rest, alter->setstmt);
 }
 
-/* The fields in which each kind of statement names its object. */
+/*
+ * Puts object and rest from the fields in which each kind of statement names
+ * them.
+ */
 static void
 put_target(Words *object, Words *rest, const Node *statement)
 {

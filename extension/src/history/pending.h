@@ -19,7 +19,8 @@
 #include "statements/statements.h"
 
 /*
- * Notes a row that was put into the open frame at `boot_us` (clock_boot_us()).
+ * Notes a row that was put into the open frame. `boot_us` is the time at which
+ * its record began, by clock_boot_us().
  */
 extern void pending_note(const StatementRow *row, int64 boot_us);
 

@@ -78,8 +78,8 @@ count_child(Child *child)
 }
 
 /*
- * Closes a child and makes room for another one, even if this one does not
- * end at once.
+ * Closes the pipes of a child and takes it out of the count for
+ * tacho.max_readers, even if it does not end at once.
  */
 static void
 child_close(Child *child)
@@ -95,10 +95,10 @@ child_close(Child *child)
 }
 
 /*
- * Waits for a child that was let go, whose parent kills it. A process that
- * hangs in the kernel may never end, so the wait is limited. Its parent then
- * stays in the list. A later call reaps it; after the end of this backend
- * the operating system does.
+ * Waits for a child that was let go, which its parent kills. A process that
+ * hangs in the kernel may never end, so the wait is limited. Returns false if
+ * the child has not ended. It then stays in `children`, and a later call reaps
+ * it; after the end of this backend the operating system does.
  */
 static bool
 child_wait(Child *child)
@@ -134,7 +134,10 @@ child_release(Child *child)
 		child_free(child);
 }
 
-/* Reaps killed children that have ended since, and children that ended. */
+/*
+ * Reaps children that have ended: released children, and children whose end
+ * was already noticed.
+ */
 static void
 reap_leftovers(void)
 {

@@ -4,9 +4,10 @@
  *
  * A child never outlives the work that started it. Three events kill and reap
  * it: child_stop(), the exit of the backend, and the release of the resource
- * owner that was current at its start (end or error of the query, cancel,
- * subtransaction abort). If the kernel keeps it for more than a second after
- * that, its parent, tacho-parent, waits for it.
+ * owner that was current at its start. The owner is released at the end or
+ * error of the query, at a cancel, and when a subtransaction aborts. If the
+ * kernel keeps the child for more than a second after that, its parent,
+ * tacho-parent, waits for it.
  *
  * Copyright (c) 2026, tacho contributors
  */

@@ -113,8 +113,9 @@ asks_for_present(const ReaderFunction *function, FunctionCallInfo fcinfo)
 }
 
 /*
- * Says why no history is being recorded: as a notice with an answer that
- * lacks the present, as a hint with a failure because there is no history.
+ * If no history is being recorded, tells the caller why. An answer whose
+ * window ends now gets a notice, because it lacks the present. A failure
+ * because there is no history gets a hint.
  */
 static void
 explain_missing(const ReaderFunction *function, FunctionCallInfo fcinfo,
@@ -164,8 +165,8 @@ put_metric(void *arg, const char *metric, const char *value)
 }
 
 /*
- * True if the caller's arguments are to blame. A lack of privileges is not:
- * it is the server that may not read the files.
+ * True if the caller's arguments caused the error. Insufficient privilege does
+ * not count: it means that the server may not read the files.
  */
 static bool
 is_callers_fault(int sqlstate)

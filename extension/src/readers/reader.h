@@ -85,7 +85,10 @@ extern bool reader_output_end(ReaderOutput *output, ReaderFailure *failure);
 extern void reader_messages(const char *program, StringInfo errors,
 							int status, ReaderFailure *failure);
 
-/* The memory limit of a child; a question that needs more is refused. */
+/*
+ * The memory limit of a child, in MB. A question that needs more ends with an
+ * error.
+ */
 extern int	reader_memory_mb(void);
 
 /* Sets the failure of a call beyond tacho.max_readers. */

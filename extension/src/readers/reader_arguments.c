@@ -104,7 +104,9 @@ reader_function(FmgrInfo *flinfo)
 	return flinfo->fn_extra;
 }
 
-/* RFC 3339 in UTC with microseconds. */
+/*
+ * A time in RFC 3339, in UTC with microseconds: 2026-01-02T03:04:05.000006Z.
+ */
 static char *
 timestamptz_argument(const char *name, TimestampTz value)
 {
@@ -128,8 +130,8 @@ timestamptz_argument(const char *name, TimestampTz value)
 }
 
 /*
- * A day counts as 24 hours. An interval with months, or an infinite one,
- * raises an error.
+ * An interval in microseconds, such as 90000000us. A day counts as 24 hours.
+ * An interval with months, or an infinite one, raises an error.
  */
 static char *
 interval_argument(const char *name, const Interval *value)

@@ -120,7 +120,7 @@ message_text(const char *field, int length)
 	return encoding_to_server(result, to, PG_UTF8);
 }
 
-/* NULL for an empty field and for \N. */
+/* Same as message_text(), but NULL for an empty field and for \N. */
 static char *
 optional_text(const char *field, int length)
 {
@@ -203,8 +203,8 @@ take_message(const char *line, int length, StringInfo other,
 #define MEMORY_HINT "Use a shorter window or fewer rows."
 
 /*
- * The program's allocator aborts when memory is refused, by our limit or by
- * the operating system.
+ * True if the child ended for lack of memory. Its allocator aborts when memory
+ * is refused, by our limit or by the operating system.
  */
 static bool
 ran_out_of_memory(int status, StringInfo other)
@@ -214,8 +214,8 @@ ran_out_of_memory(int status, StringInfo other)
 }
 
 /*
- * A signal may also come from refused memory: when the kernel cannot load the
- * program or extend its stack.
+ * Hint for a child that was ended by a signal, or NULL. The kernel also sends
+ * signals if it lacks the memory to load the program or to extend its stack.
  */
 static char *
 signal_hint(int signal)

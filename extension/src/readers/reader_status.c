@@ -96,7 +96,8 @@ put_recording(const StatusRows *rows, const TachoStatus *status)
 }
 
 /*
- * Whether sessions on CPU are divided into running, runnable, uninstrumented.
+ * Puts whether sessions on CPU are divided into running, runnable,
+ * uninstrumented.
  */
 static void
 put_cpu_kind(const StatusRows *rows, const TachoStatus *status)

@@ -2,9 +2,9 @@
  * executed.h
  *	  The statement that a top-level EXECUTE executes.
  *
- * pg_stat_activity and the log show the EXECUTE; the server decides about
- * that. But costs and load belong to the executed statement, so its query
- * identifier is in shared memory, too.
+ * pg_stat_activity and the log show the EXECUTE, because the server reports
+ * it. Costs and load belong to the executed statement, so its query identifier
+ * is in shared memory, too.
  *
  * Copyright (c) 2026, tacho contributors
  */
@@ -29,9 +29,9 @@ extern void executed_set(uint64 reported, uint64 query_id);
 extern void executed_clear(void);
 
 /*
- * The statement that a process executes: the one it has set for `reported`,
- * or else `reported` itself. `slot` is the process's slot, as in compat.h.
- * Any process may call it.
+ * Query id of the statement that a process executes: the id that it has set
+ * for `reported`, or else `reported` itself. `slot` is the process's slot, as
+ * in compat.h. Any process may call it.
  */
 extern uint64 executed_in(int slot, uint64 reported);
 

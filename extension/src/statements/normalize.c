@@ -49,7 +49,7 @@ typedef struct Normalizer
 	int			length;
 	int			limit;
 	int			copied;			/* bytes of text copied or replaced */
-	int			safe;			/* bytes without further constants */
+	int			safe;			/* up to here no constant is left */
 	int			next_number;	/* number n of the next $n */
 	bool		doubt;			/* see normalize_text() */
 	bool		lost;			/* nothing after `safe` may be copied */

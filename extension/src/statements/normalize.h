@@ -34,8 +34,8 @@ extern int	normalize_text(StringInfo out, const char *text, int length,
 
 /*
  * The values of standard_conforming_strings with which this process has
- * analysed statements: one bit for each. The server analyses the first
- * statement of a string right after it has parsed the string. So if the
+ * analysed statements: bit 0 for on, bit 1 for off. The server analyses the
+ * first statement of a string right after it has parsed the string. So if the
  * setting has changed since, both bits are set here.
  */
 extern HOT_DATA int strings_seen;

@@ -56,8 +56,9 @@ query_text_key(const char *bytes, int length)
 }
 
 /*
- * Includes database and user: the same query id may have other texts in
- * another database, and a role may be allowed to read only its own texts.
+ * Key of a text in the set of keys. It includes database and user: the same
+ * query id may have another text in another database, and a role may be
+ * allowed to read only its own texts.
  */
 static uint64
 known_key(int64 query_id, Oid user)
@@ -167,7 +168,8 @@ try_offer_text(const char *source, const Query *query, CompatJumble *jumble)
 }
 
 /*
- * Offers the text of a statement unless it is known. True if it is known now.
+ * Offers the text of a statement unless its key is in the set. True if the key
+ * is in the set afterwards.
  */
 static bool
 make_known(const char *source, const Query *query, CompatJumble *jumble)
@@ -200,8 +202,8 @@ collect_text(ParseState *pstate, const Query *query, CompatJumble *jumble)
 		pg_atomic_read_u32(&tacho_shared->texts_wanted) == 0)
 		return;
 	/*
-	 * read before the set: query_text_want() clears the set, then changes
-	 * this
+	 * the number is read before the set, because query_text_want() clears the
+	 * set and then changes the number
 	 */
 	texts = pg_atomic_read_u32(&tacho_shared->texts_generation);
 	pg_read_barrier();

@@ -4,9 +4,9 @@
  *
  * Any literal of a utility statement may be a secret: CALL make_user('bob',
  * 'hunter2'). So the statistics keep these statements as the history does,
- * without literals. If the statistics replace pg_stat_statements, or raw
- * texts are wanted, texts are the same as there. Even then, literals are
- * removed from statements that are likely to hold a secret.
+ * without literals. If the statistics replace pg_stat_statements, or raw texts
+ * are wanted, texts are the same as in pg_stat_statements. Even then, literals
+ * are removed from statements that are likely to hold a secret.
  *
  * Called by hooks. Locking: none.
  *
@@ -37,10 +37,9 @@ static const char *const words[] = {
 
 /*
  * Returns the steps of the search for words, after Horspool. The search
- * compares a window of LEAST bytes. The table has, for each value of the
- * window's last byte, the number of bytes that the window can move to the
- * right without missing a word. 0 = the window may be the beginning of a
- * word.
+ * compares a window of LEAST bytes. The table is indexed by the window's last
+ * byte. It says how many bytes the window can move to the right without
+ * missing a word; 0 = the window may be the beginning of a word.
  */
 static const uint8 *
 word_steps(void)

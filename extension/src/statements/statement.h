@@ -27,9 +27,9 @@ typedef struct StatementKey
 } StatementKey;
 
 /*
- * Weight of an execution's measurements by the operating system: number of
- * executions that it stands for, for its usage and for its wait for a CPU. 0
- * = this was not measured.
+ * Weights of what the operating system measured for one execution: the number
+ * of executions for which its usage (rusage) counts, and its wait for a CPU
+ * (run_queue). 0 = not measured.
  */
 typedef struct UsageDraw
 {
@@ -115,7 +115,7 @@ typedef struct PlanRow
 {
 	int64		plan_id;
 	TimestampTz since;			/* 0 = not known */
-	double		max_exec_time;	/* negative = not known */
+	double		max_exec_time;	/* ms; negative = not known */
 	PlanCounters counters;
 } PlanRow;
 

@@ -4,14 +4,13 @@
  *
  * An execution finds its entry in the index without a lock. It locks a stripe
  * of the entry (one atomic operation), compares the generation, and adds its
- * counters. Only if this search fails does it search again under the shared
- * lock of the partition. To make an entry it takes that lock exclusively.
+ * counters. If this search fails, it searches again under the shared lock of
+ * the partition. To make an entry it takes that lock exclusively.
  *
  * If the stripe is busy, the entry gets more stripes, and backends are spread
- * over them. If all stripes are busy, or there are no more, the backend
- * sleeps at most ten times 50 us and then counts the execution as skipped. It
- * cannot wait longer: the operating system may have stopped the holder for
- * any time.
+ * over them. If every stripe stays busy, the backend sleeps at most ten times
+ * 50 us. Then it counts the execution as skipped. A longer wait could last for
+ * ever, because the operating system may have stopped the holder.
  *
  * Nothing on the path of an execution raises errors. Interrupts are held
  * while chunks, slots or groups are taken from the pools, so that a backend
@@ -36,11 +35,11 @@
 #define CHAIN_STEPS 64
 /* the first executions of a statement are all measured */
 #define EXACT_CALLS 16
-/* ms; for shorter executions measuring costs over 1 % */
+/* ms; for executions with a shorter mean, measuring costs over 1 % */
 #define TINY_MS 0.2
-/* an execution shorter than TINY_MS counts as this many in entry_rate() */
+/* weight of an execution in entry_rate() if the mean is below TINY_MS */
 #define TINY_COUNTS 4
-/* us; new entries set the clock if no tick has for longer */
+/* us; a new entry sets the clock if no tick has set it for longer */
 #define CLOCK_LATE_US (5 * USECS_PER_SEC)
 
 /* An entry that was found: `entry` NULL = none. */
@@ -204,7 +203,9 @@ partition_acquire(LWLock *lock, LWLockMode mode)
 
 /* ---- adding ---- */
 
-/* The clock spares entries with usage. A lost update does no harm. */
+/*
+ * Gives the entry a chance (statements_evict.c). A lost update does no harm.
+ */
 static inline void
 entry_touch(StatementEntry *entry)
 {
@@ -281,13 +282,13 @@ stripe_add(Stripe *stripe, RarePart *rare, StatementDelta *delta,
 }
 
 /*
- * Sets `one_of`: one of this many executions is measured from now on. It
- * applies to statements whose executions are shorter than LONG_MS, as counted
- * in the entry's own stripe. Example: a quarter is measured up to 64
- * executions, a 16th up to 1,024; so about a hundred are measured before
- * measuring becomes rare. Executions below TINY_MS count as TINY_COUNTS: for
- * statements that use so little, fewer measurements are enough. The caller
- * holds the stripe's lock.
+ * Sets `one_of`: one of this many executions is measured from now on. All are
+ * measured if their mean, as counted in the entry's own stripe, is LONG_MS or
+ * more. Example: a quarter is measured up to 64 executions, a 16th up to
+ * 1,024; so about a hundred are measured before measuring becomes rare. If the
+ * mean is below TINY_MS, each execution counts as TINY_COUNTS: for statements
+ * that use so little, fewer measurements are enough. The caller holds the
+ * stripe's lock.
  */
 static inline void
 entry_rate(StatementEntry *entry)

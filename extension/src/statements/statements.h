@@ -24,7 +24,7 @@ typedef struct StatementReader
 	uint32		slot;
 	bool		with_text;
 	TimestampTz texts_since;	/* only newer texts, 0 = all */
-	TimestampTz called_since;	/* only entries that were called, 0 = all */
+	TimestampTz called_since;	/* only entries called since then, 0 = all */
 	int			waited;			/* ms of waiting for stopped writers */
 	char	   *buffer;
 	Size		buffer_size;
@@ -230,9 +230,9 @@ extern void statements_set_recorded_at(int64 boot_us);
 #define STATEMENTS_LONGEST_MS	(60 * 60 * 1000)
 
 /*
- * Removes entries, or only unsets their extremes. Zero matches everything.
- * Returns the reset time, which is the same for all affected entries. Waits
- * for writers, and can be cancelled.
+ * Removes entries, or only unsets their extremes. An argument of 0 matches
+ * every user, database or query. Returns the reset time, which is the same for
+ * all affected entries. Waits for writers, and can be cancelled.
  */
 extern TimestampTz statements_reset(Oid user_id, Oid database_id,
 									uint64 query_id, bool minmax_only);

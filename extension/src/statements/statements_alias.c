@@ -29,7 +29,10 @@
 
 HOT_DATA StatementsAlias statements_alias = {0};
 
-/* variables of the server; statements_alias has the valid values */
+/*
+ * the server stores the values here; statements_alias has them, too, and says
+ * which of them were set
+ */
 static int	max_value;
 static int	track_value;
 static bool utility_value;

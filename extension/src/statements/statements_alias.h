@@ -9,7 +9,7 @@
 
 #include "core/settings.h"
 
-/* Settings of pg_stat_statements; each one is valid while it is set. */
+/* Settings of pg_stat_statements. A value is valid while its _set is true. */
 typedef struct StatementsAlias
 {
 	bool		max_set;
@@ -69,8 +69,9 @@ setting_save(void)
 extern void statements_alias_init(void);
 
 /*
- * True if a library name from a setting is contrib's own library. A link with
- * contrib's name to this library is not, wherever the server finds it.
+ * True if a library name from a setting is contrib's own library. False for a
+ * link with contrib's name to this library, wherever the server finds the
+ * link.
  */
 extern bool statements_is_contrib(const char *name);
 

@@ -2,9 +2,9 @@
  * statements_evicted.c
  *	  Accumulators: one entry per database for the counters of evicted entries.
  *
- * A process that adds to an accumulator, or changes its "recorded" counters
- * (the part that the history has), holds the lock of the accumulator's
- * partition exclusively.
+ * A process that adds to an accumulator holds the lock of the accumulator's
+ * partition exclusively. The same holds for a change of its "recorded"
+ * counters, the part that the history has.
  *
  * For the locking rules see statements_shared.h.
  *
@@ -54,9 +54,9 @@ accumulator_get(Oid database_id, uint64 *generation)
 }
 
 /*
- * Adds to the counters of an accumulator and to the part that the history
- * has, at the same moment. All who do so hold the partition lock, so no
- * stripe is busy.
+ * Adds to the counters of an accumulator and to the part that the history has,
+ * at the same moment. Every process that does so holds the partition lock, so
+ * no stripe is busy.
  */
 static bool
 accumulate(StatementEntry *entry, uint64 generation,

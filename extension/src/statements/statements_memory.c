@@ -40,7 +40,7 @@ statements_active(void)
 
 /*
  * Amount to reserve for a limit that is `now` and that a reload may change:
- * `setting`, or twice the limit if `setting` is -1.
+ * `setting`, but at least `now`; twice `now` if `setting` is -1.
  */
 static uint64
 reserved_for(int now, int setting)
@@ -141,9 +141,9 @@ shared_init(StatementsShared *shared)
 }
 
 /*
- * Makes or attaches the memory, and returns whether it was made. The
- * operating system provides a new segment with zeros, which are an unused
- * slab. Its pages are touched when they are first used.
+ * Makes or attaches the memory, and returns whether it was made. The operating
+ * system fills a new segment with zeros, which mean an unused slab. So a page
+ * gets memory only when it is first used.
  */
 bool
 statements_shmem_startup(void)

@@ -100,8 +100,8 @@ plan_counters_take(PlanCounters *from, const PlanCounters *part)
 }
 
 /*
- * Takes a plan's counters from Counters. Groups that are not in `groups` may
- * be unset; their counters are 0.
+ * Copies the counters that a plan has from Counters. Groups that are not in
+ * `groups` may be unset; their counters become 0.
  */
 static PlanCounters
 plan_counters(const Counters *counters, uint32 groups)
@@ -251,7 +251,10 @@ place_begin(StatementEntry *entry, PlanPlace *place, uint64 generation,
 	return old;
 }
 
-/* Plan lock held. False if no set is left for a second plan. */
+/*
+ * Counts an execution for its plan. Plan lock held. False if no set is left
+ * for a second plan.
+ */
 static bool
 place_count(StatementEntry *entry, PlanPlace *place, const StatementDelta *delta)
 {

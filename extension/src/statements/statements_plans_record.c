@@ -217,8 +217,8 @@ is_first(const PlanPlace *place, const CountedPlan *plan)
 }
 
 /*
- * Adds a plan of the set to the row with the growth of its counters, as far
- * as `left` has it.
+ * Adds a plan of the set to the row with the growth of its counters, but at
+ * most `left`.
  */
 static void
 record_plan(StatementRow *row, const CountedPlan *plan, RecordedPlan *recorded,

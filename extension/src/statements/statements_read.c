@@ -107,9 +107,9 @@ wants_text(const StatementReader *reader, const StatementEntry *entry)
 
 /*
  * True if the reader asks for all entries, or this one was called or had its
- * extremes reset since the time that it asks for. Entries of before the memory
- * was made count as called then: a reader of differences needs their base. The
- * caller holds the partition lock.
+ * extremes reset since the time that it asks for. Entries that are older than
+ * the memory count as called when it was made, because a reader of differences
+ * needs their base. The caller holds the partition lock.
  */
 static bool
 wants_entry(const StatementReader *reader, StatementEntry *entry)
@@ -140,9 +140,9 @@ alone(void)
 }
 
 /*
- * Copies the entry in a slot. False if there is none that is wanted. *too_small is the size
- * of the text if it does not fit into the buffer; nothing is copied then.
- * *whole: all counters are of one moment.
+ * Copies the entry in a slot. False if the slot has none that the reader
+ * wants. If the text does not fit into the buffer, nothing is copied, and
+ * *too_small is the size of the text. *whole: all counters are of one moment.
  */
 static bool
 read_slot(StatementReader *reader, uint32 slot, StatementCopy *copy,

@@ -18,11 +18,12 @@
  * recorded with the evicted counters of its database (statements_owe()).
  *
  * A row is never negative. A value may be below its recorded one, because
- * times were added up in another order and rounded differently. It is not
- * recorded until it exceeds that.
+ * times were added up in another order and rounded differently. Such a value
+ * is recorded again once it exceeds the recorded one.
  *
- * Locking rules: statements_shared.h. Nothing here allocates. Only
- * statements_give_back() and leaving_reclaim() wait for a lock.
+ * Locking rules: statements_shared.h. Only statements_record() allocates, in
+ * plans_record_reserve(), before it takes a lock. Only statements_give_back()
+ * and leaving_reclaim() wait for a lock.
  *
  * Copyright (c) 2026, tacho contributors
  */

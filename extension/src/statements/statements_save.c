@@ -11,8 +11,8 @@
  *
  * The loader runs in the postmaster, so it raises no errors and trusts no
  * length. The file has a checksum and the identity of cluster and data
- * directory. A file that fails these checks is renamed to ....rejected, with
- * a warning.
+ * directory. A file that fails these checks gets the suffix .rejected, with a
+ * warning.
  *
  * The only file of the extension that reads and writes these files.
  *
@@ -73,7 +73,10 @@ typedef struct SavedLack
 	int64		value;
 } SavedLack;
 
-/* Followed by the counters of `mask`, the text, and `lacking` SavedLacks. */
+/*
+ * An entry in a file. The counters of `mask`, the text, and `lacking`
+ * SavedLacks follow it.
+ */
 typedef struct SavedEntry
 {
 	StatementKey key;

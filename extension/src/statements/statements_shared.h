@@ -57,7 +57,7 @@
 #define STRIPES_MAX (1 + STRIPES_PER_GROUP)
 #define STRIPE_GROUPS 64		/* entries that can have more stripes */
 #define ACCUMULATORS 64			/* slots for counters of evicted entries */
-#define USAGE_MAX 5				/* most rotations an unused entry survives */
+#define USAGE_MAX 5				/* most chances, see statements_evict.c */
 #define TEXT_CHUNK 128
 #define COPY_ATTEMPTS 1000		/* to copy counters that a writer changes */
 
@@ -102,7 +102,7 @@ typedef struct StatementEntry
 	bool		wants_text;		/* text did not fit or was removed */
 	bool		wants_jumble;	/* ... and must be normalised */
 	bool		normalized;		/* its current or last text is normalised */
-	volatile uint8 usage;		/* hint to the clock, set without a lock */
+	volatile uint8 usage;		/* chances; a hint, set without a lock */
 	volatile uint8 one_of;		/* see statements_one_of(); a hint */
 	Stripe		stripe;
 	uint32		text_first;		/* chunk + 1, 0 = no text */
@@ -176,7 +176,7 @@ typedef struct PlanPlace
 	pg_atomic_uint64 first;		/* the plan that was executed first */
 	pg_atomic_uint32 set;		/* number of its set, 0 = no other plan yet */
 	pg_atomic_uint32 change;	/* odd = locked */
-	bool		replaced;		/* a plan of the set has made room, or all have */
+	bool		replaced;		/* a plan, or the whole set, has gone */
 	TimestampTz since;			/* begin of the first execution of `first` */
 	PlanCounters before;		/* restored, so of unknown plans */
 } PlanPlace;
@@ -216,9 +216,9 @@ typedef struct StatementsShared
 	pg_atomic_uint32 accumulators;
 	pg_atomic_uint32 leaving;	/* slots neither in use nor free */
 	pg_atomic_uint32 chunks_used;
-	pg_atomic_uint32 hand;		/* of the clock that evicts entries */
-	pg_atomic_uint32 plan_hand; /* of who looks for a set of plans */
-	pg_atomic_uint32 text_hand; /* of the clock that takes texts */
+	pg_atomic_uint32 hand;		/* next slot that eviction visits */
+	pg_atomic_uint32 plan_hand; /* next slot of a search for a set */
+	pg_atomic_uint32 text_hand; /* next slot of a search for texts */
 	pg_atomic_uint32 text_accounts; /* accounts with chunks */
 	pg_atomic_uint32 text_held[TEXT_ACCOUNTS];	/* chunks of each account */
 	Pool		slots pg_attribute_aligned(STATEMENTS_CACHE_LINE);
@@ -372,8 +372,8 @@ plans_same(const StatementEntry *entry, uint64 generation, int64 plan_id)
 }
 
 /*
- * The entry in a slot has had one plan at most, and no executions before it. A
- * hint where it is not locked.
+ * True if the entry in a slot has had at most one plan, and no executions from
+ * before the server's start. Without the plan lock this is only a hint.
  */
 static inline bool
 plans_has_one(const StatementEntry *entry)
@@ -385,24 +385,30 @@ plans_has_one(const StatementEntry *entry)
 }
 
 /*
- * Place and set of an entry's plans as they are now, for a record, which begins
- * the longest executions again. An entry without a set has one of zeros. Waits
- * for nothing: false if somebody changes them.
+ * Copies place and set of an entry's plans for a record, and sets `recent_max`
+ * of the plans to 0. If the entry has no set, *set becomes zeros. Does not
+ * sleep: false if another process keeps the plan lock.
  */
 extern bool plans_take(StatementEntry *entry, PlanPlace *place, PlanSet *set);
 
 /*
- * statements_plans_record.c, by the sampler only: the plans of a row, which is
- * otherwise filled; `recorded` is what the history had of the entry before it.
- * False if somebody is at them, then nothing is recorded of them.
+ * statements_plans_record.c, for the sampler only: adds the plans to a row
+ * whose other fields are filled. `recorded` has the counters of the entry that
+ * the history has from earlier rows. False if another process keeps the plan
+ * lock; the row must not be recorded then.
  */
 extern bool plans_record(StatementEntry *entry, StatementRow *row,
 						 const int64 *recorded);
 
-/* Call it before, without a lock: it allocates. */
+/*
+ * Makes room for plans_record(). Call it without a lock, because it allocates.
+ */
 extern void plans_record_reserve(void);
 
-/* The history did not get the plans of a row after all. */
+/*
+ * Takes back the plans of a row that did not reach the history: a later row
+ * has their counters again.
+ */
 extern void plans_give_back(const StatementEntry *entry, const StatementRow *row);
 
 /* statements.c; see the contracts there. */
@@ -422,13 +428,16 @@ extern bool entry_link_new(StatementEntry *entry);
  */
 extern bool partition_acquire(LWLock *lock, LWLockMode mode);
 
-/* Finds an entry, NULL = not found. False without the lock. */
+/*
+ * Sets *entry to the entry of `key`, or to NULL. False if partition_acquire()
+ * failed.
+ */
 extern bool entry_find(const StatementKey *key, uint32 hash,
 					   StatementEntry **entry, uint64 *generation);
 
 /*
  * Puts a filled slot into the index. If another backend was faster, returns
- * its entry and sets *was_new to false. NULL without the lock.
+ * its entry and sets *was_new to false. NULL if partition_acquire() failed.
  */
 extern StatementEntry *entry_link(StatementEntry *entry, uint64 *generation,
 								  bool *was_new);
@@ -463,7 +472,8 @@ extern void recorded_all(StatementEntry *entry);
 /*
  * Keeps the slot of an entry that a reset has just removed, if the history
  * lacks any of its counters. The next record takes these and frees the slot.
- * False if there is nothing to keep. Same lock.
+ * False if there is nothing to keep. The caller holds the partition lock
+ * exclusively.
  */
 extern bool entry_leaves(StatementEntry *entry, uint64 generation,
 						 const Counters *counters);

@@ -3,8 +3,8 @@
  *	  tacho.statements, tacho.statement_plans, tacho.statements_info,
  *	  tacho.statements_reset.
  *
- * They read only shared memory. So they see the current counters of all
- * backends, and also work in a parallel worker.
+ * These functions read only shared memory. So they see the current counters of
+ * all backends, and also work in a parallel worker.
  *
  * Copyright (c) 2026, tacho contributors
  */
@@ -68,7 +68,10 @@ time_or_null(TimestampTz time, bool *isnull)
 	return TimestampTzGetDatum(time);
 }
 
-/* Identity and text, which not every role may see. */
+/*
+ * Fills the columns userid to query. A role that may not see the statement
+ * gets no query id, and "<insufficient privilege>" as text.
+ */
 static void
 key_to_datums(const StatementCopy *copy, bool with_text, Datum *values,
 			  bool *nulls)

@@ -8,11 +8,11 @@
  * from an entry, under the same lock taken exclusively, gives the chunks
  * back. A chain is copied only under the partition lock of its entry.
  *
- * If memory is full, a new text takes the memory of other texts. A second
- * hand walks over the entries like the clock of statements_evict.c. It takes
- * the texts of entries without usage, and takes large texts sooner. Such an
- * entry keeps its counters. It gets its text again at its next execution that
- * finds room.
+ * If memory is full, a new text takes the memory of other texts. A second hand
+ * (text_hand) walks over the entries, as eviction does (statements_evict.c).
+ * It takes the texts of entries without usage, and takes large texts sooner.
+ * Such an entry keeps its counters. It gets its text again at its next
+ * execution that finds room.
  *
  * Each role in a database has an account (query_text_account()) and a share:
  * the memory divided by the number of accounts with texts. A new text may
@@ -289,8 +289,8 @@ text_most(void)
 }
 
 /*
- * Normalises for text_of_source(), in the current memory context; may raise
- * errors.
+ * Returns the normalised text in `result_context`, and its length in *length.
+ * Leaves garbage in the current memory context. May raise errors.
  */
 static char *
 normalize(const StatementSource *source, const char *text, int location,
@@ -311,8 +311,8 @@ normalize(const StatementSource *source, const char *text, int location,
 }
 
 /*
- * Returns NULL if normalising fails, because memory is short. Only memory of
- * the private context must then be freed.
+ * Same as normalize(), in the current memory context, but returns NULL if
+ * memory is short. Garbage goes into a private context, which is deleted.
  */
 static char *
 text_normalized(const StatementSource *source, const char *text, int location,

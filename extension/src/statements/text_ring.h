@@ -1,7 +1,7 @@
 /*
  * text_ring.h
  *	  The ring that takes texts and trees of plans from backends to the
- *	  sampler, and the set of keys of those that were taken.
+ *	  sampler, and the set of keys of the texts and trees that were taken.
  *
  * Copyright (c) 2026, tacho contributors
  */
@@ -29,8 +29,8 @@ typedef struct QueryText
 extern void query_text_drain(void (*take) (const QueryText *text));
 
 /*
- * The sampler calls this to say whether backends shall put texts into the
- * ring. `again`: they also put those that were taken before.
+ * Sampler: sets whether backends put texts into the ring. `again`: they also
+ * put texts again that were taken before, and all shares are unused.
  */
 extern void query_text_want(bool wanted, bool again);
 

@@ -88,9 +88,9 @@ first_distance(void)
 }
 
 /*
- * Draws a short execution with probability 1 / `one_of`. Samples lie on a
- * line at random distances, so that they cannot follow a pattern of the
- * client; an execution advances by ONE_OF_MOST / one_of on it. To save system
+ * Draws a short execution with probability 1 / `one_of`. Samples lie on a line
+ * at random distances, so that they cannot follow a pattern of the client. An
+ * execution advances by ONE_OF_MOST / one_of on this line. To save system
  * calls, samples measure rusage and the wait for a CPU in turns. So each
  * counts for 2 * one_of executions.
  */
@@ -201,10 +201,11 @@ switched(const UsageReading *before)
 }
 
 /*
- * Returns the fraction (0 to 1) of the CPU time since the reading `before`
- * that belongs to the piece of execution that just ended and took `ms`. The
- * rest belongs to executions after that reading that ended without one of
- * their own. A piece cannot have used more CPU time than its duration.
+ * Returns which fraction (0 to 1) of the CPU time since the reading `before`
+ * belongs to a piece of an execution. The piece has just ended and took `ms`.
+ * The rest belongs to executions after that reading that ended without a
+ * reading of their own. A piece cannot have used more CPU time than its
+ * duration.
  */
 static double
 cpu_share(const UsageReading *before, double ms)
@@ -341,7 +342,7 @@ add_io_time(const BufferUsage *before, StatementDelta *delta)
 	delta->groups |= GROUP_io_time;
 }
 
-/* Adds all but the counts of shared blocks. */
+/* Adds all counters of BufferUsage except the counts of shared blocks. */
 static void
 add_rare_buffers(const BufferUsage *before, StatementDelta *delta)
 {

@@ -30,7 +30,7 @@ typedef struct UsageReading
 	uint32		major_faults;
 	uint32		voluntary_switches;
 	uint32		involuntary_switches;
-	double		unread_ms;		/* duration of executions since, ms */
+	double		unread_ms;		/* ms; executions since the reading */
 } UsageReading;
 
 typedef struct UsageStart
@@ -38,7 +38,7 @@ typedef struct UsageStart
 	instr_time	time;
 	BufferUsage buffers;
 	WalUsage	wal;
-	UsageReading reading;		/* the last one before it began */
+	UsageReading reading;		/* the last one before the piece began */
 	UsageDraw	draw;
 	int64		run_queue_ns;	/* only if draw.run_queue */
 } UsageStart;
