@@ -7,9 +7,9 @@
 # needs Java 17 or later, and fetches the runtime of Iceberg. If npm is installed, Azurite
 # simulates Azure's object store; if Go is installed, fake-gcs-server simulates Google's. Failed
 # tests are run again up to TACHO_TRIES times (default 1: not at all). The last line is "N
-# passed, N failed". A line "NOT RUN" before it names the tests that were left out because
-# something could not be downloaded (npm may hang, and has five minutes): this is no failure
-# while the index of packages is unreachable.
+# passed, N failed". A line "NOT RUN" before it names tests that were left out because of a
+# failed download. (npm may hang, and has five minutes.) This is no failure while the index of
+# packages is unreachable.
 set -euo pipefail
 cd "$(dirname "$0")"
 # shellcheck source=tools/scratch.sh

@@ -1,8 +1,7 @@
 """Objects that `tacho ship` has written: `TABLE/server=NAME/day=DAY/HOUR-NODE-GENERATION.parquet`.
 An hour counts if its object of table `servers` exists; of several generations only the greatest
-counts. An hour that was taken is in tables of Iceberg. It has a marker `taken/…` and only its
-object of `servers` is left, so that `tacho ship` knows that it was shipped; it no longer
-counts."""
+counts. An hour that was taken is in tables of Iceberg, and no longer counts. It has a marker
+`taken/…`. Only its object of `servers` is left, so that `tacho ship` knows that it was shipped."""
 
 import re
 from collections.abc import Iterable, Iterator, Sequence

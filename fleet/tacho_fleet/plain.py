@@ -1,5 +1,5 @@
-"""Displays texts of the history. Controls that users have written into a comment or a name must
-not reach the terminal, nor change the order in which a line is read."""
+"""Displays texts of the history. Users can write control characters into a comment or a name.
+These must not reach the terminal, nor change the order in which a line is read."""
 
 import re
 

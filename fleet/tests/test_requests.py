@@ -52,9 +52,9 @@ def shipped(store: Store, tape: Path) -> tuple[int, int, int]:
 
 
 def test_requests_of_a_run_that_ends(store: Store, tmp_path: Path) -> None:
-    """A run takes one PUT and two GET beside its objects, and a GET for each day with shipped
-    hours and for each hour that is not shipped yet. The first run ever, and the first of a server,
-    put one more object."""
+    """A run takes one PUT and two GET beside its objects. It also takes a GET for each day with
+    shipped hours, and for each hour that is not shipped yet. The first run ever, and the first of a
+    server, put one more object."""
     tape = record(tmp_path, 2, range(2, 4))
     assert shipped(store, tape) == (2 * 6 + 1, 2 * 6 + 3, 5)
     assert shipped(store, tape) == (0, 1, 3)

@@ -1,8 +1,8 @@
 -- Cost of statements. A row counts as a whole, in the bucket with the middle of its
 -- interval. Buckets begin at `origin` plus multiples of `width`; all times are µs.
 
--- The steps: intervals of records, the result of recorded(), sums and executions by line and
--- bucket, the lines by rank, sums by line, and sums by line of the answer.
+-- The steps are tables: intervals of records, the result of recorded(), sums and executions by
+-- line and bucket. Then follow the lines by rank, sums by line, and sums by line of the answer.
 create table intervals (server varchar, node varchar, elapsed_ms bigint, finish bigint);
 create table window_recorded (
   server varchar, bucket bigint, elapsed_ms bigint, grain_ms bigint, covered_us bigint);
@@ -65,9 +65,10 @@ left join window_recorded as r on r.server = s.server and r.bucket = p.bucket
 group by p.bucket, period_start, period_end;
 
 -- Durations that a percentage of the executions did not exceed, linear between the bounds of a
--- class. Class c has executions of 2^(c-1) to 2^c µs; class 1 begins at 0, class 36 has executions
--- of 2^34 µs and more. Class 24 has executions of 2^23 µs and more from older recorders, which did
--- not divide them into classes 25 to 36; these begin there, too. The total time narrows the bounds:
+-- class. A class c up to 23 has executions of 2^(c-1) to 2^c µs; class 1 begins at 0. Class 24 has
+-- executions of 2^23 µs and more from older recorders. Newer ones divide these into classes 25 to
+-- 36: class c has executions of 2^(c-2) to 2^(c-1) µs, class 36 of 2^34 µs and more. The total time
+-- narrows the bounds:
 -- if all others are as short as their classes allow, the rest lies above the begin of the class.
 -- One execution may have all of it, several end at twice their share. Times come in 10 µs, so
 -- classes below 1024 µs keep their bounds. A class without an end contains the executions whose
