@@ -45,7 +45,8 @@ cat <<-END
 	- date: $(date -u +%F), commit $(git rev-parse --short HEAD)
 	- CPU: $(nproc) × $(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -1)
 
-	Bytes of files a sample; CPU time and memory of \`tacho ship\`. The sets are those of [sizes](sizes.md).
+	The table has bytes of files a sample, and CPU time and memory of \`tacho ship\`.
+	[sizes](sizes.md) describes the sets.
 
 	| Set | Samples | Tape | \`sample_runs\` | All tables | \`sample_runs\` to tape | CPU | Memory |
 	|---|--:|--:|--:|--:|--:|--:|--:|

@@ -52,14 +52,13 @@ awk -v n="$rows" -v m="$(kib minute)" -v t="$(kib ten)" -v h="$(kib hour)" 'BEGI
 	printf "MiB = **%.2f GiB**.\n", (14 * m + 46 * t + 305 * h) / 1048576 }'
 cat <<'END'
 
-5,000 statements executed by Zipf's law and a daily curve, so that in a minute
-half of them are; which half is by chance. Calls, times, CPU, rows, blocks, WAL,
-and the 24 buckets of the histogram of each minute vary by themselves, a dozen
-numbers a row and more. Without texts, of which
-`tacho.text_limit` allows 16 MiB a day before compression.
+5,000 statements are executed by Zipf's law and a daily curve, so that a random half of them runs
+in each minute. In each minute calls, times, CPU, rows, blocks, WAL and the 24 buckets of the
+histogram vary by themselves. That is a dozen numbers a row and more. The sizes do not include
+texts; `tacho.text_limit` allows 16 MiB of texts a day before compression.
 
-The year is a sum, not a year of load: the same day is written as the writer
-writes it when it is new, older than `tacho.statements_full_age` (14 days) and
-than `tacho.statements_ten_minutes_age` (60 days), and each day is one file.
-The budget is 60 MiB a day and 3 GiB a year.
+The year is a sum, not a year of load: each day is one file, and all days are the same day. The
+writer keeps a day whole until `tacho.statements_full_age` (14 days), then in intervals of 10
+minutes until `tacho.statements_ten_minutes_age` (60 days), then in hours. The budget is 60 MiB a
+day and 3 GiB a year.
 END

@@ -262,7 +262,7 @@ test('live', async ({ browser }) => {
   if (speed === 1) say('live: from the write of a tick until the load has it', took.length, `${ms(rank(took, 0.5))} ms`, `${ms(rank(took, 0.95))} ms`, '1,200 ms')
   say(`${length}: heap of the page, at first and after each fifth`, 1, before.map(({ heap }) => mb(heap)).join(' ') + ' MB', '', '')
   say(`${length}: nodes of the page`, 1, before.map(({ nodes }) => nodes).join(' '), '', '')
-  say(`${length}: process of a tab that nobody inspects, resident`, 1, before.map(({ tab }) => mb(tab)).join(' ') + ' MB', '', '300 MB in 24 h')
+  say(`${length}: process of a tab that is not inspected, resident`, 1, before.map(({ tab }) => mb(tab)).join(' ') + ' MB', '', '300 MB in 24 h')
   say(`${length}: tacho web, resident`, 1, before.map((one) => mb(one.server)).join(' ') + ' MB', '', '150 MB in 24 h')
   await page.context().close()
 })

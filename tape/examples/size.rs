@@ -41,8 +41,8 @@ fn main() -> tacho_tape::Result<()> {
         let name = format!("{sessions} sessions, 1 s, an hour");
         measure(&name, load(sessions), 6, 600)?;
     }
-    measure("50 sessions, every sample anew", wild(50), 6, 600)?;
-    measure("500 sessions, every sample anew", wild(500), 6, 600)?;
+    measure("50 sessions, all executions new", wild(50), 6, 600)?;
+    measure("500 sessions, all executions new", wild(500), 6, 600)?;
     for sessions in [50, 200, 1_000] {
         let load = Load {
             interval_ms: 10,
@@ -53,7 +53,7 @@ fn main() -> tacho_tape::Result<()> {
         let name = format!("{sessions} sessions, 10 ms, a minute");
         measure(&name, load, 6, 10)?;
     }
-    measure("nobody, 1 s, a day", load(0), 144, 600)
+    measure("no session, 1 s, a day", load(0), 144, 600)
 }
 
 /// CPU time of this thread, which does all the work.
