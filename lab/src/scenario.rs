@@ -45,7 +45,8 @@ pub struct Scenario {
     pub title: String,
     /// The question that the experiment answers.
     pub question: String,
-    /// Number of repetitions of everything. Ratios are formed within a round.
+    /// Number of rounds. A round has each variant at each point once; ratios are formed within a
+    /// round.
     pub rounds: u32,
     /// Seconds that one run takes on two cores, for the guess of the duration.
     /// Runs of pgbench by time need none.

@@ -401,7 +401,7 @@ mod tests {
         }
     }
 
-    /// Units that the answer of a tool has.
+    /// Units that the description of each tool must name.
     const UNITS: [(&str, &[&str]); 12] = [
         ("servers", &["UTC"]),
         ("load", &["average number of active sessions", "percent"]),

@@ -60,8 +60,8 @@ fn happens(random: &mut Random, expected: f64) -> u64 {
     n
 }
 
-/// The rate of the most frequent entry. With it, half of the entries are expected to be idle in a
-/// minute.
+/// Executions a minute of the most frequent entry. Entry number i has an i-th of this rate. With
+/// it, half of the entries are expected to be idle in a minute.
 fn busiest(entries: usize) -> f64 {
     let idle = |c: f64| (1..=entries).map(|i| (-c / i as f64).exp()).sum::<f64>();
     let (mut low, mut high) = (0.0, 10.0 * entries as f64);

@@ -91,7 +91,7 @@ impl Tls {
 pub struct Reloads(Option<(Arc<Tls>, Signal)>);
 
 impl Reloads {
-    /// Handles the signal from now on, if there is TLS.
+    /// Handles SIGHUP from now on, if there is TLS.
     ///
     /// # Errors
     /// The system refuses a handler.

@@ -133,7 +133,10 @@ entry_counters(StatementEntry *entry, Counters *counters)
 
 /* ---- sets ---- */
 
-/* Takes the set of a removed entry; 0 if it found none. */
+/*
+ * Takes the set of plans of a removed entry and returns its number. Looks at
+ * LOOKS_FOR_A_SET slots; 0 if none of them has the set of a removed entry.
+ */
 static uint32
 set_reclaim(const PlanPlace *mine)
 {

@@ -190,7 +190,11 @@ lacking(const StatementEntry *entry, uint64 generation,
 	return any != 0;
 }
 
-/* Fills `row` and notes it as recorded. Partition lock held. */
+/*
+ * Fills `row` with the counters that are not recorded yet, and notes them as
+ * recorded. False if there is nothing to record now. The caller holds the
+ * partition lock.
+ */
 static bool
 record(StatementEntry *entry, uint64 generation, StatementRow *row)
 {

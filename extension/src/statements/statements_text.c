@@ -157,7 +157,7 @@ text_store(const StatementKey *owner, const char *text, int length)
 									 statements_memory.next_chunk);
 		int			begin = i * TEXT_CHUNK;
 
-		/* chunks_used limits what is taken, so the pool cannot be empty */
+		/* should not happen: chunks_used counts the chunks that are taken */
 		if (chunk == 0)
 		{
 			pg_atomic_sub_fetch_u32(&shared->chunks_used, i + 1);

@@ -261,8 +261,8 @@ fn ask(store: &Snapshot, question: Question) -> Answer {
     answer
 }
 
-/// The columns of a file, except those in its first group. It takes a tenth of the counters,
-/// because these are alike.
+/// The columns of a file outside its first group. Columns with an id from 20 on are mostly
+/// counters, which are alike: every tenth is taken.
 fn columns(storage: &MemoryStorage, name: &str) -> Vec<Entry> {
     let file = storage.open(name).unwrap();
     let block = BlockFile::open(file, Path::new(name), &mut Schemas::default()).unwrap();

@@ -116,7 +116,8 @@ mod tests {
                 retries.failed(job);
             }
         }
-        // Each pause begins with the first call of `due` after the failure.
+        // The numbers are minutes. Each pause (1, 2, 4 … 60 minutes) begins with the first call of
+        // `due` after the failure, a minute later.
         assert_eq!(given, [1, 4, 9, 18, 35, 68, 129, 190, 251]);
         retries.forget(7);
         assert_eq!(retries.due(i64::MAX), []);

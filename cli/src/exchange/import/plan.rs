@@ -167,7 +167,7 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// The plan for lines with this header, and for builders like this one.
+    /// The plan for lines with this header, and for builders with the schema of this one.
     pub fn new(header: Header, builder: &PartBuilder) -> ImportResult<Plan> {
         let schema = builder.schema();
         let run = schema.table(RUN).map(|t| t.columns.as_slice());

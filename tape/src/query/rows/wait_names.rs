@@ -1,4 +1,5 @@
-//! Completes filters by wait event: a name without a class, such as `ClientRead`.
+//! Completes names without a class in filters by wait event: `ClientRead` becomes
+//! `Client:ClientRead`.
 
 use super::dimension::Dimension;
 use super::keys::View;

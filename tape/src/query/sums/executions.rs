@@ -183,16 +183,16 @@ mod tests {
 
     #[test]
     fn no_percentile_exceeds_the_total_time() {
-        // One of 294 ms, in the class from 262 to 524 ms.
+        // One execution of 294 ms, in the class from 262 to 524 ms.
         for percent in [50, 95, 99] {
             assert_eq!(p(percent, &[(18, 1)], 29_400), Some(294.0));
         }
-        // One of 400 ms, in the upper half of it.
+        // One execution of 400 ms, in the upper half of the same class.
         assert_eq!(p(99, &[(18, 1)], 40_000), Some(400.0));
-        // 100 of 270 ms each: their mean is near the begin of the class.
+        // 100 executions of 270 ms each: their mean is near the begin of the class.
         assert_eq!(p(50, &[(18, 100)], 2_700_000), Some(270.0));
         assert_eq!(p(99, &[(18, 100)], 2_700_000), Some(277.698_88));
-        // One of 294 ms beside 99 of 1.1 ms, which take 101.4 ms at least.
+        // One execution of 294 ms beside 99 of 1.1 ms, which take 101.4 ms at least.
         assert_eq!(p(100, &[(10, 99), (18, 1)], 40_290), Some(301.524));
     }
 
