@@ -2,18 +2,21 @@
  * counters.h - counters of the statements engine
  *
  * COUNTER(id, name, ctype, unit, kind, group, since, "doc")
- *     one counter of an entry: a member of the shared struct, a column of the
- *     view tacho.statements, and column `id` of the table statement_stats of
- *     the tape (ids below 16 are the keys declared in samples.h).
- *     ctype: int64 or double. unit: one, ms, bytes, blocks, us.
- *     kind: SUM a counter that only grows; MIN, MAX extremes of one execution,
- *     not stored in the history because a difference of extremes means nothing;
- *     SQUARE a sum of squares, from which the view computes mean and deviation;
- *     HISTOGRAM the first of 24 logarithmic buckets; LONG the first of 12 more,
- *     which divide the last one of these.
+ *     one counter of an entry. It is a member of the shared struct and a column
+ *     of the view tacho.statements. In the tape it is column `id` of the table
+ *     statement_stats; ids below 16 are the keys declared in samples.h.
+ *     ctype: int64 or double.
+ *     unit: one, ms, bytes, blocks, us.
+ *     kind:
+ *       SUM        a counter that only grows.
+ *       MIN, MAX   extremes of one execution. The history does not store them,
+ *                  because a difference of extremes means nothing.
+ *       SQUARE     a sum of squares. The view computes mean and deviation from it.
+ *       HISTOGRAM  the first of 24 logarithmic buckets.
+ *       LONG       the first of 12 buckets that divide the last one of HISTOGRAM.
  *     group: the counters that one execution changes together. A group that an
  *     execution does not change costs it nothing.
- *     since: the first PostgreSQL major that has it, 15 = all.
+ *     since: the first PostgreSQL major that has the counter, 15 = all.
  *
  * Times are stored in the history in units of 10 us, squares in hundredths of
  * a square millisecond. No include guard.

@@ -6,17 +6,18 @@
  *
  * COLUMN(table, id, name, type, target, dimension, "doc")
  *     a column of a table. `id` is unique within its table and stored in the
- *     tape. `type` says how the stored unsigned number is read:
- *       UINT     as it is
- *       INT      signed, zigzag
- *       TIME     ms since 1970 UTC, stored zigzag relative to the frame's base
- *       TIME_US  us since 1970 UTC, zigzag
- *       NAME     id in table "name", 0 = null
- *       ENUM     one of the labels of enumeration `target`, 0 = null
- *       REF      id in table `target`, 0 = null
- *       BYTES    a string of bytes, encoding given by a column beside it
- *     `dimension`: DIM when readers filter and group by it, COUNTER or GAUGE
- *     for a measurement of the server, else NONE.
+ *     tape. `type` says how readers decode the stored unsigned number:
+ *       UINT     as it is.
+ *       INT      signed, zigzag: 0, 1, 2, 3 are 0, -1, 1, -2.
+ *       TIME     ms since 1970 UTC: zigzag of the difference from the frame's
+ *                base, plus 1; 0 = null.
+ *       TIME_US  us since 1970 UTC: zigzag, plus 1; 0 = null.
+ *       NAME     id in table "name", 0 = null.
+ *       ENUM     one of the labels of enumeration `target`, 0 = null.
+ *       REF      id in table `target`, 0 = null.
+ *       BYTES    a string of bytes. A column beside it has the encoding.
+ *     `dimension`: DIM if readers filter and group by the column, COUNTER or
+ *     GAUGE for a measurement of the server, else NONE.
  *
  * LABEL(enumeration, value, "label")
  *

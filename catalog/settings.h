@@ -2,11 +2,17 @@
  * settings.h - settings of the extension
  *
  * BOOL_SETTING(name, variable, default, context, "short", "long")
+ *     on or off.
  * INT_SETTING(name, variable, default, min, max, unit, context, "short", "long")
+ *     a whole number.
  * REAL_SETTING(name, variable, default, min, max, context, "short", "long")
+ *     a number.
  * STRING_SETTING(name, variable, default, context, "short", "long")
+ *     a text.
  * ENUM_SETTING(name, variable, default, options, context, "short", "long")
+ *     one of the labels that OPTION declares for the same `options`.
  * OPTION(options, label, value)
+ *     a label of the enumeration `options`, and its value in C.
  *
  * name: without the prefix "tacho.". unit: one of MS, S, MB, KB, NONE.
  * context: POSTMASTER (set at server start), SIGHUP (reload), SUSET (superuser).

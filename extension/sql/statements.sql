@@ -1,8 +1,8 @@
 /*
  * statements.sql - statistics of statements
  *
- * Part of tacho--VERSION.sql, after tacho.sql. The marker for the counters is
- * replaced by expand.awk.
+ * The last part of tacho--VERSION.sql. expand.awk replaces the marker COUNTERS
+ * by the columns of catalog/counters.h.
  */
 
 create function tacho.statements(
@@ -120,7 +120,7 @@ comment on function tacho.statements_reset is
 
 revoke all on function tacho.statements_reset from public;
 
--- The library that implements the functions of pg_stat_statements.
+-- Makes the functions of pg_stat_statements call another library.
 create function tacho.replace_pg_stat_statements(
 	old_library text,
 	new_library text
@@ -171,7 +171,7 @@ begin
 			using errcode = 'object_not_in_prerequisite_state',
 				hint = 'Set tacho.pg_stat_statements = on and restart the server.';
 	end if;
-	-- the library sees to what CREATE EXTENSION makes or finds
+	-- CREATE EXTENSION needs no call: a hook of the library redirects its functions
 	v_replaced := tacho.replace_pg_stat_statements('$libdir/pg_stat_statements',
 		'$libdir/tacho');
 	create extension if not exists pg_stat_statements schema public;

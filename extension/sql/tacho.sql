@@ -1,16 +1,15 @@
 /*
- * tacho.sql - the SQL objects of the extension: their begin
+ * tacho.sql - first part of the SQL objects of the extension
  *
- * The Makefile makes tacho--VERSION.sql of this file, the readers (readers/,
- * a file for each), grants.sql and statements.sql, in this order, with
- * expand.awk, which replaces the markers for the dimensions (see there).
- * What more than one reader needs is declared here.
+ * The Makefile makes tacho--VERSION.sql of four parts, in this order: this file, the
+ * readers (readers/, a file for each), grants.sql and statements.sql. expand.awk
+ * replaces the markers for the dimensions in them. This file declares what several
+ * readers need.
  *
- * Every reader function is the same C function. It finds out its name and
- * the names and types of its arguments from pg_proc and passes them on to
- * `tacho query NAME --argument=value ...`; columns are matched by name. A new
- * reader is a file readers/NAME.sql, answered in tape/src/query, and needs
- * no C.
+ * Every reader function is the same C function. The C function finds its SQL name, and
+ * the names and types of its arguments, in pg_proc. It passes them on to
+ * `tacho query NAME --argument=value ...`, and matches columns by name. A new reader is
+ * a file readers/NAME.sql and a function in tape/src/query, and needs no C.
  */
 
 -- complain if the script is sourced in psql, rather than via CREATE EXTENSION
@@ -33,7 +32,7 @@ $$;
 -- The schema is made here, so it is a member of the extension, and a dump leaves it out
 -- whoever owns it then. A schema that exists already is refused: its maker could have
 -- put anything into it, and its owner could add functions that are called instead of
--- ours. The SQL edition has the same schema and functions.
+-- ours. The SQL edition has the same schema and functions, so it is refused, too.
 do $$
 begin
 	if exists (
@@ -67,8 +66,8 @@ comment on schema tacho is
 grant usage on schema tacho to public;
 
 
--- A relation has a name here if the lock is one of this database, or of a
--- relation that all databases share, and the relation still exists.
+-- The name of a locked relation. Null unless the relation belongs to this database, or
+-- is shared by all databases (lock_database 0), and still exists.
 create function tacho._relation(lock_database bigint, lock_relation bigint)
 returns text
 language sql stable parallel safe
@@ -87,8 +86,8 @@ comment on function tacho._relation is
 'The name of a locked relation, null when it is not one of this database. Example: select tacho._relation(0, 1262);';
 
 
--- A moment without a zone is one of tz, by default of the session's zone. A
--- time of day is the last one.
+-- A moment from its text. A text without a zone is read in zone tz, by default the
+-- session's. A time of day is the last such time: at 02:00, '03:12' is yesterday's.
 create function tacho._moment(at text, tz text)
 returns timestamptz
 language sql stable parallel safe
