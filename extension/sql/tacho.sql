@@ -49,7 +49,7 @@ begin
 		raise exception 'schema "tacho" already exists'
 			using errcode = 'duplicate_schema',
 				detail = (
-					select pg_catalog.format('It belongs to role "%s". The extension makes its schema itself, so that nobody can have put anything into it.', r.rolname)
+					select pg_catalog.format('It belongs to role "%s". The extension makes its schema itself, so that no other role can have put anything into it.', r.rolname)
 						from pg_catalog.pg_namespace n
 						join pg_catalog.pg_roles r on r.oid = n.nspowner
 						where n.nspname = 'tacho'),

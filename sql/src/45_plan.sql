@@ -1,13 +1,12 @@
 /*
- * 45_plan.sql - which part of a window hour rows answer, and their sums
+ * 45_plan.sql - the part of a window that hour rows answer, and their sums
  *
- * Hour rows answer for full minutes (queries: full hours) when the question is
- * about one dimension they are kept for (in keys and filters together), or
- * about query ids and wait events in buckets of hours; scope load. Everything
- * else, and the edges
- * of the window, come from the samples. What neither can answer exactly is an
- * error that names the boundary; only peak_sessions may be null, where the
- * most sessions in one tick of a part of an hour is not kept.
+ * Hour rows answer for full minutes (queries: full hours), with scope load, in two
+ * cases. In the first, keys and filters together have one dimension, and hour rows are
+ * kept for it. In the second, the question is about query ids and wait events in buckets
+ * of hours. Samples answer everything else, and the edges of the window. If neither can
+ * answer exactly, an error names the boundary. Only peak_sessions may be null: hour rows
+ * do not have it for a part of an hour.
  */
 create function tacho._raw_first_us()
 returns bigint
@@ -49,7 +48,7 @@ as $$
 begin
 	raise exception 'history before % is kept by hour', tacho._time_text(raw_us)
 		using errcode = 'invalid_parameter_value',
-			detail = format('Hour rows answer for scope load, one dimension of %s at a time in buckets of full minutes, and for query_id with wait_event in buckets of full hours; this question is about scope %s and %s from %s on.',
+			detail = format('Hour rows have scope load only. They answer for one dimension of %s at a time in buckets of full minutes, and for query_id with wait_event in buckets of full hours. This question is about scope %s and %s from %s on.',
 				(select string_agg(d.name, ', ' order by d.position) from tacho.dimension d where d.in_hours),
 				q.scope, coalesce(nullif(array_to_string(names, ', '), ''), 'the whole load'), tacho._time_text(q.since_us)),
 			hint = format('Ask with since => %L, or with fewer filters, a wider bucket, or a window that begins at a full minute.', tacho._time_text(raw_us));
