@@ -2,9 +2,9 @@
  * sql_edition.sql - the uniform day, hour by hour
  *
  * 50 sessions at every second of a day, each in one of 21 wait events and one
- * of 200 queries, drawn independently: nothing to compress but the ranges. The
- * same rows for tacho and for pg_ash, whose format is that of its versions 1
- * and 2: per tick and database [-wait, n, query, …, -wait, …]. pg_ash gets them
+ * of 200 queries, drawn independently: nothing to compress but the ranges. tacho
+ * and pg_ash get the same rows. The format for pg_ash is the one of its versions
+ * 1 and 2: per tick and database [-wait, n, query, …, -wait, …]. pg_ash gets them
  * as of one database, as in its own benchmark.
  */
 create procedure uniform_line(day timestamptz, hour integer)

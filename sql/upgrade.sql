@@ -3,16 +3,15 @@
  *
  *     psql -f sql/upgrade.sql          or   \i sql/upgrade.sql
  *
- * One transaction: it succeeds, or everything is as before. History, settings
- * and the rights of readers stay; ticks wait meanwhile and are missed slots.
- * The owner of schema tacho runs it. It needs room for a second copy of the
- * history until it commits, and refuses when views depend
- * on the schema, which would go with the old one.
+ * One transaction: it succeeds, or everything is as before. History, settings and the
+ * rights of readers stay; ticks wait meanwhile and are missed slots. The owner of schema
+ * tacho runs it. Until it commits it needs room for a second copy of the history. It
+ * refuses if views depend on the schema, because they would be dropped with the old one.
  *
- * The old schema steps aside, this version is installed, and every table is
- * filled with the columns it has in both; a version that changes the meaning
- * of a column adds its statement at the end. Single ticks are packed before, so
- * only the format of packs is carried over.
+ * The old schema steps aside, and this version is installed. Then every table is filled
+ * with the columns that it has in both versions. A version that changes the meaning of a
+ * column adds its statement at the end. Single ticks are packed before, so only the
+ * format of packs is carried over.
  */
 \set ON_ERROR_STOP on
 begin read write;

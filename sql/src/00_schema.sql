@@ -1,36 +1,36 @@
 /*
  * 00_schema.sql - tables
  *
- * Ticks enter `hot`, one row a tick. Once a minute they are merged into `pack`,
- * a ring of partitions that is emptied by TRUNCATE; `session`, `activity` and
- * `awaited` are its dictionaries and rotate with it. Complete hours are summed up in
- * hour_tick, hour_key and hour_pair before their partition is emptied.
+ * Ticks enter `hot`, one row a tick. Once a minute they are merged into `pack`, a ring of
+ * partitions that TRUNCATE empties. The dictionaries of `pack` are `session`, `activity`
+ * and `awaited`, which rotate with it. Before a partition is emptied, its complete hours
+ * are summed up in hour_tick, hour_key and hour_pair.
  *
- * Readers know one format, that of pack: a pack is one tick or many, and each
- * tick is in exactly one pack. Ticks in hot are written more tightly, because
- * each is a record of the log of its own; 15_hot.sql shows them as packs.
+ * Readers know only the format of pack. A pack has one tick or many, and each tick is in
+ * exactly one pack. Ticks in hot have a smaller format, because each is a record of the
+ * WAL of its own. 15_hot.sql shows them as packs.
  *
- *   samples  are sorted by session and tick; their positions (session number *
- *            n_ticks + tick number, both from 0, below 32,768) are kept as
- *            ranges: run_lens[i] positions from run_ats[i] on;
- *            sessions[session number + 1] is the id in `session`
- *   what[i]  id in `activity` - 32769; NULL array when an id does not fit,
- *            then `wide` has the ids themselves
- *   arrays of ticks are NULL when all elements have the default: tick_offsets
- *            0, 1, 2 …; time_offsets tick_offsets * interval_ms; intervals
- *            interval_ms; statuses 1 (ok); 2 is late, 3 failed
- *   blockers[i] is the session that blocks sample blocked_at[i]; waits[i] what
- *            it waits for, an id in `awaited`, null = not known
- *   times    ms since 1970 UTC; *_starts and *_changes are relative to start_ms
- *            and stand once an execution: those of sample i are the last ones
- *            whose start_at is not above i; start_at NULL is one of each sample
+ * Columns of a pack:
+ *   samples  sorted by session and tick. Sample i has a position: session number *
+ *            n_ticks + tick number, both from 0, below 32,768. Positions are stored as
+ *            ranges: run_lens[i] positions from run_ats[i] on.
+ *            sessions[session number + 1] is the id in `session`.
+ *   what[i]  id in `activity` - 32769. If an id does not fit, the array is NULL, and
+ *            `wide` has the ids themselves.
+ *   ticks    An array of ticks is NULL if all elements have the default. The default of
+ *            tick_offsets is 0, 1, 2 …; of time_offsets tick_offsets * interval_ms; of
+ *            intervals interval_ms; of statuses 1 (ok). Status 2 is late, 3 failed.
+ *   blockers blockers[i] is the session that blocks sample blocked_at[i]. waits[i] is
+ *            its wait, an id in `awaited`; null = not known.
+ *   times    ms since 1970 UTC. *_starts and *_changes are relative to start_ms, and
+ *            have one element an execution. Sample i has the last element whose
+ *            start_at is not above i. If start_at is NULL, each sample has one.
  *
- * In `activity` the empty string and 0 stand for null, so that a row can be
- * found by an index.
+ * In `activity` the empty string and 0 mean null, so that an index can find a row.
  *
- * Locks: mutex_sampler is held by whoever adds ticks or switches the ring,
- * mutex_maintenance by whoever packs, sums up or rotates; the latter is taken
- * first. They are tables, not advisory locks, which anybody could hold.
+ * Locks: a session that adds ticks or switches the ring holds mutex_sampler. A session
+ * that packs, sums up or rotates holds mutex_maintenance, and takes it first. Both are
+ * tables, because any role could hold an advisory lock.
  */
 do $$
 begin

@@ -1,11 +1,10 @@
 /*
- * 05_dimensions.sql - what rows are filtered and grouped by, as data
+ * 05_dimensions.sql - the dimensions by which rows are filtered and grouped
  *
- * `side` is the dictionary that has the key, `expression` the key as text
- * (null = missing) of one of its rows. blocked_by and root_blocker belong to a
- * sample, not to a dictionary row: their side is "blocker", and expression is
- * the key of the blocking session. `position` is part of stored rows
- * (hour_key); never change one.
+ * `side` is the dictionary that has the key. `expression` is the key of one of its rows
+ * as text, null = missing. blocked_by and root_blocker belong to a sample, not to a
+ * dictionary row: their side is "blocker", and their expression is the key of the
+ * blocking session. `position` is part of stored rows (hour_key), so never change one.
  */
 create table tacho.dimension (
 	position smallint primary key,

@@ -1,8 +1,8 @@
 /*
  * 10_settings.sql - settings, counters, times
  *
- * Times go through timestamp: what depends on the session's time zone is not
- * immutable, and would be called for each row instead of being inlined.
+ * Times go through timestamp. An expression that depends on the session's time zone is
+ * not immutable, so the server would call it for each row instead of inlining it.
  */
 create function tacho._ms(at timestamptz)
 returns bigint

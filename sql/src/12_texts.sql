@@ -1,14 +1,14 @@
 /*
- * 12_texts.sql - texts of statements, and names, as they may be stored
+ * 12_texts.sql - texts of statements, and names, in the form that is stored
  *
- * Encodings. The server shows names of databases and roles, and what sessions
- * of other databases run, in the bytes of whoever wrote them. A text that is
- * not valid here would be an error for readers and for the restore of a dump.
+ * Encodings. The server shows names of databases and roles, and texts of sessions of
+ * other databases, in the bytes of the client that wrote them. A text that is not valid
+ * in this database would be an error for readers and for the restore of a dump.
  *
- * Literals. pg_stat_statements leaves constants of utility statements in their
- * texts; there, and in texts of sessions, every literal becomes $n, and comments
- * are left out. The text is read once, token by token, as the server's scanner
- * does; a literal that does not end hides all that follows it.
+ * Literals. pg_stat_statements leaves constants of utility statements in their texts.
+ * In these texts, and in texts of sessions, every literal becomes $n, and comments are
+ * left out. The text is read once, token by token, as the server's scanner does. A
+ * literal that does not end hides the rest of the text.
  */
 create function tacho._is_valid(body text)
 returns boolean

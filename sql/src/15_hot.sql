@@ -1,19 +1,19 @@
 /*
- * 15_hot.sql - single ticks: how a row of `hot` is written
+ * 15_hot.sql - single ticks: the format of a row of `hot`
  *
- *   samples  are sorted by session; each is one number: session less that of
- *            the sample before (of the first: session_base) - 32768 in the
- *            upper, id in `activity` - 1 in the lower 16 bits, so that many
- *            alike compress; where that does not fit `wide` has 32 bits for
- *            the session itself and 32 for the activity
- *   ages     NULL is that of the sample before, -1 is none; NULLs at the end are
- *            left out
- *   starts   are there for samples start_at; the other ones began nothing since
- *            the tick before, whose starts are theirs. A tick has them for all
- *            samples when it is the first of a minute or of a partition, or
- *            when the tick before failed or is_apart (the clock was set back
- *            behind it). In xact_starts and state_changes NULL is
- *            the query start, the least bigint is none
+ *   samples  sorted by session; one number each. Its upper 16 bits are the session,
+ *            less the session of the sample before (for the first: session_base),
+ *            - 32768. Its lower 16 bits are the id in `activity` - 1. Therefore many
+ *            numbers are equal, and compress. If a value does not fit, `wide` has 32 bits for
+ *            the session itself and 32 for the activity.
+ *   ages     NULL means the age of the sample before, -1 none. NULLs at the end are
+ *            left out.
+ *   starts   The samples start_at have their own. The others have begun nothing since
+ *            the tick before, and have its starts. All samples have their own in
+ *            the first tick of a minute or of a partition. The same holds for a tick
+ *            behind one that failed or is_apart (the clock was set back behind it).
+ *            In xact_starts and state_changes NULL means the query start, the least
+ *            bigint none.
  *
  * status NULL is 1 (ok). Times are relative to start_ms.
  */

@@ -1,11 +1,10 @@
 /*
- * 18_locks.sql - what a session waits for
+ * 18_locks.sql - the lock that a session waits for
  *
- * Rows of `awaited`, by slot of the ring: a wait is one row for as long as it
- * lasts. Objects are written as by the extension: the type, then its numbers.
- * Where the dictionary is full, waits are stored without since when, those for
- * one object in one row, and when these are too many, without the object: then
- * `object` is the type alone.
+ * Rows of `awaited`, by slot of the ring. A wait is one row for as long as it lasts.
+ * Objects are written as the extension writes them: the type, then its numbers. If the
+ * dictionary is full, waits are stored without their start; all waits for an object are
+ * one row. If these are too many, too, `object` is the type alone.
  */
 create type tacho.waiting as (
 	is_hard boolean,

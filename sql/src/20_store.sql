@@ -1,9 +1,9 @@
 /*
  * 20_store.sql - adds one tick to `hot`
  *
- * The caller holds mutex_sampler, so that ids are given by one session at a
- * time and need no sequence. What a dictionary has no room for is stored
- * under one of its coarser rows and counted, never dropped.
+ * The caller holds mutex_sampler, so one session at a time gives out ids, which need no
+ * sequence. If a dictionary has no room for a row, the row is stored under a coarser one
+ * and counted, never dropped.
  */
 create type tacho.sampled as (
 	pid integer,

@@ -1,13 +1,16 @@
 /*
  * 22_import.sql - history from a table
  *
- * The columns of `tacho import sessions`: time, pid, backend_start, leader_pid,
- * backend_type, category, database, username, application, client_addr, state,
- * wait_event_type, wait_event, cpu, query_id, plan_id, query_start, xact_start,
- * state_change, blocked_by, marked, query_text, tick, tick_status, vcpus,
- * interval_ms. All but time may be missing; a row without pid is a tick without
- * sessions. Without a column "state" sessions are active. tick is the number of
- * the tick, which tells its place also where the clock was set back.
+ * The columns of `tacho import sessions`:
+ * - the tick: time, tick, tick_status, interval_ms, vcpus
+ * - the session: pid, backend_start, leader_pid, backend_type, category, database,
+ *   username, application, client_addr
+ * - its activity: state, wait_event_type, wait_event, cpu, query_id, plan_id,
+ *   query_start, xact_start, state_change, blocked_by, marked, query_text
+ *
+ * All but time may be missing. A row without pid is a tick without sessions. If there is
+ * no column "state", sessions are active. `tick` is the number of the tick, which gives
+ * its place even if the clock was set back.
  */
 -- Columns waiter, blocker, blocker_xid, blocker_gid, hard, locktype,
 -- lock_database, field1, field2, field3, modes_held (a bit each), mode_requested,

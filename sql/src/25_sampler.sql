@@ -1,15 +1,15 @@
 /*
  * 25_sampler.sql - reads the server and adds a tick
  *
- * pg_stat_activity is read once a tick, pg_locks once and only when somebody
- * waits for a lock. take_sample() never raises: what goes wrong is a tick of
- * status failed with its reason, so that it is seen in the coverage. A tick
- * that cannot be stored is a hole between its neighbours.
+ * pg_stat_activity is read once a tick, pg_locks once and only if a session waits for a
+ * lock. take_sample() never raises. An error makes a tick of status failed with its
+ * reason, so that the coverage shows it. A tick that cannot be stored is a hole between
+ * its neighbours.
  *
- * Recorded: sessions in any state but idle, processes without a state unless
- * they wait for work (wait class Activity), and whoever blocks, whatever its
- * state. Not recorded: this session, and the sampler of another database of the
- * server while it sleeps. Whoever takes its name can hide nothing but sleep.
+ * Recorded: sessions in any state but idle, processes without a state unless they wait
+ * for work (wait class Activity), and blockers in any state. Not recorded: this session,
+ * and the sampler of another database of the server while it sleeps. A session that
+ * takes the sampler's name can hide nothing but sleep.
  */
 create function tacho._conflict(requested text, held text)
 returns boolean

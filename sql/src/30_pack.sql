@@ -1,11 +1,10 @@
 /*
  * 30_pack.sql - merges the ticks of a minute into packs
  *
- * Rows of hot before the present minute become rows of pack, by slot of the
- * ring and minute. A minute with more than 32,767 (session, tick) positions
- * becomes several packs of fewer ticks each. The caller holds
- * mutex_maintenance; readers see hot and pack of one snapshot, so each tick
- * once.
+ * Rows of hot before the present minute become rows of pack, by slot of the ring and
+ * minute. A minute with more than 32,767 (session, tick) positions becomes several packs
+ * of fewer ticks each. The caller holds mutex_maintenance. Readers see hot and pack in
+ * one snapshot, so they see each tick once.
  */
 create function tacho._pack_ticks(first_ms bigint, until_ms bigint, in_slot smallint)
 returns void

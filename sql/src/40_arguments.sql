@@ -1,9 +1,8 @@
 /*
- * 40_arguments.sql - a question made definite: window, buckets
+ * 40_arguments.sql - makes a question definite: window, buckets
  *
- * All times are microseconds since 1970 UTC, windows are half-open. Messages
- * are those of the extension, word by word: one conformance suite runs against
- * both.
+ * All times are microseconds since 1970 UTC, windows are half-open. Messages are the
+ * same as in the extension, word by word: one conformance suite runs against both.
  */
 create type tacho.question as (
 	now_us bigint,

@@ -1,10 +1,10 @@
 /*
- * 42_filters.sql - which samples count: scope, filters, their texts
+ * 42_filters.sql - the samples that count: scope, filters, their texts
  *
- * `a,b` is a or b; `!a` is everything but a, null included; `!a,!b` is neither.
- * A list that wants some values and not others is an error.
- * `(null)` is a missing value. A value that contains a comma, a quote, or
- * begins with `!` or `(` is written in double quotes, a quote in it doubled.
+ * `a,b` is a or b; `!a` is everything but a, null included; `!a,!b` is neither. A list
+ * that mixes wanted and unwanted values is an error. `(null)` is a missing value. A value
+ * that contains a comma or a quote, or begins with `!` or `(`, stands in double quotes.
+ * Each quote in it is doubled.
  */
 create function tacho._find_dimension(name text)
 returns tacho.dimension

@@ -1,16 +1,16 @@
 /*
  * 44_cells.sql - sums by key and bucket, from packs
  *
- * Dictionaries become arrays first: element id of a slot's array is its share
- * of the group number, or far below zero when the row does not pass scope and
- * filters. A group number is key code * number of by codes + by code; it is the
- * sum of the shares of all sides. So a sample costs two array lookups, no join,
- * and sums are made pack by pack, where they are small.
+ * Dictionaries become arrays first. Element id of a slot's array is the share of that
+ * row in the group number. It is far below zero if the row does not pass scope and
+ * filters. A group number is key code * number of by codes + by code: the sum of the
+ * shares of all sides. So a sample costs two array lookups and no join. Sums are made
+ * pack by pack, where they are small.
  *
- * Locks: readers take access share locks on the partitions of a window before
- * they look at them, in the order of _lock_slots(), and keep them to the end of
- * the transaction. Rotation takes its locks without waiting, so there is no
- * deadlock; it tries again while readers are busy.
+ * Locks: readers take access share locks on the partitions of a window before they look
+ * at them, in the order of _lock_slots(). They keep them to the end of the transaction.
+ * Rotation takes its locks without waiting, so there is no deadlock. It tries again
+ * while readers are busy.
  */
 create type tacho.observed as (
 	bucket integer,
@@ -280,9 +280,9 @@ return format($sql$
 	ceil(q.until_us / 1000.0)::bigint, ceil(q.since_us / 1000.0)::bigint, slots, ordered);
 comment on function tacho._whole_packs_sql is 'SQL: the same rows with all columns, starts and ages too; hot rows of one minute are joined';
 
--- How samples of packs are found: all of them; pieces, for the sessions that count; or
--- hits, the places of the few activities that count (searching a pack for one activity
--- costs a tenth of reading all of it).
+-- How samples of packs are found: all; pieces, which belong to the sessions that count; or
+-- hits, which are the places of the few activities that count. To search a pack for one
+-- activity costs a tenth of reading all of it.
 create function tacho._form(q tacho.question, slots smallint[], sides text[])
 returns text
 language plpgsql stable

@@ -1,11 +1,10 @@
 /*
  * 46_measures.sql - exact numbers
  *
- * Sums are integers (ms). The load of a bucket is sum / observed ms of the
- * bucket; all buckets of an answer are brought to the least common multiple of
- * their observed ms, so that loads are integers ("scores"), which are compared
- * and interpolated without rounding. Only _round4() rounds, half away from
- * zero, to four places.
+ * Sums are integers (ms). The load of a bucket is sum / observed ms of the bucket. All
+ * buckets of an answer are brought to the least common multiple of their observed ms. So
+ * loads are integers ("scores"), which are compared and interpolated without rounding.
+ * Only _round4() rounds, half away from zero, to four places.
  */
 create aggregate tacho._lcm(numeric) (sfunc = lcm, stype = numeric);
 comment on aggregate tacho._lcm(numeric) is 'least common multiple';

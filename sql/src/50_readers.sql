@@ -1,10 +1,10 @@
 /*
  * 50_readers.sql - aas, periods, top, summary, markers
  *
- * Every dimension is a filter of every reader. _reader() makes the function a
- * user calls from a declaration in which the line FILTERS stands for one
- * argument per dimension, {FILTERS} for their values as JSON, and {DIMENSIONS}
- * for their names; so a new dimension is one row in 05_dimensions.sql.
+ * Every dimension is a filter of every reader. _reader() makes the function that a user
+ * calls from a declaration with markers. The line FILTERS becomes one argument per
+ * dimension, {FILTERS} their values as JSON, {DIMENSIONS} their names. So a new dimension
+ * is one row in 05_dimensions.sql.
  */
 create procedure tacho._reader(declaration text, body text, doc text)
 language plpgsql

@@ -1,10 +1,10 @@
 /*
  * 51_ranking.sql - the largest keys of hours, by average
  *
- * top() of a month has 43,200 minutes of each key. Sums by hour tell which keys are
- * shown; only the minutes of those are read, as numbers of words and minutes,
- * never as cells. The others are the whole load without these. Peak and 99th
- * percentile come from how often each score occurs, which are few. Parts of
+ * top() of a month has 43,200 minutes of each key. Sums by hour decide which keys are
+ * shown. Only the minutes of these keys are read, as numbers of words and minutes, never
+ * as cells. The other keys are the whole load without these. Peak and 99th percentile
+ * come from the number of times that each score occurs; there are few scores. Parts of
  * hours, and edges that samples answer, come as cells.
  */
 create type tacho.chosen as (

@@ -1,8 +1,8 @@
 /*
  * 53_compare.sql - two windows, whole or by the keys of a dimension
  *
- * The first window is the one before, so a delta above zero is more load than
- * then. Loads are compared as fractions of whole numbers, never rounded.
+ * The first window is the earlier one, so a delta above zero means that load has grown.
+ * Loads are compared as fractions of whole numbers, never rounded.
  */
 create type tacho.side as (
 	question tacho.question,

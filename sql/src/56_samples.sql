@@ -1,8 +1,8 @@
 /*
  * 56_samples.sql - the samples themselves, newest first
  *
- * Packs are decoded from the newest back, until there are n rows; single ticks
- * a minute at a time, since a statement is planned for each.
+ * Packs are decoded from the newest back, until there are n rows. Single ticks are
+ * decoded a minute at a time, because each step plans a statement.
  */
 create type tacho.sample as (
 	sample_time timestamptz,
@@ -35,8 +35,8 @@ create type tacho.sample as (
 );
 comment on type tacho.sample is 'the columns of samples()';
 
--- Decodes packs $1 of partition $2. The parts: p is a pack; u a sample with its place n, its
--- tick's i, ms, weight and tick, its starts and ages; s and a its rows in the dictionaries; bs the
+-- Decodes packs $1 of partition $2. p is a pack. u is a sample with its place n, its tick's i, ms,
+-- weight and tick, its starts and ages. s and a are its rows in the dictionaries, bs is the
 -- session that blocks it. Arrays of p are not used beside u, so rows are sorted and hashed without
 -- them.
 create function tacho._decode_sql(q tacho.question, columns text, tail text, joined text default '')

@@ -1,9 +1,9 @@
 /*
  * 57_sessions.sql - the lives of sessions
  *
- * Samples are read twice: to find the sessions seen for the longest time, and
- * their spans. A span is samples in a row at which a session did the same; it
- * ends with the slot of its last tick.
+ * Samples are read twice: to find the sessions seen for the longest time, and to find
+ * their spans. A span is a run of samples at which a session did the same; it ends with
+ * the slot of its last tick.
  */
 create type tacho.span as (
 	begin_ms bigint,

@@ -1,16 +1,15 @@
 /*
- * 58_blocking.sql - who blocked others
+ * 58_blocking.sql - sessions that blocked others
  *
- * At each tick sessions that wait are edges of a graph: waiter to blocker. A
- * parallel worker stands for its leader. Ticks with the same edges are one
- * graph, so that a queue that stood for an hour is walked once. The head of a
- * queue is who waits for nobody; in a cycle its first member. Who waits for a
- * lock, but for nobody who is known, is behind the node (0, 1): so the seconds
- * of all rows are those that top() counts as waits for locks, but for those who
- * stand behind several heads.
+ * At each tick the sessions that wait are edges of a graph: waiter to blocker. A parallel
+ * worker stands for its leader. Ticks with the same edges are one graph, so a queue that
+ * lasts for an hour is walked once. The head of a queue is a session that waits for no
+ * other; in a cycle it is the first member. A session whose blocker is unknown stands
+ * behind the node (0, 1). So the seconds of all rows equal the lock waits of top(), except
+ * that a waiter behind several heads counts several times.
  *
- * What is locked and how, and since when somebody waits, is known of sampled
- * history, and of imported one that came with it; else these columns are null.
+ * The lock, its mode and the start of the wait are known in sampled history, and in
+ * imported history that has them. Otherwise these columns are null.
  */
 create type tacho.node as (
 	pid integer,

@@ -1,9 +1,9 @@
 /*
  * 59_compat.sql - the keys of pg_ash's report, by its rules
  *
- * Classes CPU, IO, IPC, Lock and LWLock, their sum as total; minutes; extremes
- * of the total are those of the summed minutes; events and queries are those
- * of the extreme minutes.
+ * Classes are CPU, IO, IPC, Lock and LWLock, with their sum as total; buckets are
+ * minutes. Extremes of the total come from the summed minutes. Events and queries come
+ * from the extreme minutes.
  */
 create type tacho.compat_extreme as (
 	extreme text,

@@ -1,8 +1,8 @@
 /*
  * 59_report.sql - what the database was doing, in one document
  *
- * Every part is the answer of another function to the same window and the same
- * selection, so its figures are theirs to the last digit.
+ * Every part is the answer of another function to the same window and filters, so the
+ * figures of both are equal to the last digit.
  */
 create type tacho.selection as (
 	filters jsonb,

@@ -1,10 +1,10 @@
 /*
- * 60_rollup.sql - sums complete hours up
+ * 60_rollup.sql - sums up complete hours
  *
- * An hour is complete when its last minute is packed; no tick is added behind
- * the newest one, so it stays complete. Rows of an hour are written once, in
- * one transaction with the watermark "hour": ticks before it are in hour rows.
- * The caller holds mutex_maintenance.
+ * An hour is complete when its last minute is packed. It stays complete, because no tick
+ * is added before the newest one. Rows of an hour are written once, in one transaction
+ * with the watermark "hour": ticks before the watermark are in hour rows. The caller
+ * holds mutex_maintenance.
  */
 create aggregate tacho._gcd(bigint) (sfunc = gcd, stype = bigint);
 comment on aggregate tacho._gcd(bigint) is 'greatest common divisor';

@@ -1,11 +1,10 @@
 /*
  * 62_ring.sql - rotation, and one function that does all maintenance
  *
- * Rotation makes the oldest partition the current one and empties it. It
- * refuses while an hour of it is not summed up, and gives way to readers: it
- * takes its locks without waiting and lets go of all of them before it tries
- * again, so it is never part of a deadlock. Until it succeeds, the current
- * partition grows; nothing is lost.
+ * Rotation makes the oldest partition the current one and empties it. It refuses while an
+ * hour of the partition is not summed up, and gives way to readers. It takes its locks
+ * without waiting and releases all of them before it tries again, so it is never part of
+ * a deadlock. Until it succeeds, the current partition grows; nothing is lost.
  */
 create function tacho._slot_begin_ms(in_slot smallint)
 returns bigint

@@ -1,22 +1,25 @@
 /*
  * 64_statements.sql - texts and statistics from pg_stat_statements
  *
- * The view is read only through the schema its extension is really in; it is
- * never reset. Once a minute each entry adds to its minute by how much its
- * counters have grown since the pass before.
+ * The view is read only through the schema that its extension is really in; it is never
+ * reset. Once a minute each entry adds to its minute the growth of its counters since the
+ * pass before.
  *
- * An entry that began anew, after a reset or an eviction, adds all that its
- * counters show. Where the view has stats_since (17 and later) this is part of
- * the key: the entry is another one. Before, an entry has begun anew when the
- * statistics were reset since the pass before, when the pass before did not
- * show it, when one of its counters is lower, or when its extremes are
- * narrower: in one life the shortest execution only gets shorter, the longest
- * only longer. An entry that was made anew between two passes and is ahead in
- * all of them goes unnoticed.
+ * After a reset or an eviction an entry begins again at zero, and adds all its counters.
+ * If the view has stats_since (17 and later), this time is part of the key, so the entry
+ * is another one. Up to 16, one of four signs shows that an entry has begun again:
+ * - the statistics were reset since the pass before
+ * - the pass before did not have the entry
+ * - one of its counters is lower
+ * - its extremes are narrower: in one life the shortest execution only gets shorter, the
+ *   longest only longer
  *
- * Two things are looked at and not counted, since they may be months old: all
- * that was counted when the pass before is more than an hour ago, and an entry
- * of another role that the sampler had no right to see within that hour.
+ * An entry that begins again between two passes and exceeds all its old counters goes
+ * unnoticed.
+ *
+ * Two kinds of counters are only a base for later passes, because they may be months old.
+ * The first are all counters after a pause of more than an hour. The second are the
+ * counters of another role's entry that the sampler could not see during the last hour.
  */
 create function tacho._pgss()
 returns text
@@ -298,9 +301,9 @@ begin
 	if v_sees_all or v_was_reset then
 		perform tacho._swap_watermark('statements of all', now_ms);
 	end if;
-	-- $1 time of this pass, $2 ms since the last one, $3 whether its differences count, $4 whether
-	-- all entries began again, $5 whether entries of other roles were known, $6 whether they are
-	-- now
+	-- $1 is the time of this pass, $2 ms since the last one. $3 says whether its differences count,
+	-- $4 whether all entries began again. $5 says whether entries of other roles were known, $6
+	-- whether they are now.
 	execute format($sql$
 		with s as materialized (%1$s), fresh as (
 			insert into tacho.statement (query_id, database, username, toplevel, stats_since, user_oid, database_oid)

@@ -1,15 +1,15 @@
 /*
  * 66_schedule.sql - start, stop, and the loop
  *
- * run_sampler() is one long call that takes a tick in every slot at a random
- * moment, each in its own transaction: one connection, plans are kept, and the
- * sampler goes on when all other connections are taken. pg_cron starts it
- * again when it has ended (any version: no schedule in seconds is needed).
+ * run_sampler() is one long call. It takes a tick in every slot at a random moment, each
+ * in its own transaction. So it needs one connection, plans are kept, and the sampler
+ * goes on when all other connections are taken. pg_cron starts it again when it has
+ * ended; any version will do, because no schedule in seconds is needed.
  *
- * Settings of its role or database do not stop it. Its transactions write, at
- * level read committed, and end by no timeout of theirs. Only statement_timeout
- * is counted from the begin of the call and cannot be changed in it: the
- * sampler ends in time, counts that, and start() says what to do.
+ * Settings of its role or database do not stop it. Its transactions write, at level read
+ * committed, and no timeout of theirs ends them. Only statement_timeout is counted from
+ * the begin of the call and cannot be changed in it. The sampler ends before that
+ * timeout and counts such ends; start() says what to do.
  */
 create function tacho._settle()
 returns void

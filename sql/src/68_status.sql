@@ -1,5 +1,5 @@
 /*
- * 68_status.sql - what is recorded, and why not if not
+ * 68_status.sql - the state of the recording, and the reason if nothing is recorded
  */
 create function tacho._status(node text)
 returns table (

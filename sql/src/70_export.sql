@@ -1,17 +1,17 @@
 /*
  * 70_export.sql - history as `tacho import` reads it
  *
- * Columns are those of `tacho export`; sql/export.sql writes them to files.
- * Rows come in the order of time while they are made: a call in FROM becomes
- * part of the query that calls it (no SET, no plpgsql), packs are decoded one
- * after the other, so no more than one is in memory. Times are texts in UTC,
- * so that no setting of the session changes them.
+ * Columns are the same as in `tacho export`; sql/export.sql writes them to files. Rows
+ * come in the order of time while they are made. A call in FROM becomes part of the query
+ * that calls it (no SET, no plpgsql). Packs are decoded one after the other, so at most
+ * one is in memory. Times are texts in UTC, so that no setting of the session changes
+ * them.
  *
- * Ages of transaction ids are kept here, not the ids: exported ones are counted
- * back from next_xid, which is the same in each tick.
+ * The history has ages of transaction ids, not the ids. Exported ids are counted back
+ * from next_xid, which is the same in each tick.
  *
- * Locks: none of its own. Whoever exports locks the ring against rotation
- * first, as sql/export.sql does.
+ * Locks: none of its own. The caller first locks the ring against rotation, as
+ * sql/export.sql does.
  */
 create type tacho.exported_sample as (
 	"time" text,
@@ -161,7 +161,7 @@ begin atomic
 end;
 comment on function tacho._exported_places is 'tick and session of the samples of a pack';
 
--- The dictionary rows of a pack are looked up once, by key, however large the
+-- The dictionary rows of a pack are read once, by key, however large the
 -- dictionaries are. Then samples are joined with them by hashing.
 create function tacho._exported_samples(p tacho.pack, since_ms bigint, until_ms bigint)
 returns setof tacho.exported_sample

@@ -1,8 +1,8 @@
 /*
- * 90_rights.sql - who may do what; the end of it all
+ * 90_rights.sql - rights of roles; the last file
  *
- * Nothing for PUBLIC. grant_reader() gives a role what it needs to read, all
- * of the history. Everything else is for the owner.
+ * PUBLIC gets nothing. grant_reader() gives a role what it needs to read all of the
+ * history. Everything else is for the owner.
  */
 create function tacho._reader_functions()
 returns setof regprocedure

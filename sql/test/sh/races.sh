@@ -1,7 +1,9 @@
 #!/usr/bin/env bash
-# Two sessions, one of them in the middle of its work: rotation beside the sampler, the
-# hourly sums and the cleanup; hourly sums beside a tick that is not committed; the
-# sampler beside maintenance; uninstall beside a reader and the sampler.
+# Two sessions, one of them in the middle of its work:
+# - rotation beside the sampler, the hourly sums and the cleanup
+# - hourly sums beside a tick that is not committed
+# - the sampler beside maintenance
+# - uninstall beside a reader and the sampler
 set -euo pipefail
 
 export PGDATABASE=t_races
