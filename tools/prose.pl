@@ -39,10 +39,11 @@ sub comments
 		return $text =~ s/^[ \t]*\*?[ \t]?//mgr;
 	}
 	return $text =~ s/^( *)```.*?^\1```//gmsr if $kind eq 'md';
+	my $blocks = $kind eq 'sql' ? join '', map { "\n\f\n" . s/^[ \t]*\*?[ \t]?//mgr } $text =~ m{^[ \t]*/\*(.*?)\*/}gms : '';
 	my $mark = $line{$kind} // '#';
 	my $docstrings = $kind eq 'py' ? join '', map { "\n\f\n$_" } $text =~ /^\s*"""(?=\w)(.*?)"""/msg : '';
 	my $lines = join "\n", map { m{^\s*$mark\s?(.*)$} ? $1 : "\f" } split /\n/, $text;
-	return $lines =~ s/\f[\n\f]*/\n\f\n/gr . $docstrings;
+	return $lines =~ s/\f[\n\f]*/\n\f\n/gr . $docstrings . $blocks;
 }
 
 # The names of the tests of a file; in Perl the last argument of ok(), is(), like() and others.
@@ -106,7 +107,7 @@ sub strings
 	if ($kind eq 'sql')
 	{
 		$text =~ s/^\s*--.*$//mg;
-		push @found, $1 while $text =~ /\b(?:is|exception|notice|warning|hint =|detail =|message =)\s+'((?:[^']|'')*)'/gi;
+		push @found, $1 while $text =~ /\b(?:is|exception|notice|warning|hint =|detail =|message =)\s+(?:(?:pg_catalog\.)?format\(|\(\s*select (?:pg_catalog\.)?format\()?'((?:[^']|'')*)'/gi;
 		return @found;
 	}
 	$text =~ s/^\s*#\[cfg\(test\)\]\nmod \w+ \{\n.*//ms if $kind eq 'rs';
