@@ -96,7 +96,7 @@ before and takes 1.6 now):
 | Tried | CPU, s |
 |---|--:|
 | texts of sessions kept in a hash table of vectors; numbers of queries turned into text for the totals of each group | 5.0 |
-| texts in one piece of memory, the first entry of a process beside the process instead of in a second table, no table by process id where no line names one, codes of queries carried on from group to group | 2.3 |
+| texts in one piece of memory; the first entry of a process beside the process instead of in a second table; no table by process id if no line names one; codes of queries carried on from group to group | 2.3 |
 | a table of texts that passes most others without a look | 2.2 |
 
 The search for the texts of a line takes a seventh of the remaining time, the table of processes a
