@@ -11,7 +11,7 @@ use std::fs;
 /// time that was used.
 pub const MOST_OF_OTHERS: f64 = 0.05;
 
-/// CPU seconds by who used them, and the load average.
+/// CPU seconds of the experiment, of others and of the hypervisor, and the load average.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct Occupancy {
     /// CPU seconds of the experiment: its server, its clients, and this

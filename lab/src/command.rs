@@ -102,7 +102,7 @@ struct Choices {
 /// Options of every experiment.
 #[derive(clap::Args)]
 struct Common {
-    /// Directories of PostgreSQL's programs, separated by commas [default: that of pg_config]
+    /// Directories of PostgreSQL's programs, separated by commas [default: the one of pg_config]
     #[arg(long, value_name = "DIR", value_delimiter = ',')]
     pg_bin: Vec<PathBuf>,
     /// Directory of psql and pgbench for all servers [default: of each server]

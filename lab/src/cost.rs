@@ -32,7 +32,7 @@ const COLD_TIMES: u32 = 2;
 const COLD_BLANKS: usize = 1 << 20;
 
 /// Options of callgrind: tiny first caches before one of 2 MiB with lines of `$line`
-/// bytes. Counted are only functions through which a statement runs once.
+/// bytes. It counts only functions through which a statement runs once.
 macro_rules! misses {
     ($line:literal) => {
         &[

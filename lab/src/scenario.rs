@@ -222,7 +222,7 @@ pub struct Layout {
 pub struct History {
     /// Number of hours, at most 24.
     pub hours: u32,
-    /// Seconds after which an answer is no longer waited for; `None` = no limit.
+    /// Seconds after which a question is given up; `None` = no limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit_s: Option<u32>,
     /// Questions whose answers are timed.

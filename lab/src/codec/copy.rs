@@ -139,7 +139,7 @@ fn compressed(values: &Values) -> Result<Vec<u8>> {
 }
 
 /// Reads the whole table back, and passes the columns of each bucket to `each`.
-/// `like` has their types.
+/// These columns have the types of the columns of `like`.
 pub fn read(
     access: &Access,
     cell: Storage,
