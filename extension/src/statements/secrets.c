@@ -38,8 +38,8 @@ static const char *const words[] = {
 /*
  * Returns the steps of the search for words, after Horspool. The search
  * compares a window of LEAST bytes. The table is indexed by the window's last
- * byte. It says how many bytes the window can move to the right without
- * missing a word; 0 = the window may be the beginning of a word.
+ * byte. Its value is the number of bytes that the window can move to the right
+ * without missing a word. 0 = the window may be the beginning of a word.
  */
 static const uint8 *
 word_steps(void)

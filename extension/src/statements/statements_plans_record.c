@@ -217,9 +217,9 @@ is_first(const PlanPlace *place, const CountedPlan *plan)
 }
 
 /*
- * Adds to the row the growth of a plan's counters since they were last
- * recorded, but at most `left`, the rest of the statement's own counters. Adds
- * no plan whose counters have not grown.
+ * Adds to the row the growth of a plan's counters since the last record, but
+ * at most `left`, the rest of the statement's own counters. Adds no plan whose
+ * counters have not grown.
  */
 static void
 record_plan(StatementRow *row, const CountedPlan *plan, RecordedPlan *recorded,

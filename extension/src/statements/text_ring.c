@@ -1,7 +1,7 @@
 /*
  * text_ring.c
  *	  The ring that takes texts and trees of plans from backends to the
- *	  sampler, and the set of keys of the texts and trees that were taken.
+ *	  sampler. Also the set of keys of the texts and trees that were taken.
  *
  * Locking: backends write the ring under the lock "tacho", which they only
  * acquire conditionally: none of them waits. The sampler reads it without the

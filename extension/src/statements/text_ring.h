@@ -1,7 +1,7 @@
 /*
  * text_ring.h
  *	  The ring that takes texts and trees of plans from backends to the
- *	  sampler, and the set of keys of the texts and trees that were taken.
+ *	  sampler. Also the set of keys of the texts and trees that were taken.
  *
  * Copyright (c) 2026, tacho contributors
  */

@@ -70,10 +70,10 @@ sub innocent
 }
 
 # Runs an incident while there is load: innocent changes, the cause, a nearer innocent
-# change. Compares the first finding with "rule|object|t": the rule, the object (of clients the
-# text of their query; of sessions their application), and that its time lies between the
-# begin and the end of the cause, or $does{around} seconds around them. $does{short}: takes
-# half of the time. An agent finds the same by calls of tacho mcp.
+# change. Compares the first finding with "rule|object|t". The object of clients is the text
+# of their query, the object of sessions their application. "t" means that the time of the
+# finding lies between begin and end of the cause, or $does{around} seconds around them.
+# $does{short}: takes half of the time. An agent finds the same by calls of tacho mcp.
 sub incident
 {
 	my ($name, $expected, %does) = @_;

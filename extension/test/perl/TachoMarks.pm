@@ -1,7 +1,7 @@
 # Random queries whose constants are marked, and the search for a mark in bytes.
 #
-# A mark is a text, an int or a bigint with at least seven fixed bytes or digits, so no
-# number of another kind is one by chance. A bigint is also found in its binary form.
+# A mark is a text, an int or a bigint with at least seven fixed bytes or digits. So no
+# other number is a mark by chance. A bigint is also found in its binary form.
 package TachoMarks;
 
 use strict;

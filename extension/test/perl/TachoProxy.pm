@@ -37,12 +37,12 @@ sub start
 sub port { return $_[0]{port} }
 
 # Sets the mode, which holds until the next call:
-#   pass       all bytes
-#   stall      none, in either direction; connections stay and are accepted
-#   refuse     no connections: existing ones are reset, new ones closed
-#   delay MS   each piece, MS milliseconds later
-#   trickle    one byte of the server's answers at a time
-#   cut N      after N more bytes of the server's answers closes their connection, once
+#   pass       passes all bytes.
+#   stall      passes none, in either direction. Connections stay and are accepted.
+#   refuse     resets existing connections, and closes new ones.
+#   delay MS   passes each piece MS milliseconds later.
+#   trickle    passes one byte of the server's answers at a time.
+#   cut N      closes a connection once, after N more bytes of the server's answers.
 # Returns when the mode is in effect.
 sub set
 {

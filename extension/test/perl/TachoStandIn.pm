@@ -4,9 +4,9 @@
 # my $node = stand_in_cluster('name');
 # behave($node, q{answer([ 'a metric', 'its value' ])});
 #
-# The code given to behave() runs in each `tacho query` from then on; the
-# arguments are in @ARGV, $program is the real program, answer() prints rows of
-# (metric, value) and the end, note() writes a file for wait_for_file().
+# The code given to behave() runs in each `tacho query` from then on. The
+# arguments are in @ARGV, $program is the real program. answer() prints rows of
+# (metric, value) and the end. note() writes a file for wait_for_file().
 # Everything else but `query` is passed to the real program, so that the
 # server records as usual; with writer => 0 it fails.
 package TachoStandIn;

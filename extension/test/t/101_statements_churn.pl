@@ -14,7 +14,7 @@ max_connections = 60
 tacho.query_text_memory = 1MB
 });
 
-# calls counted in all entries, without those of this query
+# calls counted in all entries, without the calls of this query
 my $counted = q{
 	select sum(calls) + (select skipped from tacho.statements_info)
 		from tacho.statements
@@ -80,8 +80,8 @@ is($node->safe_psql('postgres', "select text_bytes - $base from tacho.statements
 is($node->safe_psql('postgres', 'select texts_missing from tacho.statements_info'),
 	0, 'no text is missing');
 
-# after the limit was lowered, no statement pays for more than one sweep; neither the
-# size of the change nor empty slots of the slab matter
+# after the limit was lowered, no statement pays for more than one sweep. Neither the
+# size of the change nor empty slots of the slab matter.
 sub limit_is
 {
 	my ($max) = @_;

@@ -38,7 +38,7 @@ sub execute
 # a counter of the statement of that name
 sub of { return sql("select $_[1] from tacho.statements where query ~ '^with $_[0] '") }
 
-# one execution in twenty is long, so the mean is that of a short execution. The
+# one execution in twenty is long, so the statement counts as short by its mean. The
 # kernel's count includes the reading and planning of the statement. A statement whose
 # executions do nothing shows how much that is.
 my @names = map { "skewed_$_" } 'a' .. 'h';

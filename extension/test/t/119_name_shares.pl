@@ -82,8 +82,8 @@ is(applications('flood', $since), '(other)', 'later names of the role are (other
 is(sql(q{SELECT count(*) FROM tacho.markers() WHERE kind = 'names left out' AND detail LIKE '%"flood"%'}), 1, 'names of the role left out later have the same marker');
 end_flood('flood', $flood);
 
-# a quarter of 32 kB, less what the burst itself takes away, is 91 names of 11 bytes with
-# a session each; one more is (other)
+# a quarter of 32 kB, less what the burst itself takes away, is 91 names of 11 bytes. Each
+# has a session. One more name is (other).
 cmp_ok(scalar(split /\n/, applications('flood', $begin)), '<=', 95, 'a burst of one role has a quarter of the bytes left');
 is(called('quiet', 'reports'), 'reports', 'other roles keep their names');
 is(called('quiet', 'exports'), 'exports', 'other roles get new names');

@@ -1,6 +1,7 @@
-# Plans that are hard to record: very large ones, cached plans of tables that are gone,
-# cursors that are read in turns, functions that run as another role, binary parameters,
-# other extensions in the same hooks.
+# Plans that are hard to record:
+# - very large plans, and cached plans of tables that are gone
+# - cursors that are read in turns, functions that run as another role
+# - binary parameters, other extensions in the same hooks
 use strict;
 use warnings;
 use FindBin;

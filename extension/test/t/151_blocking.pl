@@ -78,8 +78,8 @@ sub heads
 	$_->finish for $first, $second, $third;
 }
 
-# Two sessions hold a share lock on t, one of them idle in transaction, the other with a
-# session-level advisory lock as well; ALTER TABLE waits for both.
+# Two sessions hold a share lock on t. One is idle in transaction, the other has a
+# session-level advisory lock as well. ALTER TABLE waits for both.
 {
 	my ($one, $two, $alter, $late) = map { session($node, $_) } qw(one two alter late);
 	$one->run('BEGIN; LOCK TABLE t IN SHARE MODE');

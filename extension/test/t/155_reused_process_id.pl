@@ -71,8 +71,8 @@ sub session_with_pid
 	die "no session got process id $pid";
 }
 
-# The newest session ends first. The next session gets its process id, and the place of
-# the session that ended last, or from 16 on a place that was never used.
+# The newest session ends first. The next session gets the process id of the newest one.
+# It gets the place of the session that ended last, or from 16 on an unused place.
 my @before = map { session("before $_") } 1 .. 6;
 my $pid = pid($before[-1]);
 end(reverse @before);

@@ -18,8 +18,8 @@ my %text = (
 	euc_jp => "\xe6\x97\xa5\xe6\x9c\xac",
 	sql_ascii => "\xef\xbf\xbd\xef\xbf\xbdt\xc3\xa9");
 
-# The distinct attributes of the only session of an application, or those of its newest
-# sample. A statement that is still being analysed has no identifier and no text yet.
+# The distinct attributes of the only session of an application, or the attributes of its
+# newest sample. A statement that is still being analysed has no identifier and no text yet.
 sub seen
 {
 	my ($application, $columns, %opt) = @_;

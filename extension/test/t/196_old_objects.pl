@@ -1,5 +1,5 @@
 # Crash recovery is a gap with its cause. SQL objects of an older or a newer version
-# work with this library as far as both know them; calls that the library does not know
+# work with this library as far as both know them. Calls that the library does not know
 # are errors.
 use strict;
 use warnings;

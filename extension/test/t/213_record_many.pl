@@ -76,8 +76,8 @@ sub get_of_another
 	return $line;
 }
 
-# Gaps, except those of a busy machine: an answer took half the interval, or the
-# recorder waited for a CPU.
+# Gaps that are not caused by a busy machine: there an answer takes half the interval, or
+# the recorder waits for a CPU.
 sub gaps { return grep { !/statement timeout|server answered after|recorder was delayed/ } markers($_[0], 'gap') }
 
 my $since = moment($node);

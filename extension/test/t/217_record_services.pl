@@ -1,5 +1,5 @@
-# tacho-record of servers like those of cloud providers: functions are missing, refused
-# or raise errors, views raise errors, pg_stat_statements is in another schema. Each is
+# tacho-record of servers as cloud providers run them: functions are missing, refused or
+# raise errors, views raise errors, pg_stat_statements is in another schema. Each is
 # reported once, and everything else is recorded.
 use strict;
 use warnings;

@@ -117,7 +117,7 @@ is("$code $said", '0 ', 'promtool accepts what tacho metrics prints');
 unlike($text . $once, qr/="(holder|first|second)|pid=|query_id=|UPDATE t/,
 	'no name of a session, process or query is in the metrics');
 
-# counters read through a connection lie between those of the files before and after
+# counters read through a connection lie between the counters of the files before and after
 sub counters
 {
 	my ($printed) = run_command([ $ENV{TACHO_PROGRAM}, 'metrics', @_ ]);

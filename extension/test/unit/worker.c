@@ -1,9 +1,9 @@
 /*
  * worker.c
- *	  A background worker that executes a statement, and after an error aborts its
- *	  transaction before the error is reported, as workers of logical replication
- *	  do. For 104_statements_failures.pl, which builds it; not part of the
- *	  extension.
+ *	  A background worker that executes a statement. After an error it
+ *	  aborts its transaction before the error is reported, as workers of
+ *	  logical replication do. For 104_statements_failures.pl, which builds
+ *	  it; not part of the extension.
  *
  * Copyright (c) 2026, tacho contributors
  */
