@@ -27,7 +27,7 @@ pub(crate) struct Setting {
     pub(crate) secret: bool,
 }
 
-/// A text of libpq, in any encoding.
+/// A text of libpq, in any encoding; `None` for null.
 ///
 /// SAFETY: `text` is null or ends in a zero byte.
 unsafe fn text(text: *const c_char) -> Option<String> {
@@ -170,7 +170,7 @@ impl Handle {
         }
     }
 
-    /// Sends a query with values for `$1`, `$2`…; its rows come one by one.
+    /// Sends a query with values for `$1`, `$2`…; its rows come one by one. False if that fails.
     pub(crate) fn send_values(&mut self, query: &CStr, values: &[Option<CString>]) -> bool {
         let Ok(count) = c_int::try_from(values.len()) else {
             return false;
@@ -189,7 +189,8 @@ impl Handle {
         }
     }
 
-    /// An object that can cancel the question of this connection.
+    /// An object that can cancel the question of this connection; `None` if the connection is lost
+    /// or memory is exhausted.
     pub(crate) fn canceler(&self) -> Option<Canceler> {
         // SAFETY: the connection is valid; the result belongs to us.
         NonNull::new(unsafe { PQgetCancel(self.raw()) }).map(Canceler)
@@ -323,7 +324,7 @@ impl Outcome {
         error
     }
 
-    /// A field of an error, by its letter in the protocol.
+    /// A field of an error by its letter in the protocol; `None` if the error lacks it.
     fn field(&self, letter: u8) -> Option<String> {
         // SAFETY: the result is valid and owns the text.
         unsafe { text(PQresultErrorField(self.raw(), c_int::from(letter))) }
