@@ -50,7 +50,7 @@ impl BackgroundQuestion {
         self.asked = Some(take);
     }
 
-    /// Returns the answer once it is there.
+    /// Returns the answer, once; `None` while it is outstanding, or without a question.
     pub fn take(&mut self) -> Option<Outcome> {
         self.kept.take_if(|kept| kept.1.elapsed() > IDLE_LIMIT);
         match self.asked.as_ref()?.try_recv() {

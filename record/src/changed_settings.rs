@@ -149,7 +149,7 @@ impl ChangedSettings {
         }
     }
 
-    /// The system identifier of the server that was recorded here last.
+    /// The system identifier of the server that was recorded here last; `None` if no file keeps it.
     pub fn earlier_system(&self) -> Option<u64> {
         read(&self.file)?.system_identifier.parse().ok()
     }

@@ -140,13 +140,13 @@ impl Clock {
         self.take(self.server_us(mono_us)?, [mono_us; 2])
     }
 
-    /// Begin of the first slot after the last tick, in ms since 1970.
+    /// Begin of the first slot after the last tick, in ms since 1970; `None` without a tick.
     pub fn end_ms(&self) -> Option<i64> {
         self.last
             .map(|last| (last.slot + 1) * self.interval_us / 1_000)
     }
 
-    /// Time of the last tick on the server's clock, in µs since 1970.
+    /// Time of the last tick on the server's clock, in µs since 1970; `None` without a tick.
     pub fn last_us(&self) -> Option<i64> {
         self.last.map(|last| last.server_us)
     }

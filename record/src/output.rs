@@ -56,7 +56,7 @@ impl Output {
         }
     }
 
-    /// End of the history that earlier processes have recorded, ms since 1970.
+    /// End of the recorded history, ms since 1970; `None` without history.
     pub fn recorded_ms(&self) -> Option<i64> {
         self.recording.writer().end_ms()
     }

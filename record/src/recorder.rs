@@ -160,7 +160,7 @@ impl<'a> Recorder<'a> {
         }
     }
 
-    /// Notes why nothing is recorded. Logs the cause if it is a new one.
+    /// Notes why nothing is recorded. Logs the cause and returns true if it is a new one.
     fn fault(&mut self, cause: String) -> bool {
         let is_new = self.trouble.add(&cause);
         if is_new {

@@ -30,7 +30,8 @@ pub struct RelationName {
     name: Vec<u8>,
 }
 
-/// The locked relation, or the relation that contains the locked object.
+/// The locked relation, or the relation that contains the locked object; `None` for locks of other
+/// types.
 fn locked(tag: &Tag) -> Option<Relation> {
     has_relation(&tag.locktype).then_some((tag.database, tag.fields[0]))
 }

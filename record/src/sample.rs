@@ -91,7 +91,7 @@ pub fn question_about(pids: &[i64]) -> String {
     format!("select {COLUMNS} from pg_catalog.pg_stat_get_activity(null) where pid in ({pids})")
 }
 
-/// Reads the answers of [`question`].
+/// Reads the answers of [`question`]; `None` if they are incomplete.
 pub fn read(answers: &[Answer]) -> Option<Sample> {
     let [sessions, server] = answers else {
         return None;
@@ -181,8 +181,8 @@ impl Sample {
         self.sessions.iter().map(of).collect()
     }
 
-    /// The oldest transaction id that holds back vacuum, as a full (64-bit) id, and
-    /// the PID of the session that holds it.
+    /// The oldest transaction id that holds back vacuum, as a full (64-bit) id, and the PID of the
+    /// session that holds it. `None` if no session has one.
     pub fn oldest_xmin(&self) -> Option<(i64, i64)> {
         let held = self.sessions.iter().filter(|s| s.xmin != 0);
         held.map(|s| (self.full_xid(s.xmin), s.pid)).min()

@@ -532,8 +532,8 @@ mod tests {
         assert_eq!(calls_of([0.0, 0.0], [0.05, 6.0], older), Some(20));
         assert_eq!(calls_of([0.1, 5.0], [0.2, 6.0], older), Some(120));
         assert_eq!(calls_of([0.1, 5.0], [0.1, 4.0], older), Some(120));
-        // If the server shows when entries began, extremes may be reset on their
-        // own.
+        // If the server shows when entries began, narrower extremes are no second life: they can be
+        // reset on their own.
         assert_eq!(calls_of([0.1, 5.0], [0.2, 4.0], [1, 1]), Some(20));
         assert_eq!(calls_of([0.1, 5.0], [0.1, 5.0], [1, 2]), Some(120));
     }
