@@ -245,8 +245,8 @@ impl Bucket {
         }
     }
 
-    /// Puts an object without checking the store first. If the answer of a request is
-    /// lost, the next attempt finds the object.
+    /// Puts an object without checking the store first; false if the object is there. If the answer
+    /// of a request is lost, the next attempt finds the object.
     fn put_any(&self, name: &str, bytes: Vec<u8>) -> Result<bool> {
         let directory = name.rsplit_once('/').map_or("", |(directory, _)| directory);
         let (path, directory) = (self.path(name)?, self.path(directory)?);

@@ -246,8 +246,9 @@ fn settled_ms(parts: &[&Part], now_ms: i64) -> Result<i64> {
     Ok(last)
 }
 
-/// Time of the last pass that is recorded completely, ms: its last row has no
-/// entry. A pass after `now_ms` is left out, because the clock was set back.
+/// Time of the last pass that is recorded completely, ms since 1970; `None` without one. The last
+/// row of such a pass has no entry. A pass after `now_ms` is left out, because the clock was set
+/// back.
 fn last_pass_ms(part: &Part, now_ms: i64) -> Result<Option<i64>> {
     let (entry, time) = (part.ints(STATS, "entry")?, part.ints(STATS, "time")?);
     let passes = entry.iter().zip(time.iter());

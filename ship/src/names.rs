@@ -49,7 +49,8 @@ impl HourId {
         format!("{hour:02}-{node:016x}-{generation:08}{SUFFIX}")
     }
 
-    /// The hour of an object in the directory of this hour's day.
+    /// The hour that the name of an object in the directory of this hour's day means; `None` for
+    /// other names.
     pub fn parse_file_name(self, file: &str) -> Option<HourId> {
         let mut words = file.strip_suffix(SUFFIX)?.split('-');
         let hour: i64 = words.next()?.parse().ok()?;

@@ -100,7 +100,8 @@ impl Directory {
         }
     }
 
-    /// A file gets its name when all its bytes are on the disk.
+    /// Writes a file, which gets its name when all its bytes are on the disk. False if the name is
+    /// taken.
     fn put(&self, path: &Path, bytes: &[u8]) -> io::Result<bool> {
         let directory = path.parent().unwrap_or(&self.root);
         self.make(directory)?;

@@ -79,7 +79,7 @@ impl Redaction {
         }
     }
 
-    /// The replacement of a redacted value.
+    /// The replacement of a redacted value: a hash, or `None` (null) without a salt.
     pub fn replacement(&self, text: &str) -> Option<String> {
         let salt = self.salt.as_ref()?;
         let mut hash = Sha256::new();
