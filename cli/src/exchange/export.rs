@@ -172,7 +172,7 @@ impl<'a> Values<'a> {
         order
     }
 
-    /// The row of a tick.
+    /// The row of a tick by its number; `None` if the part lacks the tick.
     fn tick_row(&self, number: i64) -> Option<usize> {
         self.numbers.binary_search(&number).ok()
     }

@@ -170,7 +170,7 @@ impl Parsed {
         Ok(context)
     }
 
-    /// Memory limit of the program, in MB.
+    /// Memory limit of the program, in MB; `None` if the server sets none.
     pub fn memory_limit_mb(&self) -> QueryResult<Option<u64>> {
         let Some(text) = get(&self.matches, MEMORY_LIMIT) else {
             return Ok((self.caller == Caller::Person).then_some(MEMORY_LIMIT_MB));
@@ -182,7 +182,7 @@ impl Parsed {
         })
     }
 
-    /// OID of a role that may see only its own sessions.
+    /// OID of the role that asks, if it may see only its own sessions.
     pub fn owner_oid(&self) -> QueryResult<Option<i64>> {
         let oid = get(&self.matches, "owner-oid");
         oid.map(|oid| whole("owner-oid", oid)).transpose()

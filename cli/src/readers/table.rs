@@ -156,8 +156,8 @@ impl<W: Write> Table<W> {
         self.fields.iter().position(|f| f.0 == name)
     }
 
-    /// The heading of an answer:
-    /// `2026-11-21 02:12:00 to 03:12:00 UTC, coverage 100.0000 %, 4.0000 vCPUs`
+    /// The heading of an answer: `2026-11-21 02:12:00 to 03:12:00 UTC, coverage 100.0000 %, 4.0000
+    /// vCPUs`. `None` without rows, or if they have no period.
     fn heading(&self) -> Option<String> {
         let (first, last) = (self.rows.first()?, self.rows.last()?);
         let of = |row: &[Value], name: &str| self.position(name).map(|i| self.text(&row[i]));

@@ -45,12 +45,12 @@ impl RowFields {
         self.columns.len()
     }
 
-    /// Index of a column's value among the values.
+    /// Index of a column's value among the values; `None` if the row lacks the column.
     pub fn position(&self, column: &str) -> Option<usize> {
         self.columns.iter().position(|c| c == column)
     }
 
-    /// Position of a column in the line.
+    /// Position of a column in the line; `None` if the input lacks it.
     pub fn has(&self, name: &str) -> Option<usize> {
         has(&self.fields, name)
     }

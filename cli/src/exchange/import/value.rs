@@ -88,8 +88,8 @@ pub fn int(text: &[u8], name: &str) -> ImportResult<i64> {
     parsed.ok_or_else(|| invalid(text, name))
 }
 
-/// The number of at most 18 digits, or 0 of an empty text: the most frequent
-/// cases.
+/// The number of at most 18 digits, or 0 for an empty text: the most frequent cases. `None` for
+/// every other text.
 fn digits(text: &[u8]) -> Option<i64> {
     if text.len() > 18 {
         return None;
@@ -155,8 +155,8 @@ pub fn time_us(text: &[u8], name: &str) -> ImportResult<i64> {
     parsed.ok_or_else(|| invalid(text, name))
 }
 
-/// Parses `YYYY-MM-DD HH:MM:SS[.ffffff][Z|+00]` into µs, the form of millions
-/// of lines. Others are left to [`time::moment`].
+/// Parses `YYYY-MM-DD HH:MM:SS[.ffffff][Z|+00]` into µs since 1970, the form of millions of lines.
+/// `None` for other forms, which are left to [`time::moment`].
 fn plain_time(text: &[u8]) -> Option<i64> {
     let head: &[u8; 19] = text.first_chunk()?;
     let digit = |byte: u8| match byte.wrapping_sub(b'0') {
