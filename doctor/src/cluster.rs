@@ -150,7 +150,7 @@ impl Cluster {
         }
     }
 
-    /// A setting as the files have it now.
+    /// A setting as the files have it now; `None` if the server's program cannot tell.
     fn configured(&self, programs: &Path, name: &str) -> Option<String> {
         configured(programs, &self.data, Some(&self.configuration()), name)
     }
@@ -342,7 +342,7 @@ fn left_behind(cluster: &Cluster, major: &str) -> Vec<Finding> {
     .collect()
 }
 
-/// A setting as the files have it now, by the server's own program.
+/// A setting as the files have it now, by the server's own program; `None` if the program fails.
 fn configured(programs: &Path, data: &Path, file: Option<&Path>, name: &str) -> Option<String> {
     let mut command = Command::new(programs.join("postgres"));
     command.args(["-C", name, "-D"]).arg(data);

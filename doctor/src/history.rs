@@ -132,7 +132,7 @@ fn time(facts: &Facts, metric: &str) -> Option<i64> {
     tacho_source::time::moment(facts.text(metric)?, 0, &TimeZone::UTC).ok()
 }
 
-/// Parts that cannot be read.
+/// The finding about parts that cannot be read; `None` without damage.
 pub fn damage(facts: &Facts) -> Option<Finding> {
     let places = facts.count("damaged_places");
     (places > 0).then(|| {
@@ -233,7 +233,7 @@ impl Disk {
     }
 }
 
-/// Free space of the file system.
+/// The finding about the free space of the file system; `None` if it is unknown.
 pub fn free_space(directory: &Path) -> Option<Finding> {
     let disk = Disk::of(directory)?;
     Some(Finding::works(
