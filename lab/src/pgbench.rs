@@ -143,7 +143,8 @@ impl Load<'_> {
             .with_context(|| format!("workload \"{}\" does not exist", name.unwrap_or_default()))
     }
 
-    /// The collector, which reads the variant's view beside the load.
+    /// Starts the collector, which reads the variant's view beside the load; `None` if the variant
+    /// has no `poll`.
     fn poll(&self) -> Result<Option<Running>> {
         let poll = self.variant.poll.as_ref();
         let seconds = self.variant.poll_seconds.unwrap_or(5.0);

@@ -119,7 +119,7 @@ impl Place {
 }
 
 impl Running<'_> {
-    /// PID of a postmaster on this machine.
+    /// PID of the postmaster; `None` for the server of `--dsn`, which may be on another machine.
     pub fn pid(&self) -> Option<u32> {
         match self {
             Self::Private(server) => Some(server.pid),

@@ -300,7 +300,7 @@ pub fn uncounted(scenario: &Scenario) -> Vec<String> {
         .collect()
 }
 
-/// Text of the report about a given server.
+/// Text of the report about the server of `--dsn`; `None` for private servers.
 fn given(found: &[Found], options: &Options) -> Option<String> {
     let [Found::Given(given)] = found else {
         return None;

@@ -82,8 +82,8 @@ pub fn estimate(values: &[f64]) -> Option<Estimate> {
     })
 }
 
-/// The percentile by nearest rank: the smallest value that `share` of all
-/// values do not exceed. `share` is between 0 and 1, for example 0.95 for p95.
+/// The percentile by nearest rank: the smallest value that `share` of all values do not exceed.
+/// `share` is between 0 and 1, for example 0.95 for p95. `None` without values.
 pub fn percentile(sorted: &[u64], share: f64) -> Option<u64> {
     let rank = (share * sorted.len() as f64).ceil().max(1.0) as usize;
     sorted.get(rank - 1).copied()

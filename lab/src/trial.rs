@@ -41,7 +41,8 @@ pub enum Outcome {
     Open,
 }
 
-/// Mean of the logarithms, and their standard deviation.
+/// Mean of the logarithms, and their standard deviation. `None` if there are fewer than two ratios,
+/// or one is not positive.
 fn moments(ratios: &[f64]) -> Option<(f64, f64)> {
     let logs: Vec<f64> = ratios.iter().map(|ratio| ratio.ln()).collect();
     let usable = logs.len() >= 2 && logs.iter().all(|log| log.is_finite());
@@ -51,7 +52,7 @@ fn moments(ratios: &[f64]) -> Option<(f64, f64)> {
     usable.then(|| (mean, (squares / (n - 1.0)).sqrt()))
 }
 
-/// Quantile of Student's t for a mean of `blocks` values.
+/// Quantile of Student's t for a mean of `blocks` values; `None` for fewer than two.
 fn quantile(blocks: usize, probability: f64) -> Option<f64> {
     let freedom = blocks.checked_sub(1).filter(|n| *n > 0)?;
     let t = StudentsT::new(0.0, 1.0, freedom as f64).ok()?;
@@ -119,7 +120,7 @@ pub fn blocks_for(spread: f64, margin: f64, power: f64) -> Option<usize> {
     Some(high)
 }
 
-/// Least, lower quartile, median, upper quartile and greatest of values.
+/// Least, lower quartile, median, upper quartile and greatest of values; `None` without values.
 pub fn five_numbers(values: &[f64]) -> Option<[f64; 5]> {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);

@@ -69,7 +69,7 @@ impl Cpu {
         pid.transpose().map(Self)
     }
 
-    /// CPU seconds since the begin.
+    /// CPU seconds since the begin; `None` if the server is on another machine.
     pub fn end(self) -> Result<Option<f64>> {
         let seconds = self.0.map(|(pid, before)| Ok(cpu_seconds(pid)? - before));
         seconds.transpose()

@@ -219,8 +219,8 @@ impl Figure {
         arms.into_iter().enumerate().filter_map(bar).collect()
     }
 
-    /// One line with the distribution of the ratios between the two arms of the
-    /// peer (the null).
+    /// One line with the distribution of the ratios between the two arms of the peer (the null);
+    /// `None` without pairs.
     fn null_line(&self, version: &str) -> Option<String> {
         let [least, lower, median, upper, greatest] = five_numbers(&self.null)?;
         Some(format!(
