@@ -239,7 +239,7 @@ impl App {
         (self.answers.load.as_ref(), self.answers.earlier.as_ref())
     }
 
-    /// Rows of the answer in a slot.
+    /// Rows of the last answer for a slot, if there is one.
     pub fn rows(&self, slot: Slot) -> Option<&Rows> {
         self.answers.rows.get(&slot).map(|answer| &answer.1)
     }
@@ -781,7 +781,7 @@ fn without_ticks(status: &Status) -> QueryError {
     }
 }
 
-/// The text of a notice about history that could not be read.
+/// The text of a notice about history that could not be read; `None` for other notices.
 fn left_out(notice: &QueryError) -> Option<String> {
     let is_left_out = notice.sqlstate.starts_with("XX") || notice.sqlstate == "0A000";
     let detail = notice.detail.as_deref().unwrap_or_default();

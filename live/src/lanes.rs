@@ -91,7 +91,8 @@ impl Lane {
     }
 }
 
-/// The class with most time in a piece.
+/// The class with most time in a piece: `Some(None)` for time that was not recorded, `None` without
+/// any time.
 fn longest(sums: BTreeMap<Option<&str>, i64>) -> Option<Option<&str>> {
     let taken = sums.into_iter().filter(|sum| sum.1 > 0);
     taken.max_by_key(|sum| sum.1).map(|sum| sum.0)

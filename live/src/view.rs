@@ -68,7 +68,7 @@ impl List {
         }
     }
 
-    /// The dimension of the rows' keys.
+    /// The dimension of the rows' keys; `None` for rows without keys.
     pub fn dimension(self) -> Option<&'static str> {
         match self {
             List::Classes => Some("wait_event_type"),
@@ -241,14 +241,14 @@ impl View {
         self.recorded(window)
     }
 
-    /// The filter of queries.
+    /// The filter by query id, if there is one.
     pub fn query(&self) -> Option<String> {
         let mut filters = self.filters.iter();
         let filter = filters.find(|filter| filter.dimension == "query_id")?;
         Some(filter.text.clone())
     }
 
-    /// Index of the column under the cursor.
+    /// Index of the column under the cursor; `None` without a cursor.
     pub fn cursor_column(&self) -> Option<usize> {
         let offset = self.cursor? - self.window().since;
         let column = usize::try_from(offset / self.width()).ok()?;
