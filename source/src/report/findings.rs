@@ -127,8 +127,9 @@ impl Facts<'_> {
         })
     }
 
-    /// The best explanation of some difference. If the earlier window was not recorded, all load
-    /// looks like more than before, and nothing is a cause.
+    /// The finding for a row of `changes` with a cause; `None` for other rows and small costs. If
+    /// the earlier window was not recorded, all load looks like more than before, and nothing is a
+    /// cause.
     fn cause(&self, row: &Explanation) -> Option<Finding> {
         let is_known = row.before_coverage_pct.is_some_and(|pct| pct.0 > 0);
         if row.kind.as_deref() != Some(CAUSE) || !is_known {

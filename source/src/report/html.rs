@@ -182,7 +182,7 @@ fn table(title: &str, heads: &[&str], rows: &[Vec<Markup>]) -> Markup {
     }
 }
 
-/// The class of a cell: a query, or a number.
+/// The CSS class of a cell: a query, or a number; `None` for other texts.
 fn class_of(head: &str, cell: &Markup) -> Option<&'static str> {
     let is_number = cell
         .0
