@@ -59,7 +59,7 @@ impl Sender {
     }
 
     /// Tells an alertmanager which alarms go on: it takes an alarm for over when it hears nothing
-    /// for some minutes.
+    /// for some minutes. Returns the reason if that failed.
     pub fn remind(&self, messages: &[Message]) -> Option<String> {
         let place = self.places.alertmanager.as_deref()?;
         let alerts: Vec<_> = messages.iter().map(Message::alert).collect();
