@@ -67,7 +67,8 @@ impl Users {
         }))
     }
 
-    /// The user that a trusted proxy names. The header of any other peer means nothing.
+    /// The user that a trusted proxy names, if it names one. The header of any other peer means
+    /// nothing.
     pub fn user<'a>(&self, headers: &'a HeaderMap, extensions: &Extensions) -> Option<&'a str> {
         let peer = Peer::of(extensions)?;
         let name = peer

@@ -374,7 +374,7 @@ fn add_to(sums: &mut Vec<(usize, i64)>, key: usize, time: i64) {
     }
 }
 
-/// The first of the largest sums.
+/// The first of the largest sums, with the index of its activity; `None` without sums.
 fn largest<'a>(sums: impl Iterator<Item = &'a (usize, i64)>) -> Option<(usize, i64)> {
     sums.copied().min_by_key(|sum| Reverse(sum.1))
 }

@@ -195,7 +195,7 @@ impl Options {
         share.min(CACHE_BYTES)
     }
 
-    /// The token from the file.
+    /// The token from the file; `None` without `--token-file`.
     ///
     /// # Errors
     /// The file could not be read, others may read it, or it holds no token.

@@ -82,9 +82,9 @@ fn bytes(text: &str) -> QueryResult<usize> {
     })
 }
 
-/// Cuts a text after `most` bytes, never inside a character, and appends a mark with
-/// length and hash: different texts stay different. Returns the length of the whole
-/// text.
+/// Cuts a text after `most` bytes, never inside a character, and appends a mark with length and
+/// hash: different texts stay different. Returns the length of the whole text in bytes; `None` if
+/// it is not cut.
 pub fn shorten(text: &mut Arc<str>, most: usize) -> Option<usize> {
     let (length, end) = (text.len(), end_of(text, most)?);
     let mut hasher = DefaultHasher::new();
