@@ -169,7 +169,7 @@ pub struct Span {
     pub value: i64,
 }
 
-/// The spans of a column that is stored as spans.
+/// The spans of a column that is stored as spans; `None` for other or damaged columns.
 pub(crate) fn spans(coded: &[u8], rows: usize) -> Option<Vec<Span>> {
     let (&coding, data) = coded.split_first()?;
     match coding {
@@ -509,7 +509,7 @@ struct Cursor<'s> {
 }
 
 impl Cursor<'_> {
-    /// The rest of the current span.
+    /// The rest of the current span; `None` at the end of the column.
     fn span(&mut self) -> Option<Span> {
         while let [first, rest @ ..] = self.spans
             && first.rows <= self.done

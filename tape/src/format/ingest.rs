@@ -114,7 +114,7 @@ impl Ingest {
         })
     }
 
-    /// Slot time of the newest tick, in ms since 1970.
+    /// Slot time of the newest tick, in ms since 1970; `None` without ticks.
     pub fn last_slot_ms(&self) -> Option<i64> {
         self.last_slot_ms
     }
@@ -340,7 +340,8 @@ impl Ingest {
         }
     }
 
-    /// Absolute number of a tick in this frame, by its index.
+    /// Absolute number of a tick by its index in this frame; `None` if there is no such tick, or if
+    /// it was dropped.
     fn tick_at(&self, index: i64) -> Option<i64> {
         let index = usize::try_from(index).ok()?;
         self.ticks.get(index)?.number

@@ -164,7 +164,7 @@ impl<'a> Scan<'a> {
         self.at
     }
 
-    /// The valid frame at an offset.
+    /// The valid frame at an offset; `None` if none begins there.
     fn frame_at(&mut self, at: usize) -> Option<Frame<'a>> {
         let log = self.bytes;
         let bytes = log.get(at..)?;
@@ -179,7 +179,7 @@ impl<'a> Scan<'a> {
         valid.then_some(Frame { header, bytes })
     }
 
-    /// Offset of the first valid frame from `from` on.
+    /// Offset of the first valid frame from `from` on; `None` if there is none.
     fn resync(&mut self, from: usize) -> Option<usize> {
         let mut at = from;
         while let Some(found) = self.bytes.get(at..)?.windows(4).position(|w| w == MAGIC) {

@@ -72,7 +72,7 @@ pub fn inspect(path: &Path) -> Result<FileReport> {
     Ok(report)
 }
 
-/// The removals of history that a part's markers record.
+/// The removals of history that a part's markers record; `None` if the markers are damaged.
 fn removals_of(part: &Part) -> Option<Vec<Removal>> {
     let kind = part.schema().value("marker", REMOVED)?;
     removals(part, kind, decode).ok()

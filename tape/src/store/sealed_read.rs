@@ -346,7 +346,7 @@ impl Shared {
         Ok(None)
     }
 
-    /// A pack by group and number.
+    /// A pack by group and number; `None` if the file lacks it.
     fn pack(&self, key: (u32, u8)) -> Result<Option<Arc<Pack>>> {
         if let Some(known) = self.kept.pack(key) {
             return Ok(Some(known));
@@ -465,7 +465,8 @@ impl GroupSource {
         shared.kept.ints_or(key, depth, read).map(Some)
     }
 
-    /// A range of rows of a column. The decoded rows are not kept.
+    /// A range of rows of a column; `None` if the column was left out. The decoded rows are not
+    /// kept.
     fn column_rows(
         &self,
         table: usize,

@@ -211,7 +211,7 @@ impl Snapshot {
         nodes
     }
 
-    /// First and last slot time of a node's ticks in ms.
+    /// First and last slot time of a node's ticks in ms since 1970; `None` without ticks.
     pub(crate) fn times(&self, node: u64) -> Option<(i64, i64)> {
         self.nodes.get(&node)?.times().with_ticks
     }

@@ -68,9 +68,9 @@ pub struct Merged {
     pub left: Vec<Error>,
 }
 
-/// The next files of a node to merge: files of one day and one start of one server, at most
-/// `most_bytes` together. A file that cannot join them must follow, so the day is over. `waiting`
-/// are the numbers of logs that will be sealed.
+/// The next files of a node to merge, if there are any: files of one day and one start of one
+/// server, at most `most_bytes` together. A file that cannot join them must follow, so the day is
+/// over. `waiting` are the numbers of logs that will be sealed.
 pub fn plan(stored: &[Stored], node: u64, most_bytes: u64, waiting: &[u64]) -> Option<MergeJob> {
     let mut run = Run::default();
     for file in stored {
@@ -94,9 +94,9 @@ pub fn plan(stored: &[Stored], node: u64, most_bytes: u64, waiting: &[u64]) -> O
     None
 }
 
-/// The next file of a node to rewrite with longer intervals: its statistics of statements are older
-/// than the age of a tier. `tiers` are intervals and ages in ms, in ascending order; ages count
-/// back from `now_ms`.
+/// The next file of a node to rewrite with longer intervals, if there is one: its statistics of
+/// statements are older than the age of a tier. `tiers` are intervals and ages in ms, in ascending
+/// order; ages count back from `now_ms`.
 pub fn plan_thin(
     stored: &[Stored],
     node: u64,

@@ -112,7 +112,8 @@ struct Lock {
 }
 
 impl Lock {
-    /// An error other than "not found" does not mean that the lock is lost.
+    /// True if another file, or none, has the path of the lock. An error other than "not found"
+    /// does not mean that the lock is lost.
     fn is_lost(&self) -> bool {
         let Ok(own) = self.file.metadata() else {
             return false;

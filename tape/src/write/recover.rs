@@ -321,7 +321,7 @@ fn read_header(storage: &dyn Storage, name: &str) -> Result<LogHeader> {
     LogHeader::parse(&head[..read]).map_err(|e| e.at(&path))
 }
 
-/// The dictionary entries in use at the end of a log.
+/// The dictionary entries in use at the end of a log; `None` if it cannot be read.
 fn read_live_definitions(storage: &dyn Storage, name: &str) -> Option<LiveDefinitions> {
     let bytes = read_all(&*storage.open(name).ok()?).ok()?;
     let mut schema: Option<Schema> = None;

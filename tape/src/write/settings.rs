@@ -111,7 +111,7 @@ impl Settings {
         }
     }
 
-    /// Maximum size of the directory in bytes.
+    /// Maximum size of the directory in bytes; `None` = no limit.
     pub fn size_limit(&self, space: Space) -> Option<u64> {
         match self.retention_size_mb {
             0 => None,

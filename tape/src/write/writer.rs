@@ -155,7 +155,7 @@ impl Writer {
         })
     }
 
-    /// End of the history: the end of its last tick's slot, in ms.
+    /// End of the history: the end of its last tick's slot, in ms since 1970; `None` without ticks.
     pub fn end_ms(&self) -> Option<i64> {
         self.end.end_ms
     }
@@ -441,8 +441,8 @@ impl Writer {
         Code::Failed
     }
 
-    /// Removes a log that was created but has no frame. Otherwise each attempt on a full disk would
-    /// leave a file.
+    /// Removes the current log if it was created but has no frame; false if there is none, or if it
+    /// stays. Otherwise each attempt on a full disk would leave a file.
     fn remove_begun(&mut self) -> bool {
         let begun = self.log.as_ref().filter(|log| log.bytes == 0);
         let name = begun.map(|log| file_name(log.number, Kind::Log));

@@ -237,7 +237,8 @@ enum WorkItem<'a> {
 }
 
 impl WorkItem<'_> {
-    /// The first and the last bucket in which the work item has ticks.
+    /// The first and the last bucket in which the work item may have ticks; `None` outside the
+    /// window.
     fn buckets(&self, buckets: &Buckets) -> Option<(u32, u32)> {
         let parts = match self {
             WorkItem::Scan(part) => std::slice::from_ref(part),

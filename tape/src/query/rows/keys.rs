@@ -235,7 +235,7 @@ impl Codes {
         Some(references)
     }
 
-    /// The code of a reference from [`Codes::references`].
+    /// The code of a reference from [`Codes::references`]; `None` if codes belong to one part only.
     pub fn of_reference(&self, reference: Reference) -> Option<Code> {
         let Reference(reference) = reference;
         match self {
@@ -447,7 +447,7 @@ impl<'a> View<'a> {
         (self.decode)(encoding, bytes)
     }
 
-    /// The string that a reference refers to.
+    /// The string that a reference refers to; `None` for null, [`LOST`] without a definition.
     pub fn name(&self, reference: Reference) -> QueryResult<Option<String>> {
         let Ok(reference) = usize::try_from(reference.0) else {
             return Ok(Some(LOST.to_string()));
@@ -491,7 +491,7 @@ impl<'a> View<'a> {
         }
     }
 
-    /// The process id of a session.
+    /// The process id of a session; `None` for null.
     pub fn pid(&self, session: Reference) -> QueryResult<Option<i64>> {
         let pids = self.part.ints("session", "pid")?;
         Ok(session.row().and_then(|row| pids.get(row).copied()))

@@ -268,7 +268,8 @@ impl Chains {
         }
     }
 
-    /// The blocker of a session at a tick. Lowers `until` to the tick where this changes.
+    /// The blocker of a session at a tick, if it has one. Lowers `until` to the tick where this
+    /// changes.
     fn next(&self, session: u32, tick: i64, until: &mut i64) -> Option<u32> {
         let runs = self.blocked.get(&session).map_or(&[][..], Vec::as_slice);
         let run = runs.get(runs.partition_point(|run| run.1 <= tick))?;

@@ -338,12 +338,12 @@ impl Coverage {
         self.vcpus = later(self.vcpus, other.vcpus);
     }
 
-    /// vCPUs, not rounded.
+    /// Number of vCPUs at the last tick that knows it, not rounded.
     pub fn vcpus(&self) -> Option<Ratio> {
         Ratio::new(i128::from(self.vcpus?.1), 100)
     }
 
-    /// Interval of the last tick in ms.
+    /// Interval of the last tick in ms; `None` without ticks.
     pub fn last_interval_ms(&self) -> Option<i64> {
         self.last.map(|l| l.1)
     }
@@ -358,7 +358,7 @@ impl Coverage {
         self.ticks_observed + self.ticks_failed + rest.unwrap_or(0)
     }
 
-    /// Observed percentage of a window, at most 100.
+    /// Observed percentage of a window, at most 100; `None` for an empty window.
     pub fn percent(&self, window_us: i64) -> Option<Ratio> {
         let observed = i128::from(self.observed_ms) * 1000;
         let window = i128::from(window_us);

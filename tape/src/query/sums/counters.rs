@@ -185,13 +185,13 @@ impl<'c> Counters<'c> {
         self.sum(sums, Named::Time)
     }
 
-    /// Mean duration in ms.
+    /// Mean duration of an execution in ms; `None` without calls.
     pub fn mean(&self, sums: &Sums) -> Option<Ratio> {
         let calls = i128::from(self.calls(sums)) * 100;
         Ratio::new(self.time(sums).into(), calls)
     }
 
-    /// Standard deviation in ms.
+    /// Standard deviation of the durations in ms; `None` without calls.
     pub fn deviation(&self, sums: &Sums) -> Option<Numeric> {
         let calls = self.calls(sums) as f64;
         if calls == 0.0 {
@@ -205,7 +205,8 @@ impl<'c> Counters<'c> {
         ))
     }
 
-    /// The duration in ms that `percent` of the executions did not exceed.
+    /// The duration in ms that `percent` of the executions did not exceed; `None` without
+    /// executions.
     pub fn percentile(&self, sums: &Sums, percent: i64) -> Option<Ratio> {
         let executions = Executions {
             classes: self.histogram(sums).classes(),

@@ -52,7 +52,7 @@ enum Table {
     Groups(String, String),
 }
 
-/// The table for a group of dimensions.
+/// The table for a group of dimensions; `None` for two dimensions.
 fn table_of(group: &[&Dimension]) -> Option<Table> {
     match group {
         [] => Some(Table::Whole),

@@ -156,8 +156,8 @@ pub fn p99_of_greatest(mut greatest: Vec<Ratio>, present: usize, observed: usize
     Some(at(low).between(at((low + 1).min(observed - 1)), part))
 }
 
-/// Index of the lower neighbour of a percentile, and the percentile's distance from it to the next
-/// value in thousandths.
+/// Index of the lower neighbour of a percentile among the sorted values. The second number is the
+/// percentile's distance from there to the next value, in thousandths. `None` without values.
 fn position(observed: usize, per_mille: u128) -> Option<(usize, i128)> {
     let position = per_mille * (observed as u128).checked_sub(1)?;
     Some(((position / 1000) as usize, (position % 1000) as i128))

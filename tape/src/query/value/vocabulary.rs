@@ -166,7 +166,7 @@ impl Scope {
     }
 }
 
-/// Key of a wait event, such as `IO:WalSync`.
+/// Key of a wait event, such as `IO:WalSync`; `None` if both are missing.
 pub fn wait_key(class: Option<&str>, event: Option<&str>) -> Option<String> {
     match (class, event) {
         (Some(class), Some(event)) => Some(format!("{class}:{event}")),
@@ -183,7 +183,7 @@ pub fn cpu_key(kind: &str) -> String {
     }
 }
 
-/// Label of a missing key of a dimension.
+/// Label of a missing key of a dimension; `None` if null has no label.
 pub fn null_label(dimension: &str) -> Option<&'static str> {
     (dimension == QUERY_ID).then_some("(no query id)")
 }
@@ -214,7 +214,7 @@ pub fn strongest_mode(mask: i64) -> Option<&'static str> {
         .and_then(lock_mode)
 }
 
-/// Type of a locked object.
+/// Type of a locked object by its stored number.
 pub fn locktype(catalog: &Schema, value: i64) -> Option<&str> {
     catalog.label("locktype", value)
 }
