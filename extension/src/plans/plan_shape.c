@@ -59,7 +59,10 @@ static uint64 shape_of_plan(Shape *shape, const Plan *plan);
 
 /* --- relations */
 
-/* Makes an array with the parent of each partition or child table. */
+/*
+ * Makes an array with the parent of each partition or child table, both as
+ * indexes of the range table. NULL if the statement has no such table.
+ */
 static Index *
 make_parents(const PlannedStmt *stmt)
 {

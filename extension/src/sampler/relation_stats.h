@@ -56,7 +56,7 @@ typedef enum RelationRead
  */
 extern int	relation_stats_keys(RelationKey *keys, int room);
 
-/* Copies the statistics of a table or index. */
+/* Copies the statistics of a table or index to `counts` and `state`. */
 extern RelationRead relation_stats_read(RelationKey key, RelationCounts counts,
 										RelationState *state);
 
