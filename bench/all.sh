@@ -37,7 +37,7 @@ mkdir -p "$here/results"
 # the programs of a part have ended by then
 trap 'echo "interrupted; go on with: bench/all.sh -c $dir" >&2; exit 130' INT TERM
 
-script() { # PART: with what keeps it to some minutes
+script() { # PART: runs its script, with arguments that limit it to some minutes
   case $1 in
     statements) "$here/statements.sh" -r 3 -t 5 ;;
     statements_latency) "$here/statements.sh" -w churn -m "5000 100000" -R 55% -p 2 -r 2 -t 6 ;;

@@ -5,7 +5,7 @@
 # usage: bench/statements_costs.sh [-e ENTRIES] [-n READS]
 #
 #   -e  numbers of entries, default "5000 100000"
-#   -n  times each view is read, default 5; printed are medians
+#   -n  number of reads of each view, default 5; medians are printed
 #
 # Each statement of the load has its own entry and a text of 75 bytes. Memory is the
 # reserved shared memory; for pg_stat_statements without the file of its texts. Markdown

@@ -3,9 +3,11 @@
 #        (build first: make program, cargo build --release -p tacho-tape
 #        --features testing --examples, cargo build --release -p tacho-live --examples)
 #
-# Measures the page of tacho web in Debian's Chromium. Three times: until the page is there;
-# from the end of a brush until all panels have answered; from a tick until it is on the screen.
-# Three sizes: the page, the tab and the process.
+# Measures the page of tacho web in Debian's Chromium:
+#   - the time until the page is there;
+#   - the time from the end of a brush until all panels have answered;
+#   - the time from a tick until it is on the screen;
+#   - the sizes of the page, the tab and the process.
 #
 # Makes the skewed day, the churn day and DAYS uniform days (default 365, which take 2.4 GB).
 # Shows each of these histories whole, RUNS times (default 20).

@@ -4,7 +4,6 @@
 # a directory, and makes Iceberg tables of them. Then it asks three engines (ENGINES),
 # which must answer alike. TACHO_PROGRAM is the program, with tacho-ship beside it; what
 # Python needs is installed in fleet/.venv. Environment: NO_COLOR.
-# is installed in fleet/.venv. Environment: NO_COLOR.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 # shellcheck source=demo/say.sh

@@ -2,9 +2,9 @@
 # usage: demo/test-live.sh
 #
 # Solves the demo's incident in a terminal, as a person does: tmux types the keys
-# into tacho live on the tape of "make demo", which is up. Seen are the storm, the
-# head of its queue, the moment travelled back to, and the command that answers
-# the same. The last line is "N passed, 0 failed".
+# into tacho live on the tape of "make demo", which is up. The test must see the
+# storm, the head of its queue, the moment that it travels back to, and the
+# command that answers the same. The last line is "N passed, 0 failed".
 set -euo pipefail
 
 repo=$(cd "$(dirname "$0")/.." && pwd -P)

@@ -7,9 +7,9 @@
 : "${bin:?}" "${test:?}" "${version:?}"
 longest='092 190 120 216 090 020 160 108 017' # tests that take more than ten seconds
 
-# tap FILE [TRY]: prints passed and failed assertions. After TACHO_TRIES failures beside
-# other tests, more than one, FILE is added to out/alone and not counted; in the try after
-# that it counts.
+# tap FILE [TRY]: prints passed and failed assertions. If FILE fails in all of two or more
+# TACHO_TRIES beside other tests, it is added to out/alone and does not count yet. The try
+# alone, after these, counts.
 tap() {
 	local name log ok bad=0 try=${2:-1} started=$SECONDS
 	name=$(basename "$1" .pl)

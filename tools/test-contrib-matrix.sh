@@ -4,8 +4,8 @@
 # Runs the suite of pg_stat_statements (tools/test-contrib.sh) of each MAJOR (default:
 # 15, 17, 18 and 19) on tacho in that major; 19 gets the suite of 18, which its own
 # module answers first. No Debian release at hand has the source of 16. A suite that
-# cannot be downloaded is left out, with a message. The last line is "N passed, N
-# failed", of suites.
+# cannot be downloaded is left out, with a message. The last line counts suites: "N
+# passed, N failed".
 set -euo pipefail
 
 cd "$(dirname "$0")/.."
