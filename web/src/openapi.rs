@@ -103,7 +103,7 @@ fn paths(functions: &[Function]) -> Map<String, Value> {
         }
         put(&format!("/api/v1/{}", function.name), methods);
         if function.name == "report" {
-            let about = "The same as one file of HTML, to be saved";
+            let about = "The report as one HTML file";
             let html = content(&[HTML], &json!({}));
             let page = operation(about, parameters(function), html);
             put("/api/v1/report.html", json!({ "get": page }));
@@ -309,7 +309,7 @@ fn components() -> Value {
                 "type": "apiKey",
                 "in": "cookie",
                 "name": "tacho",
-                "description": "As the token is exchanged for at /?token=…; its name ends in _ and the port",
+                "description": "Cookie that /?token=… gives in exchange for the token; its name ends in _ and the port",
             },
         },
     })

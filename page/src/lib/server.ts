@@ -159,7 +159,7 @@ export const GROUPS: Group[] = [
       { title: 'Checkpoint buffers written per second', metrics: ['checkpoint_buffers'], colours: ['--hue-7'], format: plain },
       { title: 'Time of checkpoints to synchronise per second', metrics: ['checkpoint_sync_time'], colours: ['--timeout'], format: ms, quiet: true },
       { title: 'Failures to archive a segment per second', metrics: ['wal_archive_failed'], colours: ['--lock'], format: few, quiet: true, bad: events('wal_archive_failed', 'failure to archive', 'failures to archive', 2) },
-      { title: 'Log written because its buffers were full per second', metrics: ['wal_buffers_full'], colours: ['--hue-4'], format: few, quiet: true },
+      { title: 'Writes of full WAL buffers per second', metrics: ['wal_buffers_full'], colours: ['--hue-4'], format: few, quiet: true },
     ],
   },
   {
