@@ -84,7 +84,7 @@ fn run(options: &Options) -> Result<u8, Failure> {
         return replay(&config, &source, since, options.until.as_deref());
     }
     if options.state.is_none() && !config.send.is_empty() {
-        let failure = Failure::usage("alarms are sent, and no file keeps which were".into());
+        let failure = Failure::usage("alarms are sent, but no file keeps which were sent".into());
         return Err(failure.hint("Give --state FILE, such as /var/lib/tacho-watch/state."));
     }
     let watch = Watch {

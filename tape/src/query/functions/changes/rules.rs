@@ -82,7 +82,7 @@ pub const RULES: [Described; 25] = [
     Described {
         rule: Rule::ReplicaLost,
         name: "replica lost",
-        cause: "a replica has confirmed no log since, or is away",
+        cause: "a replica has stopped confirming the log, or is gone",
         effect: "half of the difference is waits for synchronous replicas",
     },
     Described {

@@ -169,7 +169,7 @@ fn filters(asked: &Plan, run: Run) -> QueryResult<[Option<Filter>; 3]> {
 fn missing(plan_id: i64, run: Run) -> QueryError {
     let error = notice(format!("plan {plan_id} has no tree in the history"));
     if !run.texts {
-        return error.hint("Trees are shown to those who may read the texts of queries.");
+        return error.hint("Only roles that may read the texts of queries see trees of plans.");
     }
     let error = match run.owner {
         Some(_) => error.detail("Trees of plans that other roles executed are not shown to you."),
