@@ -100,7 +100,7 @@ unsafe extern "C" fn take_notice(notices: *mut c_void, result: *const PGresult) 
     let Some(result) = NonNull::new(result.cast_mut()) else {
         return;
     };
-    // libpq frees it itself.
+    // libpq frees the result itself.
     let outcome = ManuallyDrop::new(Outcome(result));
     // SAFETY: the handle holds it as long as it has a connection.
     let mut notices = lock(unsafe { &*notices.cast::<Notices>() });
