@@ -317,7 +317,7 @@ impl<'a> Recorder<'a> {
                 self.statements = Statements::default();
                 "connected to another server"
             }
-            // This server was already running while the other one answered.
+            // This server was running already while the other one answered.
             Some(_) if self.clock.last_us() > Some(identity.postmaster_start_us) => {
                 self.statements = Statements::default();
                 "connected to another server of the same system"
