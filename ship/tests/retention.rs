@@ -62,7 +62,7 @@ impl Server {
     }
 
     fn push(&mut self, frame: &[u8]) {
-        // Markers have the time of the ticks beside them.
+        // The writer's clock shows the time of the ticks, so markers have this time, too.
         let now = Now {
             wall_ms: self.sampler.slot_ms,
             mono_ms: self.sampler.slot_ms,
