@@ -177,7 +177,7 @@ fn a_full_disk_is_a_gap_with_exact_bounds() {
     let written = read(store.parts(node)).0;
     assert_eq!(difference(&written, &ticks[..last as usize]), None);
     assert!(writer.files() <= files + 1, "{}", writer.files());
-    // Nine frames that the sampler has to drop while it waits.
+    // While the sampler waits, it has to drop nine frames.
     let gap_since = sampler.slot_ms;
     (0..9).for_each(|_| drop(sampler.frame()));
     let gap_until = sampler.slot_ms;

@@ -155,7 +155,7 @@ fn fifty_kills_lose_nothing_and_double_nothing() {
             let frame = sent.make(&mut sampler);
             process.send(&frame);
         }
-        // At once, or after a part of it was acknowledged.
+        // The writer is killed at once, or after a part of the frames was acknowledged.
         if random.chance(70) {
             let behind = random.below(sent.frames.len() as u64 + 1);
             process.wait_for((sampler.sequence - 1).saturating_sub(behind));

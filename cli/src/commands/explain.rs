@@ -36,7 +36,7 @@ pub fn run(args: &Args) -> ExitCode {
     if lines.is_empty() {
         return unknown(name.as_deref(), *major);
     }
-    // a reader that closes the pipe has read enough
+    // A write error is ignored: a reader that closes the pipe has read enough.
     let _ = writeln!(io::stdout(), "{}", plain(&lines.join("\n")));
     ExitCode::SUCCESS
 }
