@@ -299,7 +299,7 @@ mod tests {
                 "free space, or set tacho.retention_age = '10d': the settings keep it for 366 days"
             )
         );
-        // the writer keeps 1 MB free
+        // The disk has 1 MB (2^20 bytes) more, which the writer keeps free, so 8 MB more fit again.
         let less = space(
             &facts,
             Some(&limits(Some(0), 1)),

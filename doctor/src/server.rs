@@ -176,7 +176,8 @@ impl Server {
         let limit = || Limit::within(ANSWER, stop.flag());
         let answers = self.connection.query(&sql, limit());
         if answers.is_err() && self.connection.is_open() {
-            // an error leaves the transaction open, and the next question would fail
+            // An error leaves the transaction open, so the next question would fail without this
+            // rollback.
             self.connection.query("rollback", limit())?;
         }
         answers
