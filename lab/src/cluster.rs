@@ -197,7 +197,8 @@ impl Server<'_> {
 impl Drop for Server<'_> {
     fn drop(&mut self) {
         if !self.stopped {
-            // A `Stop` of its own: the experiment's may be set already.
+            // This command has a `Stop` of its own, because the `Stop` of the experiment may be set
+            // already.
             let _ = run(&mut self.pg_ctl_stop("immediate"), &Stop::default());
         }
     }

@@ -100,7 +100,7 @@ pub fn html(title: &str, blocks: &[Block]) -> String {
             }
         }
     };
-    // escaped texts may still have control characters
+    // Escaped texts may still have control characters, which are removed here.
     plain_lines(&page.into_string()) + "\n"
 }
 

@@ -68,7 +68,7 @@ impl Found {
         if !lacking.is_empty() {
             return Some((format!("{lacking} (variant \"{name}\")"), false));
         }
-        // A given server without the library was refused when it was found.
+        // A server of `--dsn` without the library was refused when it was found.
         let Self::Installed(installation) = self else {
             return None;
         };

@@ -131,7 +131,7 @@ impl Store {
         let path = directory.join("runs.jsonl");
         write_whole(&path, &lines(&before)?)?;
         let mut pieces: Vec<Piece> = read_lines(directory, PIECES)?;
-        // a piece without any run is replaced
+        // An earlier piece without any run is replaced.
         pieces.retain(|piece| piece.runs_before < before.len());
         pieces.push(Piece {
             machine: experiment.machine.clone(),

@@ -146,7 +146,7 @@ mod tests {
 
     #[test]
     fn quantiles_equal_published_tables() {
-        // scipy.stats.t.ppf
+        // Computed by scipy.stats.t.ppf.
         let table = [
             (2, 0.95, 6.313_751_514_675_037),
             (5, 0.95, 2.131_846_786_326_649_5),
@@ -164,14 +164,14 @@ mod tests {
 
     #[test]
     fn bounds_of_generated_ratios_equal_the_oracle() {
-        // numpy and scipy: mean and deviation of logarithms, t.ppf(0.95, 5)
+        // Computed by numpy and scipy: mean and deviation of logarithms, t.ppf(0.95, 5).
         let trial = trial(&[1.004, 0.998, 1.001, 1.006, 0.995, 1.003]).expect("six");
         assert_eq!(trial.blocks, 6);
         assert!(near(trial.ratio, 1.001_159_764_968_819), "{trial:?}");
         assert!(near(trial.spread, 0.004_068_564_897_084_645), "{trial:?}");
         assert!(near(trial.low, 0.997_814_520_162_176_2), "{trial:?}");
         assert!(near(trial.high, 1.004_516_224_948_813_5), "{trial:?}");
-        // by hand: logarithms −a and a have the deviation a√2, t = 6.3138
+        // Computed by hand: the logarithms −a and a have the deviation a√2, and t is 6.3138.
         let two = super::trial(&[1.0 / 1.01, 1.01]).expect("two");
         let reach = 6.313_751_514_675_037 * 1.01_f64.ln();
         assert!(
@@ -262,7 +262,7 @@ mod tests {
             let (green, red) = (shares(1.0, spread), shares(1.02, spread));
             assert!(green.0 >= 0.9 && green.1 < 0.001, "{spread}: {green:?}");
             assert!(red.1 >= 0.88 && red.0 < 0.001, "{spread}: {red:?}");
-            // at the margin itself one experiment in twenty is wrong
+            // If the true ratio is the margin itself, one experiment in twenty is wrong.
             let edge = shares(1.01, spread);
             assert!((0.035..0.065).contains(&edge.0), "{spread}: {edge:?}");
         }

@@ -301,7 +301,7 @@ mod tests {
         results.experiment.scenario = Scenario::parse(&text, false).expect("valid");
         let point = points(&results.experiment.scenario).remove(0);
         for round in 1..=rounds {
-            // alternating, so that an even number of them has no part in a mean
+            // The noise alternates, so that an even number of rounds does not change a mean.
             let noise = if round % 2 == 0 { 1.002 } else { 1.0 / 1.002 };
             let drift = f64::from(100 + round);
             for (variant, cost) in [

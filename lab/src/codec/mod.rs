@@ -76,7 +76,7 @@ pub fn measure(
             stop,
         ),
         Form::Tape => {
-            // The tape has its own layout, independent of the scenario's.
+            // The tape has a layout of its own, whatever the layout of the scenario.
             let own = Layout {
                 decimals: None,
                 multiply: Some(100),
