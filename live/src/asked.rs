@@ -128,7 +128,7 @@ impl View {
                 query_id: self.query(),
                 ..Plan::default()
             }),
-            // Queues concern the whole server: their readers take no filter.
+            // Queues concern the whole server: the function `blocking` takes no filter.
             List::Locks => question(&Blocking {
                 since: Some(since),
                 until: Some(until),

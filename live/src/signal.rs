@@ -205,11 +205,12 @@ mod tests {
     fn a_process_number_that_is_used_again_is_another_session() {
         let target = |begin| Target { pid: 7, begin };
         let at = 1_767_225_600_123_000;
-        // Recorded to the millisecond.
+        // The begin was recorded to the millisecond.
         assert!(is_same(&target(Some(at)), 0, at + 999));
         assert!(!is_same(&target(Some(at)), i64::MAX, at + 1_000));
         assert!(!is_same(&target(Some(at)), i64::MAX, at - 1));
-        // Not recorded: it began before the process was seen.
+        // The begin was not recorded. The session is the same one if it began before the process
+        // was last seen.
         assert!(is_same(&target(None), at, at));
         assert!(!is_same(&target(None), at, at + 1));
     }
