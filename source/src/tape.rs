@@ -362,7 +362,7 @@ impl Source for Tapes {
 
     fn forget(&self) {
         let kept = std::mem::replace(&mut *lock(&self.open), Open::new(self.bytes));
-        // Freed outside the lock, so that no question waits for it.
+        // The tapes are freed outside the lock, so that no question waits for this.
         drop(kept);
     }
 }

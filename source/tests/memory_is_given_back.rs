@@ -19,7 +19,7 @@ fn memory_freed_between_used_blocks_returns_to_the_system() {
     const SIZE: usize = 1 << 10;
     let mut pieces: Vec<Vec<u8>> = (0..PIECES).map(|_| vec![1; SIZE]).collect();
     let mut at = 0;
-    // One in 64 stays, so that the allocator cannot shorten its arena.
+    // One piece in 64 stays, so that the allocator cannot shorten its arena.
     pieces.retain(|_| {
         at += 1;
         at % 64 == 0

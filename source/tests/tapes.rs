@@ -132,7 +132,7 @@ fn the_next_answer_has_newly_written_rows() {
         assert_ne!(got, before, "{step}");
         before = got;
     }
-    // Another history in its place, then none.
+    // First another history takes the directory's place, then none.
     let away = scratch.0.join("away");
     std::fs::rename(&directory, &away).unwrap();
     let gone = answer(&tapes, &ask(Some("shop"), "aas", &window)).unwrap_err();
