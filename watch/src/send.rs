@@ -22,7 +22,7 @@ pub struct Sender {
 
 impl Sender {
     pub fn new(places: Send) -> Sender {
-        // a second call returns an error, because the provider is installed already
+        // A second call returns an error, which is right: the provider is installed already.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let tls = TlsConfig::builder()
             .provider(TlsProvider::Rustls)
@@ -125,7 +125,7 @@ fn run(words: &[String], message: &Message) -> Result<(), String> {
         .spawn()
         .map_err(|error| error.to_string())?;
     if let Some(mut input) = child.stdin.take() {
-        // a command that reads nothing is right too; the text fits into the pipe
+        // A command that reads nothing is right, too. The text fits into the pipe.
         let _ = writeln!(input, "{}", message.json());
     }
     let begun = Instant::now();
