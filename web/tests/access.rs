@@ -32,7 +32,7 @@ fn the_log_has_user_and_request_and_no_token() {
     assert_eq!(server.get(&format!("{TOP}&{WINDOW}")).status, 200);
     let ann = server.get_with(&format!("{TOP}&at=x"), "X-Remote-User: ann\r\n");
     assert_eq!(ann.status, 400);
-    // the file was renamed: the next line makes a new one
+    // The log was renamed, so the next line makes a new file.
     let old = scratch.0.join("access.log.1");
     std::fs::rename(&log, &old).unwrap();
     assert_eq!(server.get("/").status, 200);
@@ -97,11 +97,11 @@ fn only_a_trusted_proxy_names_the_user() {
     }
     let long = format!("X-Remote-User: {}\r\n", "a".repeat(201));
     assert_eq!(get(&trusting, &long), 401);
-    // a page of another site is refused for users of the proxy, too
+    // A page of another site is refused for users of the proxy, too.
     let other = "X-Remote-User: ann\r\nSec-Fetch-Site: cross-site\r\n";
     assert_eq!(get(&trusting, other), 403);
 
-    // from an address that is not the proxy's the header means nothing
+    // From an address other than the proxy the header means nothing.
     let elsewhere = [
         "--user-header",
         "X-Remote-User",
@@ -117,7 +117,7 @@ fn only_a_trusted_proxy_names_the_user() {
     ] {
         assert_eq!(get(&careful, spoofed), 401, "{spoofed:?}");
     }
-    // without the option it is a header like others
+    // Without `--user-header` the header means nothing.
     let plain = Server::start(&scratch.tape(), &[]);
     assert_eq!(get(&plain, "X-Remote-User: ann\r\n"), 401);
 }

@@ -161,7 +161,7 @@ fn half_sent_requests_delay_no_answer() {
     let server = Server::known(&scratch.tape(), &args);
     let mut halves: Vec<_> = (0..3).map(|_| half(&server, 9)).collect();
     assert_eq!(status(&server), 200);
-    // With its whole body it is a request.
+    // A connection with a whole body has a complete request.
     let newest = halves.last_mut().unwrap();
     newest.write_all(b"text=mark").unwrap();
     let mut bytes = Vec::new();

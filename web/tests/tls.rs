@@ -112,13 +112,13 @@ fn answers_and_cookies_are_for_tls_only() {
     let (value, attributes) = cookie.split_once("; ").unwrap();
     assert_eq!(attributes, "Path=/; HttpOnly; SameSite=Strict; Secure");
     server.cookie = format!("Cookie: {value}\r\n");
-    // an answer of many records
+    // This answer takes many TLS records.
     let long = server.head(&format!("/api/v1/sessions?n=1000&{WINDOW}"), "");
     let answer = ask(&server, &pair[0], &long);
     assert_eq!(answer.status, 200);
     assert!(answer.body.len() > 100_000, "{}", answer.body.len());
     answer.json();
-    // without TLS the same request has one answer
+    // A client without TLS gets the same answer to every request.
     let plain = server.get("/api/v1/servers");
     let problem = plain.problem();
     assert_eq!(
@@ -245,7 +245,7 @@ fn clients_that_do_not_finish_the_handshake_are_sent_away() {
     let server = Server::start(&scratch.tape(), &[&options(&pair)[..], &limits].concat());
     let mut slow: Vec<_> = (0..40).map(|_| server.connect()).collect();
     for stream in &mut slow[..30] {
-        // the head of a record with a handshake message of 512 bytes
+        // These bytes begin a record with a handshake message of 512 bytes, which never comes.
         let _ = stream.write_all(&[22, 3, 1, 2, 0, 1]);
     }
     // These connections take all places, until each exceeds its time or its place is needed.
@@ -292,7 +292,7 @@ fn a_signal_loads_a_new_pair_and_open_connections_stay() {
     assert_eq!(answered, "HTTP/1.1 401 Unauthorized");
     assert!(hello(&server, &second[0]).is_err());
 
-    // half of a new pair: the old one stays
+    // Only the certificate is new: the old pair stays.
     use_file(&second, 0);
     let message = reload(&server, &mut messages);
     assert!(
@@ -316,7 +316,7 @@ fn a_signal_loads_a_new_pair_and_open_connections_stay() {
     assert!(hello(&server, &first[0]).is_err());
     assert_eq!(ask_again(&mut open, &server).unwrap(), answered);
 
-    // others may read the new key: the old one stays
+    // Other users may read the new key: the old pair stays.
     chmod(&used[1], 0o644);
     let message = reload(&server, &mut messages);
     assert!(message.contains("has group or world access"), "{message}");
