@@ -231,6 +231,6 @@ fn a_locked_relation_has_the_name_that_was_seen_last() {
     );
     let elsewhere = [(6, Some("public"), "orders")];
     assert_eq!(object(&elsewhere, None), text("relation 5/777"));
-    // a role that sees its own rows only does not see names
+    // A role that sees only its own rows does not see names.
     assert_eq!(object(&renamed, Some("u")), text("relation 5/777"));
 }

@@ -241,7 +241,7 @@ fn without_a_tick_it_is_not_known_what_ran() {
 fn buckets_beyond_the_limit_have_no_executions() {
     let lines = |width_ms: i64| ask(&store(), |asked| asked.bucket_us = Some(width_ms * 1000));
     let known = lines(60).into_iter().filter(|line| !line.ends_with("- -"));
-    // 18 ticks of both statements
+    // Both statements run at 18 ticks.
     assert_eq!(known.count(), 36);
     assert!(lines(59).iter().all(|line| line.ends_with("- -")));
 }

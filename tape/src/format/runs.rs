@@ -101,7 +101,8 @@ impl RunBuilder {
     /// The rows in the order of sessions. The rows of one session were added in order of ticks.
     fn order(&self) -> Vec<u32> {
         let sessions = self.table.ints(self.session);
-        // First the start of each session's rows, then the place for its next row.
+        // `next` has first the start of each session's rows, then the place for the session's next
+        // row.
         let mut next = vec![0_u32; self.newest.len() + 1];
         for &session in &*sessions {
             next[session as usize + 1] += 1;

@@ -138,7 +138,7 @@ impl History {
         let (mut valid, mut replacing) = (HashSet::new(), Vec::<Numbers>::new());
         let merged = |f: &&Opened| f.numbers().is_merged();
         let (merged, single): (Vec<&Opened>, Vec<&Opened>) = opened.iter().partition(merged);
-        // Merged files first, because a valid one replaces its parents.
+        // Merged files come first, because a valid merged file replaces its parents.
         for mut files in [merged, single] {
             let replaced = |f: &Opened| replacing.iter().any(|r| r.replaces(f.numbers()));
             files.retain(|f| f.listed.kind == Kind::Sealed && !replaced(f));

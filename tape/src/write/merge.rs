@@ -447,7 +447,7 @@ impl Merger {
         self.builder.dropped_rows += part.info().dropped_rows;
         let schema = self.schema.clone();
         let mut order: Vec<usize> = (0..schema.tables.len()).collect();
-        // Names first, because other dictionaries refer to them.
+        // Table `name` comes first, because other dictionaries refer to it.
         order.sort_by_key(|&t| (!schema.is_dictionary(t), schema.tables[t].name != "name"));
         for t in order {
             let name = schema.tables[t].name.as_str();

@@ -247,7 +247,7 @@ fn a_reader_beside_a_merge_sees_every_tick_once() {
     let begin = storage.operations();
     for step in 0..=9 {
         let copy = storage.after(Crash::Process);
-        // Opened before the merge, read after it.
+        // This snapshot is opened before the merge and read after it.
         let early = Snapshot::open_storage(&copy).unwrap();
         copy.stop_at(begin + step);
         let _ = go(&copy, 4);
@@ -395,7 +395,7 @@ fn files_of_an_older_program_are_merged_with_newer_ones() {
         assert_eq!(ints("session", "pid"), [71, 72]);
         assert_eq!(ints("session", "application"), [1, 1]);
         assert_eq!(ints("statement", "query_id"), [5]);
-        // Totals are made for both.
+        // The merged file has totals of both files.
         assert_eq!(ints("group_query_id", "sum_ms"), [2_000]);
     }
 }

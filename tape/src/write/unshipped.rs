@@ -87,7 +87,7 @@ mod tests {
             };
             let mut files: Vec<Stored> = (1..40).map(|n| file(n, n, random.below(400))).collect();
             let all = |files: &[Stored]| files.iter().map(|f| f.bytes).sum::<u64>();
-            // Every file is too old.
+            // Every file is older than `retention_age` allows.
             let mut lost = Vec::new();
             while files
                 .first()

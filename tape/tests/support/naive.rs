@@ -354,7 +354,7 @@ fn counts(row: &Row, asked: &Asked) -> bool {
 fn wanted(key: Option<&str>, dimension: &str, text: &str) -> bool {
     let is = |item: &str| match item {
         "(null)" => key.is_none(),
-        // An event without its class.
+        // The filter is an event without its class.
         "DataFileRead" | "WALSync" if dimension == "wait_event" => {
             key.is_some_and(|key| key.ends_with(&format!(":{item}")))
         }

@@ -213,7 +213,7 @@ mod tests {
         let of = |percent| p(percent, &[(23, 19), (26, 1)], 26_100_000).unwrap();
         assert_eq!((of(50), of(95)), (10_300.385_368_421_053, 12_020.985));
         assert_eq!(of(99), 94_714.931_2);
-        // Some of them were recorded before that bucket was divided.
+        // Ten of the executions were recorded before the last bucket was divided.
         let of = |percent| percentile(percent, &[(23, 9), (26, 1)], 10, 26_100_000).unwrap();
         assert_eq!(of(50), 8_388.608);
         assert!(of(99) > 67_108.864 && of(99) < 134_217.728);

@@ -391,7 +391,8 @@ impl Places {
     fn fill(&mut self, ticks: &Ticks, ranges: &[(u32, u32)], all: &[Number]) {
         let places = ticks.len() + ticks.blocks().len();
         let Places { numbers, ends } = self;
-        // Shifted by one, so that ends serve as starts while the places are filled.
+        // Counts are shifted by one place, so that ends serve as starts while the places are
+        // filled.
         ends.clear();
         ends.resize(places + 1, 0);
         for range in ranges {

@@ -223,7 +223,7 @@ mod tests {
     fn p99_interpolates_like_percentile_cont() {
         let values = (1..=5).map(|v| ratio(v, 1)).collect();
         let same = |value| value;
-        // position 0.99 * 4 = 3.96: 4 + 0.96
+        // The position is 0.99 * 4 = 3.96, so the percentile is 4 + 0.96.
         assert_eq!(p99(values, 5, same).map(Ratio::round4), Some(49_600));
         assert_eq!(
             p99(vec![ratio(7, 2)], 1, same).map(Ratio::round4),
@@ -234,12 +234,12 @@ mod tests {
     #[test]
     fn p99_counts_absent_buckets_as_zero() {
         let same = |value: Ratio| value;
-        // 60 buckets, 1 present: position 58.41 lies between 0 and 10
+        // One of 60 buckets has a load. The position 58.41 lies between the loads 0 and 10.
         assert_eq!(
             p99(vec![ratio(10, 1)], 60, same).map(Ratio::round4),
             Some(41_000)
         );
-        // 200 buckets: position 197.01, both neighbours are zero
+        // In 200 buckets the position is 197.01, and both neighbours are zero.
         assert_eq!(
             p99(vec![ratio(10, 1)], 200, same).map(Ratio::round4),
             Some(0)

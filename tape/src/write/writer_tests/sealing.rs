@@ -61,7 +61,7 @@ fn a_log_that_leads_to_a_panic_stays_and_blocks_no_other() {
     let panicked =
         format!("damaged file {path}: internal error, could not seal a log: injected panic");
     assert_eq!(drive.writer.messages(), [Message::Error(panicked)]);
-    // The next writer starts beside it.
+    // The next writer starts although log 1 still causes a panic.
     drive.writer = Writer::open(Arc::new(storage.clone()), NODE).unwrap();
     let panicked =
         format!("damaged file {path}: internal error, could not read a log: injected panic");
