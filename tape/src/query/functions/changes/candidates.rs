@@ -22,10 +22,10 @@ use std::sync::Arc;
 /// behind them.
 const HEADS: i64 = 20;
 
-/// Something that could have caused an effect.
+/// An event or state that could have caused an effect.
 #[derive(Clone, Debug)]
 pub struct Candidate {
-    /// Time from which it could have an effect, in µs since 1970.
+    /// Time from which the candidate could have an effect, in µs since 1970.
     pub time: i64,
     pub what: What,
 }
@@ -151,8 +151,8 @@ fn around(
     Ok(all.map(|(time, what)| Candidate { time, what }).collect())
 }
 
-/// The markers of both windows. If the normal window began long ago, the search begins one length
-/// of the window before the earliest time at which an effect may have begun.
+/// The markers of both windows. If the normal window began long ago, the search begins later: one
+/// length of the window before the earliest begin of an effect.
 fn events(run: Run, node: Option<&str>, windows: &Windows) -> QueryResult<Vec<Candidate>> {
     let earliest = windows.may_begin().saturating_sub(windows.after.length());
     let request = Markers {
@@ -262,8 +262,8 @@ impl Candidate {
     }
 
     /// True if the candidate began early enough to cause an effect that began at `began`. It may
-    /// begin two seconds later, because samples show an effect up to a tick late, or `slack` µs
-    /// later, because the begin of an effect is only known to a bucket.
+    /// begin two seconds later, because samples show an effect up to a tick late. It may also begin
+    /// `slack` µs later, because the begin of an effect is known only to a bucket.
     pub fn precedes(&self, began: i64, slack: i64) -> bool {
         self.begin() <= began.saturating_add(slack.max(2 * SECOND))
     }

@@ -21,9 +21,9 @@ use std::sync::Arc;
 
 /// Maximum number of effects: the queries whose load changed most.
 const MOST: usize = 20;
-/// An effect is notable if the query's load grew by at least 1/20 of the growth of all
-/// queries (`SHARE`), by 0.02 sessions (`LEAST`, in ten-thousandths), and by 1/10 of
-/// what it was (`GROWTH`). Only notable effects get a cause.
+/// An effect is notable if the query's load grew enough. Three limits hold: 1/20 of the growth of
+/// all queries (`SHARE`), 0.02 sessions (`LEAST`, in ten-thousandths), and 1/10 of the load before
+/// (`GROWTH`). Only notable effects get a cause.
 const SHARE: i128 = 20;
 const LEAST: i128 = 200;
 const GROWTH: i128 = 10;
@@ -458,12 +458,12 @@ mod tests {
             of([cost(60, 10), cost(1200, 80)], [100, 16_000]),
             Change::MoreCalls
         );
-        // Calls as before, but their commits wait.
+        // There are as many calls as before, but their commits wait.
         assert_eq!(of([cost(60, 1), cost(63, 1)], [700, 1700]), Change::Slower);
-        // So short before that no sample saw it.
+        // Before, the query was so short that no sample saw it.
         assert_eq!(of([cost(60, 1), cost(60, 900)], [0, 9000]), Change::Slower);
         assert_eq!(of([cost(0, 0), cost(60, 900)], [0, 9000]), Change::New);
-        // No call has ended since.
+        // No call has ended in the compared window.
         assert_eq!(of([cost(60, 10), cost(0, 0)], [100, 9000]), Change::Slower);
         assert_eq!(of([None, None], [100, 9000]), Change::More);
         assert_eq!(of([None, None], [0, 9000]), Change::New);
@@ -479,7 +479,7 @@ mod tests {
             Change::OtherPlan
         );
         assert_eq!(slower(&[plan("a", 5, 9), plan("b", 0, 3)]), Change::Slower);
-        // The plan that it had is not known.
+        // The plan of the query in the normal window is not known.
         assert_eq!(slower(&[plan("b", 0, 9)]), Change::Slower);
     }
 }

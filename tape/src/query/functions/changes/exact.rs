@@ -2,10 +2,9 @@
 
 use crate::query::value::number::Ratio;
 
-/// Rounds each of `numbers / den` to a multiple of `1 / scale`. All are rounded
-/// down first. The units that are then missing in the rounded sum go to the parts
-/// with the greatest remainders; among equal remainders the first part gets one
-/// first.
+/// Rounds each of `numbers / den` to a multiple of `1 / scale`. All are rounded down first. The
+/// units that are then missing in the rounded sum go to the parts with the greatest remainders.
+/// Among equal remainders the first part gets a unit first.
 ///
 /// Example: thirds of 100 to whole numbers are 34, 33 and 33.
 pub fn apportioned(numbers: &[i128], den: i128, scale: i128) -> Vec<i128> {

@@ -12,8 +12,8 @@ use crate::query::value::bucket::SECOND;
 use crate::query::value::error::QueryResult;
 use crate::query::value::vocabulary as pg;
 
-/// Other processes took CPUs if at least one more of them (`LEAST`, in ten-thousandths) ran or
-/// waited for a CPU, and at least a fifth (`SHARE`) more than before.
+/// Other processes took CPUs if more of them than before ran or waited for a CPU: at least one more
+/// (`LEAST`, in ten-thousandths), and at least a fifth more (`SHARE`).
 const LEAST: i128 = 10_000;
 const SHARE: i128 = 5;
 
@@ -88,8 +88,9 @@ fn mean(tasks: &[(i64, i64, i64)], window: Window) -> Option<i128> {
     (count > 0).then(|| sum / count)
 }
 
-/// For each bucket with a reading: its start in µs, its length in seconds as the weight, and the
-/// mean number of tasks that ran or waited for a CPU, in ten-thousandths.
+/// A point for each bucket with a reading: start in µs, length in seconds as the weight, mean
+/// number of tasks. The number is in ten-thousandths, and counts tasks that ran or waited for a
+/// CPU.
 fn tasks(
     run: Run,
     node: Option<&str>,

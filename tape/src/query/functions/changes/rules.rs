@@ -426,8 +426,8 @@ fn mentions(event: &Event, effect: &Effect) -> bool {
     }
 }
 
-/// True if a call writes at least twice as many temporary blocks as before, or if 10 % of the
-/// difference is waits for temporary files.
+/// True if a call writes at least twice as many temporary blocks as before. True, too, if 10 % of
+/// the difference is waits for temporary files.
 fn spills(effect: &Effect) -> bool {
     let [before, after] = effect.temp_blocks_a_call();
     let writes = match (before, after) {
@@ -460,7 +460,7 @@ fn is_head(row: &BlockingRow, effect: &Effect) -> bool {
 
 /// True if a change of the schema explains the query's waits for locks: it holds the lock, or waits
 /// for it and holds the query up behind it. The waits must be for the lock of the changed table, or
-/// the query must mention the table; and they must have begun while the change ran. Waits of a
+/// the query must mention the table. The waits must have begun while the change ran. Waits of a
 /// query before it is planned have no query id, so its text cannot be used for them.
 fn holds_lock(event: &Event, candidate: &Candidate, effect: &Effect) -> bool {
     let Some((began, _)) = effect.stretch else {

@@ -155,7 +155,7 @@ impl Series {
     /// the largest sum. Buckets below the level count as negative, so a short dip
     /// does not end a long excess.
     ///
-    /// Example: for loads 0 0 4 0 4 4 0 0 and level 1 the answer is buckets 3 to 6,
+    /// Example: the loads are 0 0 4 0 4 4 0 0, and the level is 1. The answer is buckets 3 to 6,
     /// with the sum 3 - 1 + 3 + 3.
     pub fn excess(&self, level: Level) -> Option<(i64, i64)> {
         self.excess_beyond(level, i64::MIN)

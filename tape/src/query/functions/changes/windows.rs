@@ -9,8 +9,8 @@ use crate::query::rows::scan::Scan;
 use crate::query::value::bucket::SECOND;
 use crate::query::value::error::QueryResult;
 
-/// The load has left its usual range if it is more than 6/5 of the usual load
-/// (`BEYOND`), and more than 0.1 sessions above it (`LEAST`).
+/// The load has left its usual range if it is more than 6/5 of the usual load (`BEYOND`). It must
+/// also be more than 0.1 sessions above the usual load (`LEAST`).
 const BEYOND: Level = Level { num: 6, den: 5 };
 const LEAST: Level = Level { num: 1, den: 10 };
 

@@ -36,7 +36,8 @@ pub struct Work {
     pub table: Option<String>,
     /// Number of changed rows; `None` for ANALYZE and VACUUM.
     pub rows: Option<i64>,
-    /// Time of its first sample in µs, or of its record without one.
+    /// Time of the statement's first sample in µs since 1970; without a sample the time of its
+    /// record.
     pub time: i64,
 }
 
@@ -60,9 +61,8 @@ struct Counted {
     at: Window,
 }
 
-/// The statements of this kind in both windows. If the normal window began long ago,
-/// the search begins one length of the window before the earliest time at which an
-/// effect may have begun.
+/// The statements of this kind in both windows. If the normal window began long ago, the search
+/// begins later: one length of the window before the earliest begin of an effect.
 pub fn works(run: Run, node: Option<&str>, windows: &Windows) -> QueryResult<Vec<Work>> {
     let earliest = windows.may_begin().saturating_sub(windows.after.length());
     let window = Window {
@@ -178,8 +178,8 @@ fn texts(
     )
 }
 
-/// Time in µs of the statement's first sample around the bucket `at`, in which it was
-/// recorded; the start of that bucket if it has no sample.
+/// Time in µs since 1970 of the statement's first sample around the bucket `at`, in which it was
+/// recorded. Without a sample, the start of that bucket.
 fn seen(run: Run, node: Option<&str>, query: i64, window: Window, at: Window) -> QueryResult<i64> {
     let filters = [(pg::QUERY_ID.to_string(), format!("\"{query}\""))];
     let samples = Samples {
