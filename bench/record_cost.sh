@@ -69,7 +69,7 @@ measure() {
   start_loads
   sleep 5
   record 'tacho record, ticks alone' --server-interval 0 --statements-interval 3600000 --no-texts
-  record 'tacho record, all that it asks for' --statements-interval 20000
+  record 'tacho record, all its queries' --statements-interval 20000
   start_ash 1000
   [ -z "$ash" ] || loops+=(ash)
   sql -c 'CREATE DATABASE edition' postgres

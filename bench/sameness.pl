@@ -131,13 +131,13 @@ my (undef, $error) = do {
 };
 sampled('periods', 'load of the last 5 minutes', (map { $_->{avg_aas} } @periods), $periods[1]{avg_aas} - $periods[0]{avg_aas}, $error);
 compare('timeline', 'load by class', '--by', 'wait_event_type');
-compare('chart', 'what it draws: load by class of foreground', '--by', 'wait_event_type', '--scope', 'foreground');
+compare('chart', 'load by class of foreground, as drawn', '--by', 'wait_event_type', '--scope', 'foreground');
 my %without = (wait_event_type => 'compared as timeline', pid => 'as many keys as sessions',
-	cpu => 'the server does not tell kinds of on-CPU activity: all is CPU*', plan_id => 'not asked for');
+	cpu => 'the server does not tell kinds of on-CPU activity: all is CPU*', plan_id => 'not queried');
 compare('top', "by $_", '--by', $_) for grep { !$without{$_} } dimensions();
 nothing('top', "by $_", $without{$_}) for qw(cpu plan_id);
-nothing('top', 'by progress_command', 'not asked for');
-compare('compare', 'of waits for locks, as by', '--by', 'wait_event', '--wait-event-type', 'Lock');
+nothing('top', 'by progress_command', 'not queried');
+compare('compare', 'waits for locks by wait_event', '--by', 'wait_event', '--wait-event-type', 'Lock');
 
 # samples of the same session and state must have the same columns in both; starts may
 # differ by this many ms
@@ -179,7 +179,7 @@ sub ms_of
 # transaction, each rounded down by at most 999 ms (docs/format.md). The first query
 # sampled of a transaction is chance.
 alike('from logs', "$logs/tacho", "$logs/recorded", 0);
-alike('from sealed files where they are', $extension, $recorded, 1998);
+alike('from sealed files if they are sealed', $extension, $recorded, 1998);
 my @spans = map { my %pids = map { ("$_->{pid} $_->{backend_start}" => 1) } grep { $_->{application} } @$_; scalar keys %pids } both('sessions', @window, @filter, '--n', 'all', '--backend-type', 'client backend');
 row('sessions', 'client sessions that were met', @spans, $spans[1] - $spans[0], 'short ones may be missed', abs($spans[1] - $spans[0]) <= 2 + 0.02 * $spans[0]);
 my @blocked = map { sum0(map { $_->{blocked_seconds} // 0 } grep { !$_->{level} } @$_) } both('blocking', @window, '--n', 'all');

@@ -77,8 +77,8 @@ cat <<END
 # SQL edition
 
 $(sql -c "select split_part(version(), ' on ', 1)"), $(nproc) CPUs, load average $(cut -d' ' -f1 /proc/loadavg), $(date -u +%F), commit $TACHO_COMMIT. Command: \`bench/sql_edition.sh $hours\`.
-Data: uniform, $hours h ($drawn h drawn, then those again), 50 sessions every second, $samples session-samples. The month is the hour rows of these hours, 30 times.
-Medians of 5; CPU is the time the backend was on one, which is what a busy machine leaves comparable.
+Data: uniform, $hours h ($drawn h are drawn and then repeated), 50 sessions every second, $samples session-samples. The month has the hour rows of these hours 30 times.
+Figures are medians of 5. CPU is the CPU time of the backend, which can be compared even if the machine is busy.
 
 | Bytes | | per session-sample |
 |---|---|---|
@@ -89,7 +89,7 @@ $(for version in "${versions[@]}"; do
 	bytes=$(psql -qAtX -d "$version" -c "select sum(pg_total_relation_size(c.oid)) from pg_class c where relnamespace = 'ash'::regnamespace and relname ~ '^(sample_0|query_map_0|wait_event_map|rollup_1.)$'")
 	echo "$version, $ash_hours h with sums: $bytes bytes, $(awk "BEGIN { printf \"%.2f\", $bytes / $ash_hours / 180000 }") per session-sample, without session identity."
 done)
-Budget: half of pg_ash's (9.3 in its own measurement).
+Budget: half of the bytes of pg_ash (9.3 in its own measurement).
 
 | Question | CPU | Clock | Budget |
 |---|---|---|---|
@@ -114,8 +114,8 @@ $(once "$hours h top wait_event" "tacho.top('wait_event', $day, $end)")
 
 Five readers (1 h top wait_event from samples) for 10 s beside the sampler: $(together)
 
-Ticks of 20 different statements that sleep; nothing begins between them, but the first of a minute tells all starts.
-Steady is the median of 51, without autovacuum. Budget: at most pg_ash's.
+The sessions of these ticks run 20 different statements that sleep. Nothing begins between two ticks, but the first tick of a minute stores all starts.
+Steady is the median of 51 ticks, without autovacuum. Budget: at most the cost of a tick of pg_ash.
 
 | Tick beside | CPU | clock | WAL steady | WAL of the first behind a checkpoint |
 |---|---|---|---|---|

@@ -118,7 +118,7 @@ test('paint and bytes', async ({ browser }) => {
       await page.context().close()
     }
     say(`${name}${away}: first meaningful paint`, first!.length, `${ms(rank(first!, 0.5))} ms`, `${ms(rank(first!, 0.95))} ms`, name === 'day' && !away ? '300 ms' : '')
-    say(`${name}${away}: all panels, of an empty browser`, whole!.length, `${ms(rank(whole!, 0.5))} ms`, `${ms(rank(whole!, 0.95))} ms`, '')
+    say(`${name}${away}: all panels, with an empty cache of the browser`, whole!.length, `${ms(rank(whole!, 0.5))} ms`, `${ms(rank(whole!, 0.95))} ms`, '')
   }
   say('page, compressed', 1, `${(bytes / 1e3).toFixed(0)} kB`, '', '300 kB')
   say('requests to others', 1, foreign.size, '', 0)
@@ -165,7 +165,7 @@ test('brush', async ({ browser }) => {
     }
     say(`**${name}${away}: brush → all visible panels**`, all.length, `${ms(rank(all, 0.5))} ms`, `${ms(rank(all, 0.95))} ms`, name === 'day' && !away ? '100, 250 ms' : '')
   }
-  say('server, resident after these', 1, `${mb(resident(server))} MB`, '', '')
+  say('tacho web, resident after all of the above', 1, `${mb(resident(server))} MB`, '', '')
 })
 
 /** Asks about the longest history and lets the clients leave. Measures until the engine has ended
@@ -192,7 +192,7 @@ test('cancel', async () => {
     await ended
     if (!answered) took.push((await becomes(0)) - left)
   }
-  say('a question that its client leaves ends', took.length, `${ms(rank(took, 0.5))} ms`, `${ms(rank(took, 0.95))} ms`, '50 ms')
+  say('the end of a question after its client has left', took.length, `${ms(rank(took, 0.5))} ms`, `${ms(rank(took, 0.95))} ms`, '50 ms')
 })
 
 interface Size {
