@@ -28,8 +28,8 @@ use tacho_tape::query::{
 pub const WIDTH: (i64, i64) = (4_000, 900);
 /// Largest value and default of the argument `n`, which is the number of lanes.
 pub const N: (i64, i64) = (200, 30);
-/// `sessions` gets a limit of this many rows for each lane that is shown. Some rows have no lane,
-/// because their sessions were idle.
+/// `sessions` is limited to this many sessions for each lane that is shown. Some sessions have no
+/// lane, because they were idle.
 const ASKED: i64 = 2;
 /// Arguments of `sessions` that `blocking` has, too.
 const WINDOW: [&str; 4] = ["since", "until", "tz", "node"];
@@ -374,7 +374,8 @@ fn add_to(sums: &mut Vec<(usize, i64)>, key: usize, time: i64) {
     }
 }
 
-/// The first of the largest sums, with the index of its activity; `None` without sums.
+/// The first of the largest sums, with its index (an activity, or the number of a colour); `None`
+/// without sums.
 fn largest<'a>(sums: impl Iterator<Item = &'a (usize, i64)>) -> Option<(usize, i64)> {
     sums.copied().min_by_key(|sum| Reverse(sum.1))
 }

@@ -275,7 +275,7 @@ impl Sums {
         self.ticks_missed = self.ticks_missed.max(before.ticks_missed);
     }
 
-    /// Adds the load of a bucket that begins within a window.
+    /// Adds the observed time and the ticks of one hour, as far as the hour lies within a window.
     fn add_load(&mut self, row: &TimelineRow, (since, until): (i64, i64)) {
         let start = row.bucket_start.unwrap_or(since);
         let length_us = until.min(start + HOUR) - since.max(start);
