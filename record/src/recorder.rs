@@ -349,7 +349,8 @@ impl<'a> Recorder<'a> {
         self.put_now("promotion", &detail);
     }
 
-    /// Writes the last marker. If nothing is recorded until now, it says why.
+    /// Writes the last marker. If something went wrong since the last tick, a failed tick and a
+    /// marker of the gap say why.
     fn put_stop(&mut self) {
         if self.identity.is_none() {
             return;
