@@ -70,7 +70,7 @@ pub(crate) struct History {
     vanished: bool,
 }
 
-/// Sealed files that a repeat reader knows, by name and number of the file.
+/// Sealed files that a repeat reader knows, by name and inode.
 #[derive(Default)]
 pub(crate) struct KnownFiles {
     schemas: Schemas,
@@ -257,7 +257,7 @@ pub(crate) fn is_lasting(error: &Error) -> bool {
     matches!(error.kind, error::Kind::Damaged | error::Kind::Version)
 }
 
-/// An open history file.
+/// A history file. It is open, or is opened when it is read.
 #[derive(Clone)]
 pub(crate) struct Opened {
     pub(crate) listed: Listed,
