@@ -154,7 +154,7 @@ impl Texts {
         self.is_refused = true;
     }
 
-    /// The texts of sessions that are recorded now.
+    /// The sessions whose statements are recorded as texts now.
     pub fn session_text_choice(&self) -> OfSessions {
         match (self.is_raw, self.is_refused) {
             (true, _) => OfSessions::All,
