@@ -19,7 +19,7 @@ top := $(patsubst %/,%,$(dir $(abspath $(lastword $(MAKEFILE_LIST)))))
 PREFIX ?= /usr/local
 SHARE ?= $(PREFIX)/share
 PROGRAM := $(or $(CARGO_TARGET_DIR),$(top)/target)/release/tacho
-# programs tacho-NAME beside it; tacho-bench is apart ("make lab")
+# programs tacho-NAME beside tacho; "make lab" builds tacho-bench
 BESIDE = doctor live mcp record ship watch web
 CARGO_BUILD = cd $(top) && cargo build --release --locked $(CARGO_FLAGS)
 EXTENSION_MAKE = mkdir -p extension && $(MAKE) -C extension PG_CONFIG="$(PG_CONFIG)" \
@@ -40,12 +40,12 @@ all: build
 
 build: program extension ## build the programs and the extension for PG_CONFIG
 
-program: ## build the programs alone (Rust): tacho, and those beside it that it runs (tacho-live, tacho-web, …)
+program: ## build only the programs (Rust): tacho, and tacho-live, tacho-web, … beside it
 	@$(top)/tools/prereq.sh build
 	@$(top)/tools/page.sh
 	$(CARGO_BUILD) --package tacho $(BESIDE:%=--package tacho-%)
 
-lab: ## build tacho-bench alone, for experiments on private servers
+lab: ## build only tacho-bench, for experiments on private servers
 	@$(top)/tools/prereq.sh build
 	$(CARGO_BUILD) --package tacho-bench
 
@@ -53,7 +53,7 @@ lab: ## build tacho-bench alone, for experiments on private servers
 STRICT = $(if $(WERROR),WERROR=$(WERROR) COPT="-isystem $$($(PG_CONFIG) --includedir-server)")
 
 # PGXS does not notice when PG_CONFIG changes: objects of another major go
-extension: ## build the extension alone (C)
+extension: ## build only the extension (C)
 	@$(top)/tools/prereq.sh extension
 	@built="$$($(PG_CONFIG) --version --pkglibdir)"; mkdir -p extension; \
 	if [ "$$built" != "$$(cat extension/.built-for 2>/dev/null)" ]; then \
@@ -71,7 +71,7 @@ install: ## install tacho and the extension into the PostgreSQL that PG_CONFIG n
 	install -m 755 $(PROGRAM) "$(DESTDIR)$$($(PG_CONFIG) --bindir)/tacho"
 	$(PROGRAM) generate "$(DESTDIR)$(SHARE)" $(wildcard $(BESIDE:%=$(DESTDIR)$(PREFIX)/bin/tacho-%))
 
-# for people: the server's host may do without them, a desk without a server
+# programs for people: a server's host may lack them, and a desk may lack a server
 install-programs: program ## install tacho with live, record, ship, … into PREFIX (/usr/local)
 	install -d "$(DESTDIR)$(PREFIX)/bin"
 	install -m 755 $(PROGRAM) $(BESIDE:%=$(PROGRAM)-%) "$(DESTDIR)$(PREFIX)/bin"
@@ -84,12 +84,12 @@ package-deb: ## build the Debian packages of HEAD into build/deb (SUITES="bookwo
 test-deb: ## install and try what package-deb has built (SUITE=bookworm)
 	@tools/test-deb.sh $(or $(SUITE),bookworm)
 
-test-container: ## build and try the container images of what package-deb has built for bookworm; as root
+test-container: ## build and try container images from the bookworm packages of package-deb; as root
 	@tools/prereq.sh container
 	@tools/test-container.sh
 
 # that server has tacho preloaded, with the settings of extension/test/regress.conf
-installcheck: ## regression tests on a running server that has tacho
+installcheck: ## run regression tests on a running server that has tacho
 	$(EXTENSION_MAKE) installcheck
 
 demo: ## start a private cluster with load and show what tacho saw
@@ -108,17 +108,17 @@ screenshots: ## take the pictures of docs/pictures from the demo's storm (make d
 	@$(MAKE) -s program
 	@tools/screenshots.sh
 
-demo-sql: ## the same on a stock server: the SQL edition (sql/demo.sh --stop ends it)
+demo-sql: ## run the demo of the SQL edition on a stock server (sql/demo.sh --stop ends it)
 	@tools/prereq.sh sql
 	@sql/demo.sh
 
-demo-record: ## the same by tacho record, through PgBouncer (demo/record.sh --stop ends it)
+demo-record: ## run the demo of tacho record, through PgBouncer (demo/record.sh --stop ends it)
 	@tools/prereq.sh test
 	@$(MAKE) -s program
 	@demo/record.sh
 
 # servers run the program that the tests have built: a release takes minutes
-quick: ## what fails most often, in minutes: format, clippy, Rust tests, some servers' tests
+quick: ## run the checks that fail most often, in minutes: format, clippy, Rust tests, some server tests
 	@tools/prereq.sh lint
 	cargo fmt --all --check
 	tools/check-house.sh
@@ -128,7 +128,7 @@ quick: ## what fails most often, in minutes: format, clippy, Rust tests, some se
 	TACHO_PROGRAM="$(PROGRAM:release/tacho=debug/tacho)" tools/test-pg.sh readers_ statements_ 010_ 184_ & \
 	cargo test --workspace --locked --quiet -- --skip fuzz_; rust=$$?; wait $$! && exit $$rust
 
-accept: ## take what the regression tests print for what is expected (TEST=readers_answers)
+accept: ## accept the output of regression tests as the expected one (TEST=readers_answers)
 	@MAKEFLAGS= tools/test-pg.sh -a $(or $(TEST),readers_ statements_) || true
 	@git status --short extension/test/expected; git diff --stat extension/test/expected
 
@@ -136,17 +136,17 @@ test-sql: ## run the tests of the SQL edition alone
 	@tools/prereq.sh sql
 	@sql/test/run.sh
 
-test-page: ## types and logic of the page, and the page in a browser (Node 18 or later)
+test-page: ## test types and logic of the page, and the page in a browser (Node 18 or later)
 	@tools/prereq.sh page
 	@$(MAKE) program
 	@tools/test-page.sh
 
-test-fleet: ## tests of the Python package fleet/, in an environment that this makes (Python 3.11 or later; ENGINES=all)
+test-fleet: ## test the Python package fleet/, in an environment of its own (Python 3.11 or later; ENGINES=all)
 	@tools/prereq.sh fleet
 	@$(MAKE) program
 	@fleet/test.sh
 
-demo-fleet: ## five servers shipped, committed and asked through three engines (Python 3.11 or later)
+demo-fleet: ## ship five servers, commit them, ask three engines (Python 3.11 or later)
 	@tools/prereq.sh fleet
 	@$(MAKE) -s program
 	@demo/fleet.sh
@@ -161,22 +161,22 @@ test-matrix: ## run the servers' tests on PostgreSQL 15 to 19 (MAJORS="17 18")
 	@$(MAKE) program
 	@tools/test-matrix.sh $(MAJORS)
 
-test-exec-backend: ## run the server's tests where every process attaches anew
+test-exec-backend: ## run the server tests with EXEC_BACKEND, where each process attaches by itself
 	@tools/prereq.sh test
 	@$(MAKE) program
 	@config="$$(tools/pg-exec-backend.sh)" && PG_CONFIG="$$config" tools/test-pg.sh -s
 
-test-incidents: ## scripted incidents: tacho.changes() names their causes, waits are seen; on a quiet machine with a disk, in nine minutes
+test-incidents: ## play scripted incidents: tacho.changes() names the causes, waits are seen; nine minutes on a quiet machine with a disk
 	@tools/prereq.sh test
 	@$(MAKE) program
 	@TMPDIR=$${TMPDIR:-/var/tmp} TACHO_JOBS=1 TACHO_INCIDENTS=1 tools/test-pg.sh 250_changes 251_more_changes 259_waits_seen
 
-test-plan-values: ## random queries leave no value in the history or in shared memory (QUERIES=10000 SEED=1)
+test-plan-values: ## test that random queries leave no value in the history or in shared memory (QUERIES=10000 SEED=1)
 	@tools/prereq.sh test
 	@$(MAKE) program
 	@TACHO_PLAN_QUERIES=$(or $(QUERIES),10000) TACHO_PLAN_SEED=$(or $(SEED),$$RANDOM) tools/test-pg.sh 135_plan_values
 
-test-contrib: ## contrib's suite of pg_stat_statements on tacho (PGSRC=tree, or all majors)
+test-contrib: ## run contrib's suite of pg_stat_statements on tacho (PGSRC=tree, or all majors)
 	@tools/prereq.sh $(if $(PGSRC),extension,matrix)
 	@$(if $(PGSRC),tools/test-contrib.sh "$(PGSRC)",tools/test-contrib-matrix.sh $(MAJORS))
 
@@ -187,7 +187,7 @@ reference: program ## make docs/reference from the sources and from the help of 
 	tools/make-reference.pl
 	tools/make-reference.pl --programs $(dir $(PROGRAM))
 
-lint: ## rustfmt, clippy, shellcheck, house rules, prose, links, reference, commits of pages of figures, subjects of commits
+lint: ## check format, clippy, shellcheck, house rules, prose, links, reference, pages of figures, subjects of commits
 	@tools/prereq.sh lint
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --features tacho-bench/parquet --locked --quiet -- -D warnings
@@ -202,9 +202,9 @@ lint: ## rustfmt, clippy, shellcheck, house rules, prose, links, reference, comm
 	tools/check-commits.sh
 
 # needs cargo-deny ("cargo install cargo-deny"); "cargo deny fetch" once makes
-# "cargo deny check" look at advisories too. A build fetches only what this
-# system needs; the licences of the rest are looked at as well
-deny: ## licences, sources and duplicates of the Rust dependencies
+# "cargo deny check" look at advisories too. A build fetches only the crates that this
+# system needs; this target also checks the licences of the others
+deny: ## check licences, sources and duplicates of the Rust dependencies
 	cargo fetch --locked --quiet
 	cargo deny --offline --all-features check bans licenses sources
 
@@ -217,19 +217,19 @@ fuzz: ## mutate the input of every parser, FUZZ_SECONDS=60 for each
 # The stable compiler has the sanitizer behind a switch for its own bootstrap;
 # the target keeps it from build scripts
 HOST_TARGET = $(shell rustc -vV | sed -n 's/^host: //p')
-sanitize: ## the tape's tests with the address sanitizer
+sanitize: ## run the tape's tests with the address sanitizer
 	@tools/prereq.sh build
 	RUSTC_BOOTSTRAP=1 RUSTFLAGS=-Zsanitizer=address cargo test --locked --lib \
 		--target $(HOST_TARGET) --package tacho-tape --features testing
 
-# Prints its seed; the same one makes the same faults
+# prints its seed; the same seed makes the same faults
 MINUTES ?= 60
-torture: ## the demo under load while processes, disk and server fail, MINUTES=60; as root; CONTAINER=1: the postmaster is process 1
+torture: ## run the demo while processes, disk and server fail, MINUTES=60; as root; CONTAINER=1: the postmaster is process 1
 	@tools/prereq.sh build
 	@$(MAKE) program
 	tools/torture.pl $(if $(CONTAINER),-c) -m $(MINUTES) $(if $(SEED),-s $(SEED))
 
-torture-record: ## tacho record while server, pooler, network, rights and disk fail, MINUTES=60; as root
+torture-record: ## run tacho record while server, pooler, network, rights and disk fail, MINUTES=60; as root
 	@tools/prereq.sh build
 	@$(MAKE) program
 	tools/torture-record.pl -m $(MINUTES) $(if $(SEED),-s $(SEED))
