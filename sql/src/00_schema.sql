@@ -293,7 +293,7 @@ create table tacho.hour_tick (
 	intervals_ms integer[] not null,
 	vcpus_x100 integer[]
 );
-comment on table tacho.hour_tick is 'what was observed by minute of an hour; hour counts from 1970 UTC';
+comment on table tacho.hour_tick is 'observed ticks by minute of an hour; hour counts from 1970 UTC';
 
 create table tacho.hour_key (
 	hour integer not null,

@@ -20,7 +20,7 @@ create type tacho.waiting as (
 	is_imported boolean
 );
 comment on type tacho.waiting is
-'what a session waits for; is_hard: the blocker holds it, false: it is only ahead in the queue, null: no blocker was seen; prepared_*: the blocker is a prepared transaction; is_imported: its numbers may be of another server, null = not';
+'wait of a session for a lock; is_hard: the blocker holds it, false: it is only ahead in the queue, null: no blocker was seen; prepared_*: the blocker is a prepared transaction; is_imported: its numbers may be of another server, null = not';
 
 -- From the weakest to the strongest.
 create function tacho._lock_modes()

@@ -136,7 +136,7 @@ begin
 	samples := tacho._readable(samples);
 end
 $$;
-comment on function tacho._read_sessions is 'what the sessions of this server are doing: one read of pg_stat_activity';
+comment on function tacho._read_sessions is 'sessions of this server and their activity: one read of pg_stat_activity';
 
 -- Makes names and texts of autovacuum from databases in other encodings readable.
 -- Checks all of them together, because hardly any tick has one.

@@ -23,7 +23,7 @@ create type tacho.observed as (
 	vcpus_ms bigint,
 	vcpus_x100 integer
 );
-comment on type tacho.observed is 'what was observed in a bucket, and its last ticks';
+comment on type tacho.observed is 'observed ticks of a bucket, and its last ticks';
 
 create type tacho.cell as (
 	key text,
@@ -517,7 +517,7 @@ begin
 	using q.edges_us;
 end
 $$;
-comment on function tacho._raw_observed is 'what was observed by bucket, from the ticks; only buckets with ticks';
+comment on function tacho._raw_observed is 'observed ticks by bucket, from the samples; only buckets with ticks';
 
 create function tacho._interval_before(q tacho.question)
 returns integer

@@ -121,7 +121,7 @@ return case
 	when tacho._only_hours(q) then 'hour'
 	else 'raw, hour'
 end;
-comment on function tacho._source is 'where figures come from';
+comment on function tacho._source is 'origin of the figures';
 
 -- The part of a question outside the hours: before (-1) or behind (1).
 create function tacho._edge(q tacho.question, side integer)
@@ -189,7 +189,7 @@ begin
 	using q.edges_us;
 end
 $$;
-comment on function tacho._hour_observed is 'what was observed by bucket, from hour rows';
+comment on function tacho._hour_observed is 'observed ticks by bucket, from hour rows';
 
 create function tacho._observed(q tacho.question)
 returns setof tacho.observed
@@ -225,7 +225,7 @@ begin
 		group by o.bucket;
 end
 $$;
-comment on function tacho._observed is 'what was observed by bucket';
+comment on function tacho._observed is 'observed ticks by bucket';
 
 -- Keys of words that pass the filters of a dimension.
 create function tacho._word_sql(q tacho.question, dimension text, word text)

@@ -36,7 +36,7 @@ create type tacho.coverage as (
 	lcm numeric,
 	n_buckets bigint
 );
-comment on type tacho.coverage is 'what was observed in a window; lcm: of the observed ms of its n_buckets observed buckets';
+comment on type tacho.coverage is 'observed ticks of a window; lcm: least common multiple of the observed ms of its n_buckets observed buckets';
 
 create function tacho._coverage(q tacho.question, observed tacho.observed[])
 returns tacho.coverage
@@ -55,7 +55,7 @@ begin atomic
 	)::tacho.coverage
 	from unnest(observed) o;
 end;
-comment on function tacho._coverage is 'what was observed in a window';
+comment on function tacho._coverage is 'observed ticks of a window';
 
 -- Scores are added up and sorted as bigint if they fit.
 create function tacho._score_type(observed tacho.observed[], c tacho.coverage)

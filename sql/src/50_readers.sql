@@ -135,7 +135,7 @@ returns table (
 	coverage_pct numeric
 ) rows 1$decl$,
 'select * from tacho._aas(aas.since, aas.until, aas.bucket, {FILTERS}, aas.scope, aas.tz, aas.node, aas.by_leader)',
-'Load (average active sessions) of one window, the last hour by default: average, peak and 99th percentile of its buckets. NULL means nothing was observed, 0 means nobody was active. Buckets begin at multiples of their width on the clock of tz, by default of the time zone of the session. Filters: {DIMENSIONS}. Example: select avg_aas, peak_aas from tacho.aas(since => now() - interval ''1 day'', database => ''shop'');');
+'Load (average active sessions) of one window, the last hour by default: average, peak and 99th percentile of its buckets. NULL means nothing was observed, 0 means no session was active. Buckets begin at multiples of their width on the clock of tz, by default of the time zone of the session. Filters: {DIMENSIONS}. Example: select avg_aas, peak_aas from tacho.aas(since => now() - interval ''1 day'', database => ''shop'');');
 
 create function tacho._periods(until timestamptz, filters jsonb, scope text, tz text, node text, by_leader boolean)
 returns table (

@@ -85,7 +85,7 @@ create type tacho.doing as (
 	slot smallint,
 	span tacho.span
 );
-comment on type tacho.doing is 'what a session of the answer did at a tick; of the span only what is no time';
+comment on type tacho.doing is 'activity of a session of the answer at a tick; its span without times';
 
 create function tacho._doings(q tacho.question, slots smallint[], people tacho.person[])
 returns setof tacho.doing
@@ -117,7 +117,7 @@ begin
 	end loop;
 end
 $$;
-comment on function tacho._doings is 'what the sessions of the answer did at each tick, not in order';
+comment on function tacho._doings is 'activity of the sessions of the answer at each tick, unordered';
 
 -- Stretches between the ticks of a window at which nothing was observed.
 create function tacho._unobserved(q tacho.question, slots smallint[])

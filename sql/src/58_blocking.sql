@@ -167,7 +167,7 @@ begin atomic
 		ceil(q.until_us / 1000.0)::bigint,
 		slots);
 end;
-comment on function tacho._lock_waits_sql is 'SQL: who waited for a lock at each tick of a window, and for whom';
+comment on function tacho._lock_waits_sql is 'SQL: waiters for locks at each tick of a window, with their blockers';
 
 create function tacho._edges(q tacho.question)
 returns setof tacho.edge
@@ -225,7 +225,7 @@ begin
 		tacho._lock_waits_sql(q, v_slots));
 end
 $$;
-comment on function tacho._edges is 'who waited for whom in a window';
+comment on function tacho._edges is 'waiters and their blockers in a window';
 
 -- Does not continue through waiters without a known blocker, unless in a tree.
 create function tacho._reach(edges tacho.edge[], is_tree boolean)
@@ -537,4 +537,4 @@ call tacho._reader($decl$blocking(
 )
 returns setof tacho.blocker rows 10$decl$,
 'select * from tacho._blocking(blocking.at, blocking.since, blocking.until, blocking.n, blocking.tz, blocking.node)',
-'Who blocked others. For a window (the last hour by default) the n sessions at the heads of lock queues, by the seconds others waited behind them. With "at" the tree of that moment: heads, and everybody behind them. kind is session, prepared transaction, cycle (a deadlock not yet noticed), unknown (of waits whose blocker was not seen) or lost (gone meanwhile, or without room in a dictionary). object is what others wait for, in a tree what the session waits for, mode as it is wanted and mode_held as the blocker has it; via tells a holder (lock) from one only ahead in the queue. Example: select tree, state, xact_age, blocked_seconds, waiters, query_text from tacho.blocking(since => now() - interval ''15 minutes''); or: select tree, state, query_text from tacho.blocking(at => now());');
+'Who blocked others. For a window (the last hour by default) the n sessions at the heads of lock queues, by the seconds others waited behind them. With "at" the tree of that moment: heads, and everybody behind them. kind is session, prepared transaction, cycle (a deadlock not yet noticed), unknown or lost. unknown means that the blocker was not seen, lost that it was gone or that a dictionary had no room for it. object is the lock that others wait for; in a tree, the lock that the session waits for. mode is the wanted mode, mode_held the mode of the blocker. via is lock if the blocker holds the lock, queue if it is only ahead in the queue. Example: select tree, state, xact_age, blocked_seconds, waiters, query_text from tacho.blocking(since => now() - interval ''15 minutes''); or: select tree, state, query_text from tacho.blocking(at => now());');

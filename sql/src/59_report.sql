@@ -160,7 +160,7 @@ begin atomic
 	from tacho._blocking(at, null, null, n, tz, node) with ordinality b
 	where at is not null;
 end;
-comment on function tacho._report_tree is 'who waited for whom at a moment: 50 rows, and how many are left out';
+comment on function tacho._report_tree is 'tree of waiters at a moment: 50 rows, and how many are left out';
 
 create function tacho._report_changes(before tstzrange, during tstzrange, n bigint, s tacho.selection)
 returns jsonb
@@ -187,7 +187,7 @@ begin
 	return v_changes || jsonb_build_object('note', v_note);
 end
 $$;
-comment on function tacho._report_changes is 'what changed between two windows';
+comment on function tacho._report_changes is 'differences between two windows';
 
 create function tacho._report_gaps(since timestamptz, until timestamptz)
 returns jsonb
@@ -234,7 +234,7 @@ begin
 	load := (select to_jsonb(a) from tacho._selected_load(before, s) a);
 end
 $$;
-comment on function tacho._report_before is 'what a window is compared with, and its load';
+comment on function tacho._report_before is 'earlier window that a window is compared with, and its load';
 
 create function tacho._report_json(at timestamptz, during tstzrange, n bigint, s tacho.selection)
 returns jsonb
@@ -353,4 +353,4 @@ $body$select * from tacho._report(
 	tacho._moment(report.at, report.tz),
 	report.since, report.until, report.n,
 	row({FILTERS}, report.scope, report.tz, report.node, report.by_leader)::tacho.selection)$body$,
-'What was the database doing? One document about a window, or with "at" about half an hour around a moment ("03:12" is the last one in tz, by default in the time zone of the session): load against vCPUs, timeline by wait class, the n largest waits, queries (with texts and what they waited for), databases, users and applications, blockers, what changed against the same time the day before (or just before), markers, coverage and gaps; "compat" has the keys of pg_ash''s report. Blockers, the tree of a moment (50 rows, tree_left_out more) and markers are of the whole server, the rest is of what the filters let through. It needs samples, which are kept for as long as the ring is. Filters: {DIMENSIONS}. Example: select jsonb_pretty(report -> ''queries'') from tacho.report(at => ''03:12'');');
+'What was the database doing? One document about a window, or with "at" about half an hour around a moment; "03:12" is the last such time in tz (default: zone of the session). It has load against vCPUs, a timeline by wait class, and the n largest waits, queries (with texts and waits), databases, users and applications. It has blockers, and changes against the same time the day before, or just before. It has markers, coverage and gaps; "compat" has the keys of pg_ash''s report. Filters apply to all parts but blockers, the tree of a moment (50 rows, tree_left_out more) and markers, which are of the whole server. It needs samples, which are kept for as long as the ring is. Filters: {DIMENSIONS}. Example: select jsonb_pretty(report -> ''queries'') from tacho.report(at => ''03:12'');');

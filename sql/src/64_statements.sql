@@ -473,4 +473,4 @@ returns table (
 	wal_bytes bigint
 ) rows 20$decl$,
 'select * from tacho._statements_history(statements_history.since, statements_history.until, statements_history.bucket, statements_history.n, statements_history.query_id, statements_history.database, statements_history.username)',
-'What each statement cost in a window, by the statistics of pg_stat_statements, the most expensive first; with bucket, the n most expensive of each bucket. Buckets begin at multiples of their width on the clock of the session''s time zone. Example: select * from tacho.statements_history(since => now() - interval ''15 minutes'');');
+'Cost of each statement in a window, by the statistics of pg_stat_statements, the most expensive first. With bucket, the n most expensive of each bucket. Buckets begin at multiples of their width on the clock of the session''s time zone. Example: select * from tacho.statements_history(since => now() - interval ''15 minutes'');');

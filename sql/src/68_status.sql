@@ -76,4 +76,4 @@ returns table (
 	value text
 ) rows 40$decl$,
 'select * from tacho._status(status.node)',
-'What is being recorded, since when, how much space it takes, and why not if not. Example: select * from tacho.status();');
+'State of the recording: since when, its size, and the reason if nothing is recorded. Example: select * from tacho.status();');
