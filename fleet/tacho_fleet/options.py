@@ -8,7 +8,7 @@ from tacho_fleet.load import DIMENSIONS, SCOPES
 from tacho_fleet.statements import FILTERS as STATEMENT_FILTERS
 from tacho_fleet.views import DIALECTS
 
-LANDING = "what tacho ship writes to: a directory, or s3://BUCKET/PREFIX"
+LANDING = "destination of tacho ship: a directory, or s3://BUCKET/PREFIX"
 
 
 def whole(least: int) -> Callable[[str], int]:
@@ -51,7 +51,7 @@ def add_shared(parser: ArgumentParser) -> None:
         "-l",
         "--lake",
         metavar="LAKE",
-        help="what tacho ship writes to: a directory, s3://BUCKET/PREFIX or az://…; or the catalog "
+        help="destination of tacho ship: a directory, s3://BUCKET/PREFIX or az://…; or the catalog "
         "of tacho fleet commit [default: $TACHO_LAKE]",
     )
     parser.add_argument(
@@ -68,7 +68,7 @@ def add_shared(parser: ArgumentParser) -> None:
         "--label", metavar="KEY=FILTER", action="append", default=[], help="labels of servers"
     )
     parser.add_argument(
-        "--engine", choices=ENGINES, default="duckdb", help="what reads tables of Iceberg"
+        "--engine", choices=ENGINES, default="duckdb", help="engine that reads tables of Iceberg"
     )
     parser.add_argument(
         "--memory-limit-mb",
@@ -112,7 +112,7 @@ def add_expire(parser: ArgumentParser) -> None:
     parser.add_argument("landing", nargs="?", metavar="DIR", help=LANDING)
     add_catalog(parser)
     parser.add_argument(
-        "--grace", default="1d", metavar="INTERVAL", help="what is younger stays [default: 1d]"
+        "--grace", default="1d", metavar="INTERVAL", help="younger data stays [default: 1d]"
     )
 
 
@@ -145,7 +145,7 @@ def add_views(parser: ArgumentParser) -> None:
         "--tables",
         metavar="SCHEMA",
         default="tacho",
-        help="where the engine has the tables, such as lake.tacho, or empty [default: tacho]",
+        help="schema of the tables in the engine, such as lake.tacho, or empty [default: tacho]",
     )
 
 

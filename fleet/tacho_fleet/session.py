@@ -71,7 +71,7 @@ class Session:
         """An error for a lake without history: "no load" and "no history" are different
         answers."""
         if self.is_empty:
-            hint = "Name what tacho ship writes to with --lake. An hour is there once it is over."
+            hint = "Give --lake the destination of tacho ship. An hour is there once it is over."
             raise FleetError(f'there is no history in "{self.root}"', hint=hint)
 
     def filters(self, names: Sequence[str]) -> tuple[tuple[str, Filter], ...]:

@@ -57,7 +57,7 @@ def test_a_directory_without_history_is_an_error(lake: Lake, words: tuple[str, .
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr == (
         f'error: there is no history in "{lake.root}"\n'
-        "hint: Name what tacho ship writes to with --lake. An hour is there once it is over.\n"
+        "hint: Give --lake the destination of tacho ship. An hour is there once it is over.\n"
     )
 
 

@@ -37,7 +37,7 @@ const KEYS: &[(&str, &str)] = &[
     ("e s", "wait events; sessions"),
     ("q", "queries by load, with their cost"),
     ("b", "lock tree at the moment"),
-    ("c", "what changed, and why"),
+    ("c", "changes and their causes"),
     (
         "p d",
         "plans of the chosen query; two of them beside each other",

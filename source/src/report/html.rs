@@ -337,7 +337,7 @@ fn tree(document: &Document) -> Markup {
     if document.tree_left_out > 0 {
         rows.push(vec![html! { "and " (document.tree_left_out) " more" }]);
     }
-    let heads = ["who waits for whom", "state", "waited", "object", "query"];
+    let heads = ["session, waiters", "state", "waited", "object", "query"];
     table("At that moment", &heads, &rows)
 }
 
