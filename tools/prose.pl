@@ -15,6 +15,8 @@ use warnings;
 use open qw(:std :utf8);
 
 my $marker = qr/^(?:What|Of|Who|Where|Whose|How many|So many|Which)\b(?!.*\?$)|\b(?:is|are|was|were|be) (?:told|said|asked|looked)\b|\b(?:[Tt]hose|[Tt]hat) of\b|\b[Ss]o (?:many|much)\b|\b[Oo]f (?:which|whom)\b|\banew\b|\b[Tt]he most\b.*\bthe\b|\b[Nn]obody\b|\b(?:may be|is to be) had\b/;
+# the begin of a string without its capital letter
+my $lower = qr/^(?:what|who|whose|where|so many|how many)\b(?!.*\?$)/;
 # a comment that begins with a pronoun or an index, or is a bare unit or example
 my @nameless = (
 	qr/^(Its?|Their|Them|They|(Those|These) (are|have|that|with))\b/,
@@ -107,7 +109,7 @@ sub strings
 	if ($kind eq 'sql')
 	{
 		$text =~ s/^\s*--.*$//mg;
-		push @found, $1 while $text =~ /\b(?:is|exception|notice|warning|hint =|detail =|message =)\s+(?:(?:pg_catalog\.)?format\(|\(\s*select (?:pg_catalog\.)?format\()?'((?:[^']|'')*)'/gi;
+		push @found, $1 while $text =~ /(?:^|\b(?:is|exception|notice|warning|hint =|detail =|message =)\s+)(?:(?:pg_catalog\.)?format\(|\(\s*select (?:pg_catalog\.)?format\()?'((?:[^']|'')*)'/gim;
 		return @found;
 	}
 	$text =~ s/^\s*#\[cfg\(test\)\]\nmod \w+ \{\n.*//ms if $kind eq 'rs';
@@ -150,12 +152,18 @@ while (my $file = <STDIN>)
 	my $found = sub { print join("\t", $_[0], $folder, $file, $_[1]), "\n" };
 	for my $name (labels($file, $text))
 	{
-		$found->('label', $name) if $name =~ $label or ucfirst $name =~ $marker;
+		$found->('label', $name) if $name =~ $label or $name =~ $marker;
 	}
-	for my $sentence (map { sentences(shown($_)) } grep { is_text($_) } has_strings($file) ? strings($kind, $text) : ())
+	for my $string (map { shown($_) } grep { is_text($_) } has_strings($file) ? strings($kind, $text) : ())
 	{
-		next if $sentence !~ $four or is_kept($sentence);
-		$found->('string', $sentence =~ s/\s+/ /gr) if $sentence =~ $long or $sentence =~ $synonym or ucfirst $sentence =~ $marker;
+		my $begin = $string =~ $lower;
+		for my $sentence (sentences($string))
+		{
+			my $is_marked = $begin || $sentence =~ $marker;
+			$begin = '';
+			next if $sentence !~ $four or is_kept($sentence);
+			$found->('string', $sentence =~ s/\s+/ /gr) if $is_marked or $sentence =~ $long or $sentence =~ $synonym;
+		}
 	}
 	next if $kind =~ /^(txt|html)$/;
 	my $all = comments($kind, $text);
