@@ -25,7 +25,7 @@ esac
 
 # prints KIND<tab>FOLDER<tab>FILE<tab>SENTENCE
 found() {
-	git ls-files --cached --others --exclude-standard -- '*.rs' '*.c' '*.h' '*.ts' '*.svelte' '*.py' '*.sh' '*.sql' '*.pl' '*.pm' '*.toml' '*.md' '*.html' catalog/waits.txt |
+	git ls-files --cached --others --exclude-standard -- '*.rs' '*.c' '*.h' '*.ts' '*.svelte' '*.py' '*.sh' '*.sql' '*.pl' '*.pm' '*.toml' '*.md' '*.html' catalog/waits.txt '*Makefile' '*Dockerfile' '*.yml' '*.yaml' '*.service' .ci/run |
 		grep -vE '^(extension/test/expected|page/node_modules|CHANGELOG)' | tools/prose.pl
 }
 

@@ -53,7 +53,7 @@ sub labels
 {
 	my ($file, $text) = @_;
 	my @names;
-	my ($kind) = $file =~ /\.(\w+)$/;
+	my $kind = $file =~ /\.(\w+)$/ ? $1 : 'make';
 	push @names, $text =~ /#\[test\]\n(?:\s*#\[[^\n]*\n)*\s*fn (\w+)/g if $kind eq 'rs';
 	push @names, $text =~ /^def test_(\w+)/mg if $kind eq 'py';
 	push @names, $text =~ /^\s*test\('([^'\n]+)'/mg if $kind eq 'ts';
@@ -145,7 +145,7 @@ sub is_kept { my ($text) = @_; return grep { $text =~ $_ } @keep }
 while (my $file = <STDIN>)
 {
 	chomp $file;
-	my ($kind) = $file =~ /\.(\w+)$/;
+	my $kind = $file =~ /\.(\w+)$/ ? $1 : 'make';
 	open my $in, '<', $file or next;
 	my $text = do { local $/; <$in> } // '';
 	my ($folder) = $kind eq 'md' ? 'docs' : $file =~ m{^([^/]+)/} ? $1 : 'top';
