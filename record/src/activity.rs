@@ -103,7 +103,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_running_query_is_looked_up_once_and_forgotten_with_its_end() {
+    fn a_running_query_is_read_once_and_forgotten_with_its_end() {
         let session = |pid, query_id, query_start_ms| Session {
             pid,
             query_id,

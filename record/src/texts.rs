@@ -397,7 +397,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_is_looked_up_until_it_is_found_and_once_a_day() {
+    fn a_text_is_searched_until_it_is_found_and_once_a_day() {
         let mut texts = Texts::default();
         texts.request(7, 0);
         texts.request(0, 0);

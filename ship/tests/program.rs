@@ -109,7 +109,7 @@ fn hours_are_shipped_once_and_new_rows_later() {
 }
 
 #[test]
-fn a_lock_that_cannot_be_looked_at_holds_back_the_log() {
+fn a_lock_that_cannot_be_read_holds_back_the_log() {
     let (tape, to) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     record(tape.path());
     let lock = tape.path().join("lock");

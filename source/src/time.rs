@@ -561,7 +561,7 @@ mod tests {
     }
 
     #[test]
-    fn only_names_of_zones_are_looked_for_in_files() {
+    fn files_are_searched_only_for_names_of_zones() {
         for name in [
             "",
             "/etc/passwd",

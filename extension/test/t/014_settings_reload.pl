@@ -8,7 +8,7 @@ use TachoTest qw(tacho_cluster wait_for_marker);
 use Test::More;
 
 my $node = tacho_cluster('reload', interval => '1s');
-is(metric($node, 'tick_interval_ms'), '1000', 'the interval before the reload is that of the setting');
+is(metric($node, 'tick_interval_ms'), '1000', 'the interval before the reload equals the setting');
 
 $node->append_conf('postgresql.conf',
 	"tacho.sample_interval = 40ms\ntacho.flush_interval = 2s\n"
@@ -42,7 +42,7 @@ like(
 $node->append_conf('postgresql.conf', 'tacho.max_cpu = 0');
 $node->reload;
 ok(wait_for_metric($node, 'tick_interval_ms', "value = '10'"),
-	'without a limit of CPU the interval is that of the setting');
+	'without a limit of CPU the interval equals the setting');
 $node->stop;
 
 done_testing();

@@ -17,7 +17,7 @@ SELECT reason ~ 'exit code 1' FROM (SELECT value AS reason FROM tacho.status() W
 	'status() has the reason why nothing is recorded');
 is( $node->safe_psql('postgres', q{
 SELECT value FROM tacho.status() WHERE metric IN ('recording', 'frames_written', 'answered')}),
-	"off\n0\nyes", 'status() has the facts of the server first, then those of the tape');
+	"off\n0\nyes", 'status() has the facts of the server first, then the facts of the tape');
 
 my ($stdout, $stderr);
 $node->psql('postgres', 'SELECT value FROM tacho.summary()',

@@ -87,7 +87,7 @@ is(plan_in_sql("'top', $window[0]", 'alice')->[0]{why}, 'totals have no filters'
 my $samples = plan_in_sql("'samples', $window[0]");
 is($samples->[0]{plan}, 'columns', 'samples are read by columns');
 like($samples->[0]{why}, qr/^reads name, run, session, statement, tick, wait$/, 'the plan names the tables of samples');
-is_deeply($samples, plan_of_program('samples', @window[1, 2]), 'the plan of samples() is that of the command line');
+is_deeply($samples, plan_of_program('samples', @window[1, 2]), 'samples() and the command line have the same plan');
 
 # An unknown function, and an unknown argument, are errors.
 for my $case (

@@ -23,7 +23,7 @@ $node->safe_psql('postgres', join("\n", map { "with q$_ as (select $_) select fr
 	extra_params => [ '-U', 'quiet' ]);
 $node->safe_psql('postgres', join("\n", map { "with t$_ as (select $_) select from t$_;" } 1 .. 800),
 	extra_params => [ '-U', 'loader' ]);
-is(sql($of->('quiet')), '60|60', 'texts of one role leave those of another');
+is(sql($of->('quiet')), '60|60', 'texts of one role leave the texts of another');
 like(sql($of->('loader')), qr/^800\|4\d\d$/, 'the other role has the rest of the memory');
 $node->safe_psql('postgres', join("\n", map { "with r$_ as (select $_) select from r$_;" } 1 .. 40),
 	extra_params => [ '-U', 'quiet' ]);

@@ -102,7 +102,7 @@ $pinned->quit;
 my ($counted, $wait) = split /\|/, sql(q{select n_sampled, run_queue_time from tacho.statements where query ~ 'as waits'});
 is($counted, 10, 'each execution is measured if there are few');
 cmp_ok($wait, '>', 0, 'a wait for the CPU is counted');
-cmp_ok($wait, '<=', $by_kernel, 'the wait for the CPU is at most that of the session');
+cmp_ok($wait, '<=', $by_kernel, 'the wait for the CPU is at most the wait of the session');
 
 # extremes reset under load: an old extreme must not come back
 sql('select pg_sleep(0.3) as slow') for 1 .. 2;

@@ -87,7 +87,7 @@ is(sql(q{select calls = rows and calls = (select sum(b) from unnest(histogram) b
 # extremes, and all counters of the entry, over all stripes
 sql("select tacho.statements_reset(0, 0, $hot, true)");
 is(sql(q{select min_exec_time + max_exec_time from tacho.statements where query ~ '^with hot '}), 0,
-	'a reset of extremes resets those of all stripes');
+	'a reset of extremes resets the extremes of all stripes');
 my $kept = calls('hot');
 $node->restart;
 is(calls('hot'), $kept, 'a restart keeps what all stripes have counted');

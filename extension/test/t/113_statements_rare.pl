@@ -53,7 +53,7 @@ my $planned = q{select plans, min_plan_time > 0, max_plan_time > 0 from tacho.st
 sql('select /* extremes */ 1, 2');
 is(sql($planned), '1|t|t', 'extremes of planning are counted');
 sql(q{select tacho.statements_reset(0, 0, queryid, true) from tacho.statements where query ~ '/[*] extremes'});
-is(sql($planned), '1|f|f', 'a reset of extremes unsets those of planning and keeps counts');
+is(sql($planned), '1|f|f', 'a reset of extremes unsets the extremes of planning and keeps counts');
 sql('select /* extremes */ 1, 2');
 is(sql($planned), '2|t|t', 'extremes of planning are set again');
 

@@ -79,7 +79,7 @@ my ($outer, $inner) = map { sql("select sum(user_time + system_time) from tacho.
 	'^with calling ', '^.select sum.i. from generate_series.* n. i.$';
 cmp_ok(abs($outer / $kernel{calling} - 1), '<', 0.25, 'statements that execute others have the CPU of all');
 cmp_ok($inner, '>', 0.6 * $outer, 'the executed statements have their CPU');
-cmp_ok($inner, '<=', $outer * 1.1, 'CPU of the executed statements is within that of the caller');
+cmp_ok($inner, '<=', $outer * 1.1, 'CPU of the executed statements is within the CPU of the caller');
 
 # switched off, nothing is read; switched on again, that time is not counted
 $session->query_safe('set tacho.statements_cpu = off');

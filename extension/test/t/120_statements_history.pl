@@ -89,7 +89,7 @@ SKIP:
 		$node->safe_psql('postgres',
 			"SELECT queryid, $columns FROM pg_stat_statements s
 			 JOIN pg_database d ON d.oid = s.dbid WHERE datname = 'app'"),
-		'calls, rows and blocks are those of pg_stat_statements');
+		'calls, rows and blocks equal pg_stat_statements');
 }
 
 # the mean is shown with 4 places
@@ -103,7 +103,7 @@ for my $times ('total_exec_time', 'user_time + system_time')
 		JOIN pg_database d ON d.oid = s.dbid WHERE datname = 'app'");
 
 	# each is stored in units of 10 us
-	cmp_ok(abs(history($times) - $counted), '<', 0.02, "$times of the history is that of the statistics");
+	cmp_ok(abs(history($times) - $counted), '<', 0.02, "$times of the history equals the statistics");
 }
 is( $node->safe_psql('postgres',
 		"SELECT sum(calls), min(calls) >= 0, count(*) > 1 FROM tacho.statements_history(
@@ -155,7 +155,7 @@ is(history('sum(calls)'), $executed, 'evicted statements are in the sum, each on
 is( history('sum(calls)'),
 	$node->safe_psql('postgres', "SELECT sum(calls) FROM tacho.statements s
 		JOIN pg_database d ON d.oid = s.dbid WHERE datname = 'app'"),
-	'the sum is that of the statistics');
+	'the sum equals the statistics');
 cmp_ok($node->safe_psql('postgres', 'SELECT evicted FROM tacho.statements_info'),
 	'>', 600, 'hundreds were evicted');
 cmp_ok(history("sum(calls) FILTER (WHERE key = '(evicted)')"),

@@ -85,7 +85,7 @@ is($is{'another constant'}, $by_index, 'another constant is the same plan');
 is($is{'cached, table'}, $by_table, 'EXECUTE of a cached plan has the id of the table scan');
 is($is{'cached, index'}, $by_index, 'EXECUTE of a cached plan has the id of the index scan');
 is($is{cursors}, "$by_table $by_index $by_table", 'two cursors in turns have their plans');
-is($is{function}, $constant, 'a sample has the outermost plan, not that of a function');
+is($is{function}, $constant, 'a sample has the outermost plan, not the plan of a function');
 is($is{procedure}, $by_table, 'a procedure has the plan of its statement');
 is($is{'after an error'}, $by_table, 'a statement after errors has its plan');
 is($is{'two in one message'}, "$by_index $constant", 'two statements of one message have their plans');

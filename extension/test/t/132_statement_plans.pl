@@ -110,7 +110,7 @@ is(plans_of($query), '', 'a restored statement has none before it is executed');
 run_query($by_table, 1 .. 2);
 is(plans_of($query), "3 3 false\n2 2 true", 'executions before the restart have no plan, later ones have');
 run_query($by_index, 7);
-is(plans_of($query), "3 3 false\n2 2 true\n1 1 true", 'another plan after the restart is told apart');
+is(plans_of($query), "3 3 false\n2 2 true\n1 1 true", 'another plan after the restart is counted separately');
 is($node->safe_psql('postgres', $differences), 0, 'plans add up to their statements');
 
 $node->stop;

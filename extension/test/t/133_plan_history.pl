@@ -119,7 +119,7 @@ is(join(' ', map { $_ || 0 } sort values %alone), '0 1', 'the first plan was alo
 is( join(' ', sort keys %alone),
 	$node->safe_psql('postgres', "SELECT string_agg(plan_id::text, ' ' ORDER BY plan_id::text COLLATE \"C\") FROM tacho.statement_plans
 		JOIN tacho.statements USING (userid, dbid, toplevel, queryid) WHERE query LIKE '$query%'"),
-	'plan ids are those of the statistics');
+	'plan ids equal the statistics');
 is(differences(), '', 'plans add up to their statements in every interval');
 
 # the readers: 200 executions by the index, 100 by the table, 60 by the index again
@@ -130,7 +130,7 @@ is( $node->safe_psql('postgres', "SELECT calls, rows, rows_per_call, max_exec_ti
 is( $node->safe_psql('postgres', "SELECT p.plan_id, p.calls, p.shared_blks_hit + p.shared_blks_read, abs(p.total_exec_time - s.total_exec_time::numeric) < 0.1
 		FROM tacho.plans($window) p JOIN tacho.statement_plans s USING (plan_id) WHERE s.queryid = $id AND
 			(p.calls, p.shared_blks_hit, p.shared_blks_read) = (s.calls, s.shared_blks_hit, s.shared_blks_read) ORDER BY first_seen") =~ tr/\n//,
-	1, 'both plans are those of tacho.statement_plans');
+	1, 'both plans are in tacho.statement_plans');
 is( $node->safe_psql('postgres', "SELECT sum(p.calls) = max(h.calls), abs(sum(p.total_exec_time) - max(h.total_exec_time)) = 0, sum(p.pct)
 		FROM tacho.plans($window) p, tacho.statements_history($window) h"),
 	't|t|100.0000', 'the plans add up to the statement');
@@ -193,7 +193,7 @@ wait_until_in_history($node);
 my $after_reset = sub { my $last = (sort map { $_->{time} } @_)[-1]; return grep { $_->{time} eq $last } @_ };
 is(differences(), '', 'plans add up to their statements in every interval');
 is( join(' ', sort map { ($_->{plan_id} ? 'known ' : '') . $_->{calls} } $after_reset->(grep { $_->{query_id} eq $id } exported('plan_stats'))),
-	'known 1 known 2', 'plans of a statement that was reset before it was recorded are told apart');
+	'known 1 known 2', 'plans of a statement that was reset before it was recorded are counted separately');
 
 # restarts: of the sampler, of the server
 my $count = 'SELECT count(c) FROM t WHERE a =';

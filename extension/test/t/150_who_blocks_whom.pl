@@ -139,7 +139,7 @@ sub newest_tick
 	$node->reload;
 	wait_for_marker($node, 'settings changed', 1);
 	cmp_ok(newest_tick('locks_unresolved'), '>=', 5,
-		'at 10 ms three locks of eight are looked up in a tick');
+		'at 10 ms a tick looks up three locks of eight');
 	$holder->run('SELECT pg_advisory_unlock_all()');
 	$_->finish for $holder, @waiters;
 }

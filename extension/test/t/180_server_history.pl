@@ -77,7 +77,7 @@ for my $metric (qw(xact_commit xact_rollback tup_inserted tup_updated
 {
 	is( total($metric, 'shop', q{'2000-01-01'}),
 		sql("SELECT $metric FROM pg_stat_database WHERE datname = 'shop'"),
-		"$metric is that of pg_stat_database");
+		"$metric equals pg_stat_database");
 }
 cmp_ok(total('wal_bytes', undef, $since), '>=', $written, 'WAL is counted');
 is(total('checkpoints_requested', undef, $since), 1, 'a checkpoint is counted');
@@ -93,7 +93,7 @@ is( sql("SELECT string_agg(metric, ',' ORDER BY metric) FROM tacho.server_histor
 my $kb = (grep { /^MemTotal/ } split /\n/, PostgreSQL::Test::Utils::slurp_file('/proc/meminfo'))[0];
 $kb =~ s/\D//g;
 is( sql("SELECT max::bigint FROM tacho.server_history(metric => 'memory_total', since => $since)"),
-	$kb * 1024, 'memory of the host is that of /proc');
+	$kb * 1024, 'memory of the host equals /proc');
 
 # resets
 shop('SELECT pg_stat_reset()');

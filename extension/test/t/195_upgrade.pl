@@ -87,7 +87,7 @@ system_or_bail('rm', '-r', $tape);
 system_or_bail('cp', '-r', "$old/tacho", $tape);
 $new->start;
 wait_for_ticks($new, 10, server_ms($new));
-is(metric($new, 'nodes'), '2', 'a copied history is a node beside that of the new cluster');
+is(metric($new, 'nodes'), '2', 'a copied history is a node beside the node of the new cluster');
 is($new->safe_psql('postgres', "$ticks, node => '$old_node')"), $kept,
 	'the copied history answers completely');
 $new->stop;

@@ -69,7 +69,7 @@ wait_until('a reading', sub { defined state($tape, 'oldest_xid_age') });
 wait_until('CPUs', sub { (state($tape, 'vcpus') // 0) == 3 });
 ok(1, 'the number of CPUs is the one that was given');
 wait_until('an age', sub { (state($tape, 'oldest_xid_age') // -1) == sql('SELECT max(age(datfrozenxid)) FROM pg_database') });
-ok(1, 'the age of the oldest transaction id is that of the extension');
+ok(1, 'the age of the oldest transaction id equals the extension');
 
 # Databases: one that is made between two readings counts from its begin.
 sql('CREATE DATABASE shop');

@@ -132,7 +132,7 @@ my $start = $node->safe_psql('postgres', q{
 for my $name (sort keys %tape)
 {
 	my ($sample) = ask($tape{$name}, 'samples', '--since', '1m', '--application', 's_sleeper', '--n', 1);
-	is($sample->{xact_start} =~ s{(?:\.(\d+))?Z$}{'.' . substr(($1 // '') . '000', 0, 3) . 'Z'}er, $start, "$name: times are those of the server");
+	is($sample->{xact_start} =~ s{(?:\.(\d+))?Z$}{'.' . substr(($1 // '') . '000', 0, 3) . 'Z'}er, $start, "$name: times come from the server");
 	is($recorder{$name}->end('TERM'), 0, "$name: the recorder ends");
 }
 

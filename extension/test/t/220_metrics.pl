@@ -69,7 +69,7 @@ my ($since, $until) = map { strftime('%Y-%m-%dT%H:%M:%SZ', gmtime $_->[3]) } $fi
 my ($aas) = ask($tape, 'aas', '--since', $since, '--until', $until);
 my $by_counters = ($last->[1] - $first->[1]) / ($last->[2] - $first->[2]);
 is(sprintf('%.3f', $by_counters), sprintf('%.3f', $aas->{avg_aas}),
-	'the load by counters between two scrapes is that of tacho aas');
+	'the load by counters between two scrapes equals tacho aas');
 cmp_ok($aas->{avg_aas}, '>=', 3, 'the load is the load that waited');
 
 # as in the documentation: within one scrape of the window's ends
@@ -89,7 +89,7 @@ cmp_ok($waits->{value}[1], '<=', $midnights, 'no counter of waits is set back by
 my ($locked) = @{ query($prometheus,
 	'rate(tacho_session_seconds_total{wait_event_type="Lock",state="active"}[5s]) / on (server) rate(tacho_observed_seconds_total[5s])') };
 is($locked->{metric}{server}, 'shop', 'waits for locks have the label of their server');
-is(sprintf('%.1f', $locked->{value}[1]), '3.0', 'waits for locks are those of the three sessions');
+is(sprintf('%.1f', $locked->{value}[1]), '3.0', 'waits for locks belong to the three sessions');
 
 for my $metric (
 	'tacho_server_wal_bytes_total', 'tacho_server_checkpoint_write_time_seconds_total',
@@ -133,7 +133,7 @@ SKIP:
 	my @outside = grep { !defined $through->{$_} || $through->{$_} < $before->{$_} } keys %$before;
 	push @outside, grep { !defined $after->{$_} || $through->{$_} > $after->{$_} } keys %$through;
 	cmp_ok(scalar keys %$through, '>', 50, 'a connection has counters');
-	is(join(' ', @outside), '', 'counters of a connection are those of the files');
+	is(join(' ', @outside), '', 'counters of a connection equal the files');
 }
 
 $prometheus->stop;

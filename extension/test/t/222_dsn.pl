@@ -267,7 +267,7 @@ close $live;
 $node->stop('fast');
 my $gone = answer($web, 'asked', 'aas', %storm);
 is($gone->{status}, 502, 'a server that is gone fails');
-like($gone->{body}{sqlstate}, qr/^08/, 'the SQLSTATE is that of a connection');
+like($gone->{body}{sqlstate}, qr/^08/, 'the SQLSTATE belongs to a connection');
 my ($state) = grep { $_->{name} eq 'asked' } @{ ($web->ask('servers'))[1]{servers} };
 is($state->{state}, 'unreachable', 'the list calls the server unreachable');
 is(answer($web, 'files', 'aas', %storm)->{status}, 200, 'files of the server answer');

@@ -56,7 +56,7 @@ is_deeply(changes(3), [
   or diag(join "\n", markers($tape, 'settings changed'));
 my ($marker) = grep { $_->{detail} =~ /^work_mem/ } ask($tape, 'markers', '--since', '2000-01-01T00:00:00Z');
 my $moment = sql("SELECT date_part('epoch', '$marker->{marker_time}'::timestamptz)");
-cmp_ok($moment, '<', $after + 5, 'the time is that of the reload');
+cmp_ok($moment, '<', $after + 5, 'the time is the time of the reload');
 cmp_ok($moment, '>', $before - 1, 'the marker is not before the reload');
 
 $node->restart;

@@ -79,7 +79,7 @@ fn texts(store: &Snapshot) -> Vec<i64> {
 }
 
 #[test]
-fn the_most_used_texts_stay_and_the_rest_is_counted() {
+fn frequent_texts_stay_and_the_rest_is_counted() {
     let store = merged(250);
     assert_eq!(texts(&store), [12, 14]);
     let part = store.parts(NODE).next().unwrap();

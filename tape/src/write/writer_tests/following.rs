@@ -239,7 +239,7 @@ fn answers(snapshot: &Snapshot, now_ms: i64) -> Vec<String> {
 }
 
 #[test]
-fn a_snapshot_can_be_asked_while_its_files_are_there_or_open() {
+fn a_snapshot_answers_while_its_files_exist_or_are_open() {
     let storage = MemoryStorage::new();
     let mut drive = Drive::new(&storage, sampler(12));
     drive.send(2_500);
