@@ -1,4 +1,4 @@
-// A window beside an earlier one: the figures of both equal those of the command line.
+// A window beside an earlier one: both have the figures of the command line.
 
 import { type Page, type Route } from '@playwright/test'
 import { asTable, cells, said, same } from './shown'

@@ -38,8 +38,8 @@ where s.toplevel is not null
 select fingerprint, min(query_text) as query_text
 from tables.texts where fingerprint is not null group by fingerprint
 
--- question fleet_top: what the servers waited for; a server's load is by what was observed of it,
--- that of the fleet the sum of its servers'
+-- question fleet_top: what the servers waited for; a server's load is by its observed time, the
+-- load of the fleet is the sum over its servers
 with cells as (
   select server, wait_event_type, wait_event, sum(load_ms) as load_ms,
     sum(observed_ms) as observed_ms
@@ -90,8 +90,8 @@ from loads as l join observed as o on l.server = o.server
 where l.load_ms > 0 group by l.query_id order by avg_aas desc, query_id
 
 -- question fleet_costs: what queries have cost on all servers, and how long they took: percentiles
--- are those of all executions, from classes of durations, linear between the bounds that their time
--- leaves in a class
+-- cover all executions, from classes of durations, linear between the bounds that their time leaves
+-- in a class
 with sums as (
   select fingerprint, sum(calls) as calls, sum(total_exec_time_ms) * 1e0 as total_ms,
     sum(histogram_0) as histogram_0, sum(histogram_1) as histogram_1, sum(histogram_2) as

@@ -133,7 +133,7 @@ class Api {
     }
   }
 
-  /** The first questions are those of the story and the load. Later ones wait until these are on
+  /** The story and the load ask the first questions. Later questions wait until their answers are on
    *  the screen, because drawing needs the cores as well. */
   async #beginning() {
     if (this.#begun === AT_ONCE) return this.#drawn

@@ -2,8 +2,8 @@
 //!
 //! A node has its counterpart in the node of the other plan that reads the same relations with the
 //! same kind of work. Example: one plan has `Hash Join` above `Seq Scan on orders o` and
-//! `Hash` above `Seq Scan on customer c`, the other `Nested Loop` above `Index Scan using orders_c
-//! on orders o` and `Seq Scan on customer c`. The joins both read {c, o}, so they are counterparts,
+//! `Hash` above `Seq Scan on customer c`. The other plan has `Nested Loop` above `Index Scan using
+//! orders_c on orders o` and `Seq Scan on customer c`. The joins both read {c, o}, so they are counterparts,
 //! as the scans of `o` are. `Hash` has no counterpart.
 
 use super::explained::head;

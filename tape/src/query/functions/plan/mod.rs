@@ -1,5 +1,5 @@
-//! `plan`: the nodes of one plan, with the text of EXPLAIN and the JSON that viewers of plans take;
-//! or the nodes of two plans, with their differences.
+//! `plan`: the nodes of one plan, with the text of EXPLAIN and JSON for viewers of plans. Or the
+//! nodes of two plans, with their differences.
 
 mod differences;
 mod explained;

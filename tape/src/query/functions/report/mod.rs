@@ -28,7 +28,7 @@ row! {
 }
 
 request! {
-    /// What the database was doing, and what had changed, in one document
+    /// One document about the database: what it was doing, and what had changed
     Report of report: ReportRow {
         node,
         at("Point in time, such as 03:12: half an hour around it", None),
