@@ -4,8 +4,8 @@
 
 use proptest::prelude::*;
 use std::sync::Arc;
-use tacho_tape::query::{Field, QueryResult, Sink, Value};
-use tacho_tape::testing::{Arguments, run};
+use tacho_tape::query::Value;
+use tacho_tape::testing::{Answer, Arguments, run};
 use tacho_tape::{Identity, PartBuilder, Schema, Snapshot};
 
 const BEGIN_MS: i64 = 1_790_000_040_000;
@@ -172,34 +172,6 @@ fn store(ticks: &[Tick], cut: bool) -> Snapshot {
     }
     parts.push(builder.finish(identity()));
     Snapshot::from_parts(parts)
-}
-
-#[derive(Default)]
-struct Answer {
-    fields: Vec<String>,
-    rows: Vec<Vec<Value>>,
-}
-
-impl Sink for Answer {
-    fn begin(&mut self, fields: &[Field]) -> QueryResult<()> {
-        self.fields = fields.iter().map(|field| field.0.to_string()).collect();
-        Ok(())
-    }
-
-    fn row(&mut self, values: Vec<Value>) -> QueryResult<()> {
-        self.rows.push(values);
-        Ok(())
-    }
-}
-
-impl Answer {
-    fn columns<const N: usize>(&self, names: [&str; N]) -> Vec<[Value; N]> {
-        let place = |name| self.fields.iter().position(|f| *f == name).unwrap();
-        let places = names.map(place);
-        let rows = self.rows.iter();
-        rows.map(|row| places.map(|place| row[place].clone()))
-            .collect()
-    }
 }
 
 fn ask(function: &str, store: &Snapshot, window: (i64, i64), dimension: Option<&str>) -> Answer {

@@ -3,8 +3,8 @@
 #![allow(clippy::unwrap_used, missing_docs)]
 
 use std::sync::Arc;
-use tacho_tape::query::{Field, QueryResult, Sink, Value};
-use tacho_tape::testing::{Arguments, run};
+use tacho_tape::query::Value;
+use tacho_tape::testing::{Answer, Arguments, run};
 use tacho_tape::{Identity, PartBuilder, Schema, Snapshot};
 
 const SECOND: i64 = 1_000_000;
@@ -13,24 +13,6 @@ const SHARE: i64 = 5;
 
 fn catalog() -> Schema {
     tacho_tape::catalog::samples()
-}
-
-#[derive(Default)]
-struct Answer {
-    fields: Vec<String>,
-    rows: Vec<Vec<Value>>,
-}
-
-impl Sink for Answer {
-    fn begin(&mut self, fields: &[Field]) -> QueryResult<()> {
-        self.fields = fields.iter().map(|field| field.0.to_string()).collect();
-        Ok(())
-    }
-
-    fn row(&mut self, values: Vec<Value>) -> QueryResult<()> {
-        self.rows.push(values);
-        Ok(())
-    }
 }
 
 struct History {
@@ -118,19 +100,14 @@ impl History {
         spec.owner = owner.map(str::to_string);
         let mut answer = Answer::default();
         run("blocking", &spec, &store, &mut answer).unwrap();
-        let columns = [
+        answer.columns([
             "tree",
             "kind",
             "blocked_seconds",
             "waiters",
             "depth",
             "object",
-        ];
-        let place = |name| answer.fields.iter().position(|f| *f == name).unwrap();
-        let places = columns.map(place);
-        let rows = answer.rows.iter();
-        rows.map(|row| places.map(|place| row[place].clone()))
-            .collect()
+        ])
     }
 }
 

@@ -2,32 +2,14 @@
 #![allow(clippy::unwrap_used, missing_docs)]
 
 use std::sync::Arc;
-use tacho_tape::query::{Field, QueryError, QueryResult, Sink, Value};
-use tacho_tape::testing::{Arguments, run};
+use tacho_tape::query::{QueryError, Value};
+use tacho_tape::testing::{Answer, Arguments, run};
 use tacho_tape::{Identity, PartBuilder, Schema, Snapshot};
 
 const MINUTE: i64 = 60_000_000;
 
 fn catalog() -> Schema {
     tacho_tape::catalog::schema()
-}
-
-#[derive(Default)]
-struct Answer {
-    names: Vec<String>,
-    rows: Vec<Vec<Value>>,
-}
-
-impl Sink for Answer {
-    fn begin(&mut self, fields: &[Field]) -> QueryResult<()> {
-        self.names = fields.iter().map(|field| field.0.to_string()).collect();
-        Ok(())
-    }
-
-    fn row(&mut self, values: Vec<Value>) -> QueryResult<()> {
-        self.rows.push(values);
-        Ok(())
-    }
 }
 
 /// Five minutes. In the first, query 7 of app runs. In the second no query runs. The third and
@@ -145,7 +127,7 @@ fn all_classes_together_are_the_calls_of_the_statistics() {
     let sum = |function: &str| {
         let answer = answer(function, |spec| spec.bucket_us = Some(MINUTE)).unwrap();
         let calls = answer
-            .names
+            .fields
             .iter()
             .position(|name| *name == "calls")
             .unwrap();
@@ -205,7 +187,7 @@ fn executions_of_hours_have_classes_of_their_own() {
         spec.bucket_us = Some(MINUTE);
         let mut answer = Answer::default();
         run(function, &spec, &long(), &mut answer).unwrap();
-        let place = |name: &&str| answer.names.iter().position(|n| n == name).unwrap();
+        let place = |name: &&str| answer.place(name);
         let places: Vec<usize> = columns.iter().map(place).collect();
         let text = |row: &Vec<Value>, place: &usize| match &row[*place] {
             Value::Int(n) => n.to_string(),

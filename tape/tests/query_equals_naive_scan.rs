@@ -10,11 +10,11 @@ mod model;
 #[path = "support/naive.rs"]
 mod naive;
 
-use model::{Answer, Asked, Tape, ask, catalog};
+use model::{Asked, Tape, ask, catalog};
 use naive::{Measures, Naive, fraction};
 use proptest::prelude::*;
 use tacho_tape::query::Value;
-use tacho_tape::testing::Arguments;
+use tacho_tape::testing::{Answer, Arguments};
 
 const MINUTE: i64 = 60_000_000;
 

@@ -2,28 +2,14 @@
 #![allow(clippy::unwrap_used, missing_docs)]
 
 use std::sync::Arc;
-use tacho_tape::query::{Field, QueryError, QueryResult, Sink, Value};
-use tacho_tape::testing::{Arguments, run};
+use tacho_tape::query::{QueryError, Value};
+use tacho_tape::testing::{Answer, Arguments, run};
 use tacho_tape::{Identity, PartBuilder, Schema, Snapshot};
 
 const SECOND: i64 = 1_000_000;
 
 fn catalog() -> Schema {
     tacho_tape::catalog::samples()
-}
-
-#[derive(Default)]
-struct Answer(Vec<Vec<Value>>);
-
-impl Sink for Answer {
-    fn begin(&mut self, _fields: &[Field]) -> QueryResult<()> {
-        Ok(())
-    }
-
-    fn row(&mut self, values: Vec<Value>) -> QueryResult<()> {
-        self.0.push(values);
-        Ok(())
-    }
 }
 
 /// A reading every 10 s: log written 500, 1500, 0 bytes; one CPU, then two; database shop commits
@@ -73,7 +59,7 @@ fn ask(change: impl FnOnce(&mut Arguments)) -> Result<Vec<String>, QueryError> {
     change(&mut spec);
     let mut answer = Answer::default();
     run("server_history", &spec, &store(), &mut answer)?;
-    Ok(answer.0.iter().map(|row| line(row)).collect())
+    Ok(answer.rows.iter().map(|row| line(row)).collect())
 }
 
 /// `from to metric object unit avg min max total readings`, `-` for null.
@@ -112,7 +98,7 @@ fn connections_equal_the_counts_of_ticks() {
     spec.bucket_us = Some(10 * SECOND);
     let mut answer = Answer::default();
     run("server_history", &spec, &store, &mut answer).unwrap();
-    let lines: Vec<String> = answer.0.iter().map(|row| line(row)).collect();
+    let lines: Vec<String> = answer.rows.iter().map(|row| line(row)).collect();
     let expected = [
         "0 10 connections - count 20.0000 20.0000 20.0000 - 1",
         "0 10 max_connections - count 200.0000 200.0000 200.0000 - 1",

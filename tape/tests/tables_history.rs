@@ -2,32 +2,14 @@
 #![allow(clippy::unwrap_used, missing_docs)]
 
 use std::sync::Arc;
-use tacho_tape::query::{Field, QueryResult, Sink, Value};
-use tacho_tape::testing::{Arguments, run};
+use tacho_tape::query::Value;
+use tacho_tape::testing::{Answer, Arguments, run};
 use tacho_tape::{Identity, PartBuilder, Schema, Snapshot};
 
 const MINUTE: i64 = 60_000_000;
 
 fn catalog() -> Schema {
     tacho_tape::catalog::schema()
-}
-
-#[derive(Default)]
-struct Answer {
-    fields: Vec<String>,
-    rows: Vec<Vec<Value>>,
-}
-
-impl Sink for Answer {
-    fn begin(&mut self, fields: &[Field]) -> QueryResult<()> {
-        self.fields = fields.iter().map(|field| field.0.to_string()).collect();
-        Ok(())
-    }
-
-    fn row(&mut self, values: Vec<Value>) -> QueryResult<()> {
-        self.rows.push(values);
-        Ok(())
-    }
 }
 
 struct Tape(PartBuilder);
@@ -97,7 +79,7 @@ impl Tape {
         change(&mut spec);
         let mut answer = Answer::default();
         run("tables_history", &spec, &store, &mut answer).unwrap();
-        let place = |name: &&str| answer.fields.iter().position(|f| f == name).unwrap();
+        let place = |name: &&str| answer.place(name);
         let places: Vec<usize> = columns.iter().map(place).collect();
         let text = |row: &Vec<Value>| -> String {
             let values = places.iter().map(|place| shown(&row[*place]));

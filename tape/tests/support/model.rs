@@ -4,10 +4,10 @@ use proptest::prelude::*;
 use std::sync::{Arc, OnceLock};
 use tacho_tape::files::directory::Numbers;
 use tacho_tape::format::sealed_write::FrameRange;
+use tacho_tape::query::Value;
 use tacho_tape::query::bucket::{DAY, HOUR, Zone};
-use tacho_tape::query::{Field, QueryResult, Sink, Value};
 use tacho_tape::testing::memory::MemoryStorage;
-use tacho_tape::testing::{Arguments, run};
+use tacho_tape::testing::{Answer, Arguments, run};
 use tacho_tape::write::seal::SealedFile;
 use tacho_tape::{Identity, PartBuilder, Schema, Snapshot};
 
@@ -586,33 +586,6 @@ fn statement(b: &mut PartBuilder, query: i64) -> i64 {
     let plan = if query > QUERIES { 7 } else { 0 };
     b.intern("statement", &[("query_id", id), ("plan_id", plan)])
         .unwrap()
-}
-
-/// The rows of an answer.
-#[derive(Debug, Default)]
-pub struct Answer {
-    pub fields: Vec<String>,
-    pub rows: Vec<Vec<Value>>,
-}
-
-impl Answer {
-    pub fn get(&self, row: usize, column: &str) -> Value {
-        let position = self.fields.iter().position(|f| *f == column).unwrap();
-        self.rows[row][position].clone()
-    }
-}
-
-impl Sink for Answer {
-    fn begin(&mut self, fields: &[Field]) -> QueryResult<()> {
-        self.fields = fields.iter().map(|f| f.0.to_string()).collect();
-        Ok(())
-    }
-
-    fn row(&mut self, values: Vec<Value>) -> QueryResult<()> {
-        assert_eq!(values.len(), self.fields.len());
-        self.rows.push(values);
-        Ok(())
-    }
 }
 
 /// Asks a function. Filters outside the scope give an empty answer.

@@ -1,9 +1,10 @@
 //! The same answers by definition: looks at every sample separately.
 
-use crate::model::{self, Answer, Asked, Tape, Tick};
+use crate::model::{self, Asked, Tape, Tick};
 use std::collections::{BTreeMap, HashMap};
 use tacho_tape::query::Value;
 use tacho_tape::query::bucket::{HOUR, Zone};
+use tacho_tape::testing::Answer;
 
 /// An unreduced fraction, small enough for cross products.
 pub type Fraction = (i128, i128);
