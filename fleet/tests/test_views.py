@@ -92,7 +92,7 @@ def test_a_question_answers_as_tacho_fleet_does(
 
 
 @pytest.mark.parametrize("engine", TRIED)
-def test_coverage_of_a_server_equals_servers(committed: Tables, engine: str) -> None:
+def test_view_and_servers_agree_about_coverage(committed: Tables, engine: str) -> None:
     lake = committed[SAMPLES]
     got = answered(engine, str(lake.root), "fleet_load", SAMPLES)
     wanted = {row["server"]: row for row in lake.ask("servers", *words(SAMPLES))}

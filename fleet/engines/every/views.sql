@@ -3,11 +3,11 @@
 -- adds up quotients in floating point: `tacho fleet top` and its like are exact. micros() and
 -- hour_before() are replaced by the engine's own form.
 
--- view fleet_hours: of each hour of a node, what counts
+-- view fleet_hours: the generation that counts, for each hour of a node
 select server, node, hour, max(generation) as generation
 from tables.servers group by server, node, hour
 
--- view fleet_minutes: load by wait event in each minute, and what was observed of the minute
+-- view fleet_minutes: load by wait event in each minute, and the observed time of the minute
 select m.server, m.minute, m.wait_class as wait_event_type,
   m.wait_event, m.weight_ms as load_ms, m.observed_ms
 from tables.load_minute as m join fleet_hours as h
@@ -21,7 +21,7 @@ from tables.sample_runs as r join fleet_hours as h
   on r.server = h.server and r.node = h.node and r.hour = h.hour and r.generation = h.generation
 where r.weight_ms > 0 and r.scope = 'load'
 
--- view fleet_statements: what statements have counted; a row is of the hour that has its middle
+-- view fleet_statements: counters of statements; the middle of a row lies in its hour
 select s.server, s.hour, micros(s.time) - s.elapsed_ms * 500 as middle_us, s.database, s.username,
   s.query_id, s.fingerprint, s.toplevel, s.calls, s.total_exec_time_ms, s.rows,
   s.shared_blks_hit, s.shared_blks_read, s.user_time_ms, s.system_time_ms, s.errors,
@@ -34,12 +34,12 @@ from tables.statements as s join fleet_hours as h
   on s.server = h.server and s.node = h.node and s.hour = h.hour and s.generation = h.generation
 where s.toplevel is not null
 
--- view fleet_texts: a text of each query, by what it is known by on every server
+-- view fleet_texts: a text for each fingerprint, which a query has on every server
 select fingerprint, min(query_text) as query_text
 from tables.texts where fingerprint is not null group by fingerprint
 
--- question fleet_top: what the servers waited for; a server's load is by its observed time, the
--- load of the fleet is the sum over its servers
+-- question fleet_top: waits of the servers; a server's load is the average over its observed time.
+-- The load of the fleet is the sum over its servers
 with cells as (
   select server, wait_event_type, wait_event, sum(load_ms) as load_ms,
     sum(observed_ms) as observed_ms
@@ -63,7 +63,7 @@ select server, coalesce(sum(load_ms), 0) * 1e0 / sum(observed_ms) as avg_aas,
 from fleet_minutes where minute >= since and minute < until
 group by server order by avg_aas desc, server
 
--- question fleet_timeline: load of the fleet minute by minute, of the servers that were observed
+-- question fleet_timeline: load of the fleet in each minute, and how many servers were observed
 with cells as (
   select server, minute, sum(load_ms) as load_ms, sum(observed_ms) as observed_ms
   from fleet_minutes where minute >= since and minute < until group by server, minute
@@ -89,9 +89,9 @@ select l.query_id as query_id, sum(l.load_ms * 1e0 / o.observed_ms) as avg_aas,
 from loads as l join observed as o on l.server = o.server
 where l.load_ms > 0 group by l.query_id order by avg_aas desc, query_id
 
--- question fleet_costs: what queries have cost on all servers, and how long they took: percentiles
--- cover all executions, from classes of durations, linear between the bounds that their time leaves
--- in a class
+-- question fleet_costs: cost of queries on all servers, and percentiles of their durations. The
+-- percentiles come from classes of durations of all executions. Within a class they are linear
+-- between the bounds that the time of all executions allows
 with sums as (
   select fingerprint, sum(calls) as calls, sum(total_exec_time_ms) * 1e0 as total_ms,
     sum(histogram_0) as histogram_0, sum(histogram_1) as histogram_1, sum(histogram_2) as
