@@ -25,8 +25,10 @@ one() {
 	local started=$SECONDS result=ok
 	if ! tools/pg-major.sh "$1" >/dev/null; then
 		result=missing
-	elif ! tools/in-pg.sh -b "$TACHO_PROGRAM" -b "$TACHO_PROGRAM-record" -b "$TACHO_PROGRAM-doctor" "$1" tools/test.sh --servers; then
-		result=FAILED
+	else
+		tools/pg-hints.sh "$1" || echo "pg_hint_plan is not to be had"
+		tools/in-pg.sh -b "$TACHO_PROGRAM" -b "$TACHO_PROGRAM-record" -b "$TACHO_PROGRAM-doctor" "$1" tools/test.sh --servers ||
+			result=FAILED
 	fi >"$logs/$1.log" 2>&1
 	echo "$((SECONDS - started)) $result" >"$logs/$1.result"
 }

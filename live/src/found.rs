@@ -99,10 +99,14 @@ fn turn(row: &PlanChangesRow, zone: &TimeZone) -> Item {
     let [old, new] = [row.old_mean_exec_time, row.new_mean_exec_time].map(|ms| figure(number(ms)));
     let text = format!("{old} ms to {new} ms, {} times", figure(number(row.ratio)));
     let [from, to] = [row.old_plan_id, row.new_plan_id].map(whole);
-    let detail = format!("plan {at}: {text}, from plan {from} to {to}");
+    let back = row.back_at.map(|at| clock(Some(at), zone));
+    let back = back.map_or(String::new(), |at| {
+        format!(", the old plan is back since {at}")
+    });
+    let detail = format!("plan {at}: {text}, from plan {from} to {to}{back}");
     Item {
         left: format!("{at:<20} {:>6}", ""),
-        right: text,
+        right: format!("{text}{back}"),
         copied: detail.clone(),
         plans: vec![from, to],
         detail,

@@ -65,8 +65,8 @@ fn beside(left: Option<&Line>, right: Option<&Line>, half: usize) -> Item {
     }
 }
 
-/// The lines of a plan, then the planner's settings that were not the default. A node or setting
-/// that the other plan has not, or has otherwise, is marked with "!".
+/// The lines of a plan, then the planner's settings that were not the default, then the way back. A
+/// node or setting that the other plan has not, or has otherwise, is marked with "!".
 fn lines(rows: &[PlanRow], plan: Option<&String>) -> Vec<Line> {
     let is_own = |row: &&PlanRow| row.plan_id.map(|id| id.to_string()).as_ref() == plan;
     let (own, other): (Vec<&PlanRow>, Vec<&PlanRow>) = rows.iter().partition(is_own);
@@ -80,7 +80,23 @@ fn lines(rows: &[PlanRow], plan: Option<&String>) -> Vec<Line> {
         }
     });
     let nodes = own.iter().flat_map(|row| node(row));
-    nodes.chain(settings).collect()
+    nodes.chain(settings).chain(way_back(&own)).collect()
+}
+
+/// The hint that brings the plan back, then what it does not say.
+fn way_back(rows: &[&PlanRow]) -> Vec<Line> {
+    let line_of = |name: &str, text: &str| Line {
+        text: format!("  {name} {}", line(text)),
+        detail: format!("{name} {}", line(text)),
+        copied: text.to_string(),
+    };
+    let hints = rows.iter().filter_map(|row| row.hint.as_deref());
+    let lacks = rows.iter().filter_map(|row| row.hint_lacks.as_deref());
+    let hints = hints.map(|hint| line_of("hint", hint));
+    let lacks = lacks.flat_map(str::lines);
+    hints
+        .chain(lacks.map(|sentence| line_of("no hint:", sentence)))
+        .collect()
 }
 
 fn settings<'r>(rows: &[&'r PlanRow]) -> Vec<&'r str> {
@@ -145,6 +161,8 @@ mod tests {
         ];
         rows[0].settings = Some("jit = off\nwork_mem = 64MB".into());
         rows[2].settings = Some("jit = off".into());
+        rows[2].hint = Some("/*+ IndexScan(orders) */".into());
+        rows[2].hint_lacks = Some("Sort: no hint.".into());
         let both = ["1".to_string(), "2".to_string()];
         let table = table(&rows, &both, &[], 60);
         let shown = table
@@ -156,8 +174,8 @@ mod tests {
             [
                 "  Aggregate                   |  Aggregate",
                 "!   ->  Seq Scan on orders    |  setting jit = off",
-                "!         Filter: (c = ?)     |",
-                "  setting jit = off           |",
+                "!         Filter: (c = ?)     |  hint /*+ IndexScan(orders) */",
+                "  setting jit = off           |  no hint: Sort: no hint.",
                 "! setting work_mem = 64MB     |",
             ]
         );

@@ -345,7 +345,10 @@ fn a_plan_that_comes_back_is_another_turn() {
         "7 5 6 120.006s - 200 200 1 10 10 1800",
         "7 6 5 240s 60s 200 200 10 1 0.1 -1800",
     ];
-    assert_eq!(changes(&tape.finish()), expected);
+    let store = tape.finish();
+    assert_eq!(changes(&store), expected);
+    let back = ask(&store, "plan_changes", &["new_plan_id", "back_at"], |_| ());
+    assert_eq!(back, ["6 240s", "5 -"], "the first plan is back since then");
 }
 
 #[test]

@@ -23,6 +23,7 @@ impl Reader for PlanChanges {
         ("query_id", "query id"),
         ("old_plan_id", "plan id"),
         ("new_plan_id", "new plan id"),
+        ("back_at", "back since"),
         ("inputs", "inputs"),
         ("query_text", "query"),
     ]);

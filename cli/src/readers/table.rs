@@ -58,6 +58,8 @@ pub struct Table<W> {
     begun: bool,
     columns: Vec<Column>,
     notice: Option<String>,
+    /// The way back to the plan whose nodes are printed: it follows them.
+    way_back: String,
 }
 
 /// A printed column.
@@ -100,6 +102,7 @@ impl<W: Write> Table<W> {
             begun: false,
             columns: Vec::new(),
             notice: None,
+            way_back: String::new(),
         }
     }
 
@@ -108,6 +111,7 @@ impl<W: Write> Table<W> {
         if !self.begun {
             self.print(true)?;
         }
+        self.out.write_all(self.way_back.as_bytes())?;
         self.out.flush()
     }
 
@@ -121,6 +125,10 @@ impl<W: Write> Table<W> {
         }
         let rows = std::mem::take(&mut self.rows);
         for row in &rows {
+            if let (Layout::Plan, Some(way_back)) = (self.layout, self.way_back_of(row)) {
+                let way_back = std::mem::replace(&mut self.way_back, way_back);
+                self.out.write_all(way_back.as_bytes())?;
+            }
             let line = match self.layout {
                 Layout::Columns(_) => self.cells(row),
                 Layout::Lines => self.lines(row),
@@ -292,6 +300,22 @@ impl<W: Write> Table<W> {
                 .collect(),
             _ => String::new(),
         }
+    }
+
+    /// The way back to a plan, if this is the row of its first node.
+    fn way_back_of(&self, row: &[Value]) -> Option<String> {
+        self.position("plan_json")
+            .filter(|place| row[*place] != Value::Null)?;
+        let hint = self.lines_of(row, "hint");
+        let lacks = self.lines_of(row, "hint_lacks");
+        let mut lines = String::new();
+        if !hint.is_empty() {
+            let _ = writeln!(lines, "\nHint for pg_hint_plan, in front of the query:\n");
+        }
+        for line in hint.lines().chain(lacks.lines()) {
+            let _ = writeln!(lines, "  {line}");
+        }
+        Some(lines)
     }
 
     /// The lines of a plan's node.

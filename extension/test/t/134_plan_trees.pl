@@ -165,6 +165,10 @@ Plan $table, recorded T:
 !         Filter: (customer_id = ?)
 !         other plan: Index Scan using orders_customer on orders
 
+Hint for pg_hint_plan, in front of the query:
+
+  /*+ SeqScan(orders) Set(max_parallel_workers_per_gather 0) */
+
 Plan $index, recorded T:
 
   setting enable_bitmapscan = off
@@ -174,5 +178,9 @@ Plan $index, recorded T:
 !   ->  Index Scan using orders_customer on orders
 !         Index Cond: (customer_id = ?)
 !         other plan: Seq Scan on orders
+
+Hint for pg_hint_plan, in front of the query:
+
+  /*+ IndexScan(orders orders_customer) Set(max_parallel_workers_per_gather 0) */
 END
 done_testing();

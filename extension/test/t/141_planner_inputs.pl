@@ -85,7 +85,9 @@ $node->poll_query_until('postgres', q{SELECT count(*) = 1 FROM tacho.plan_change
 is( sql(q{SELECT replace(inputs, '; ', E'\n') FROM tacho.plan_changes() WHERE query_text LIKE 'SELECT c FROM t%'}),
 	join("\n", 'setting enable_indexscan: default -> off', 'setting enable_seqscan: off -> default', 'table public.t: 1000 -> 3000 rows'),
 	'plan_changes() says what the planner knew differently');
+is( sql(q{SELECT old_hint, old_hint_lacks IS NULL, back_at IS NULL FROM tacho.plan_changes() WHERE query_text LIKE 'SELECT c FROM t%'}),
+	'/*+ IndexScan(t t_a) Set(max_parallel_workers_per_gather 0) */|t|t', 'plan_changes() has the way back to the old plan');
 sql('CREATE ROLE reader; GRANT USAGE ON SCHEMA tacho TO reader; GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA tacho TO reader');
-is(sql('SET ROLE reader; SELECT count(inputs) FROM tacho.plan_changes()'), 0, 'a role that may not read texts sees no inputs of the planner');
+is(sql('SET ROLE reader; SELECT count(inputs), count(old_hint) FROM tacho.plan_changes()'), '0|0', 'a role that may not read texts sees no inputs of the planner, and no hint');
 $node->stop;
 done_testing();

@@ -26,11 +26,12 @@ test('a change of plans has both means and their ratio', () => {
 })
 
 test('the rows of two plans are two trees, whose different nodes are marked', () => {
-  const row = (node_number: number, plan_id: string, explain: string, differs: string | null, other: string | null = null) => ({ node_number, plan_id, explain, differs, other, recorded_at: at(5), plan_json: node_number === 1 ? `[${plan_id}]` : null, settings: node_number === 1 && plan_id === '41' ? 'jit = off\nwork_mem = 64MB' : null })
+  const row = (node_number: number, plan_id: string, explain: string, differs: string | null, other: string | null = null) => ({ node_number, plan_id, explain, differs, other, recorded_at: at(5), plan_json: node_number === 1 ? `[${plan_id}]` : null, settings: node_number === 1 && plan_id === '41' ? 'jit = off\nwork_mem = 64MB' : null, hint: node_number === 1 && plan_id === '41' ? '/*+ SeqScan(t) */' : null, hint_lacks: node_number === 1 && plan_id === '41' ? 'a\nb' : null })
   const found = trees([row(1, '41', 'Limit', 'same'), row(2, '41', '  ->  Seq Scan on t', 'node', 'Index Scan'), row(1, '42', 'Limit', 'same'), row(2, '42', '  ->  Sort', 'missing')])
   expect(found.map((tree) => [tree.id, tree.json, asText(tree)])).toEqual([['41', '[41]', 'Limit\n  ->  Seq Scan on t\n'], ['42', '[42]', 'Limit\n  ->  Sort\n']])
   expect(found.map((tree) => tree.nodes.filter((node) => node.isMarked).map((node) => node.other))).toEqual([['Index Scan'], ['nothing like it']])
   expect(found.map((tree) => tree.settings)).toEqual([['jit = off', 'work_mem = 64MB'], []])
+  expect(found.map((tree) => [tree.hint, tree.lacks])).toEqual([['/*+ SeqScan(t) */', ['a', 'b']], [null, []]])
   expect(trees([row(1, '41', 'Limit', null)])[0]!.nodes[0]!.isMarked).toBe(false)
   expect(trees([])).toEqual([])
 })

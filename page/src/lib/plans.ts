@@ -86,17 +86,23 @@ export interface PlanTree {
   id: string
   /** When it was recorded. */
   recorded: string
+  /** The hint that brings the plan back, and what it does not say. */
+  hint: string | null
+  lacks: string[]
   /** Settings of the planner that were not the default, such as "work_mem = 64MB". */
   settings: string[]
   nodes: PlanNode[]
   json: string
 }
 
+/** The lines of a text that may be missing. */
+export const lines = (text: unknown) => String(text ?? '').split('\n').filter(Boolean)
+
 /** The trees in the rows of `plan`, which has one plan after the other. */
 export function trees(rows: Row[]): PlanTree[] {
   const found: PlanTree[] = []
   for (const row of rows) {
-    if (row.node_number === 1) found.push({ id: String(row.plan_id), recorded: String(row.recorded_at), settings: String(row.settings ?? '').split('\n').filter(Boolean), nodes: [], json: String(row.plan_json) })
+    if (row.node_number === 1) found.push({ id: String(row.plan_id), recorded: String(row.recorded_at), settings: lines(row.settings), hint: row.hint === null || row.hint === undefined ? null : String(row.hint), lacks: lines(row.hint_lacks), nodes: [], json: String(row.plan_json) })
     const isMarked = row.differs !== null && row.differs !== 'same'
     found.at(-1)?.nodes.push({ text: String(row.explain), isMarked, other: row.differs === 'missing' ? 'nothing like it' : String(row.other) })
   }

@@ -40,6 +40,9 @@ row! {
         old_blocks_per_call: Numeric,
         new_blocks_per_call: Numeric,
         inputs: Text,
+        back_at: Time,
+        old_hint: Text,
+        old_hint_lacks: Text,
     }
 }
 
@@ -63,29 +66,59 @@ fn answer(asked: &PlanChanges, run: Run, emit: Emit<PlanChangesRow>) -> QueryRes
     let node = asked.node.as_deref();
     let filters = statement_filters!(asked, run)?;
     let histories = histories(run, node, window, filters, Which::Several)?;
-    let mut found: Vec<(Reverse<i64>, EntryKey, Turn)> = Vec::new();
+    let mut found: Vec<Found> = Vec::new();
     for ((_, key), intervals) in histories {
         run.check_cancel()?;
-        let own = turns(&intervals).into_iter();
-        found.extend(own.map(|turn| (Reverse(lost(&turn)), key.clone(), turn)));
+        let own = turns(&intervals);
+        let back: Vec<Option<i64>> = (0..own.len()).map(|at| back_at(&own[at..])).collect();
+        let own = own.into_iter().zip(back);
+        found.extend(own.map(|(turn, back_at)| Found {
+            lost: lost(&turn),
+            key: key.clone(),
+            turn,
+            back_at,
+        }));
     }
-    found.sort_by(|a, b| (&a.0, &a.1, a.2.at_us).cmp(&(&b.0, &b.1, b.2.at_us)));
+    found.sort_by(|a, b| a.order().cmp(&b.order()));
     found.truncate(n);
-    let keys: Vec<EntryKey> = found.iter().map(|(_, key, _)| key.clone()).collect();
+    let keys: Vec<EntryKey> = found.iter().map(|found| found.key.clone()).collect();
     let texts = texts(run, node, window, &keys)?;
-    let found: Vec<(EntryKey, Turn)> = found
-        .into_iter()
-        .map(|(_, key, turn)| (key, turn))
-        .collect();
-    let inputs = inputs::of_turns(run, node, &found)?;
+    let turns: Vec<(&EntryKey, &Turn)> = found.iter().map(|f| (&f.key, &f.turn)).collect();
+    let known = inputs::of_turns(run, node, &turns)?;
     run.check_cancel()?;
-    for ((key, turn), inputs) in found.iter().zip(inputs) {
+    for (found, known) in found.iter().zip(known) {
+        let hint = known.back.unwrap_or_default();
         emit(PlanChangesRow {
-            inputs: inputs.map(Arc::from),
-            ..row(key, text_of(&texts, key), turn)
+            inputs: known.inputs.map(Arc::from),
+            back_at: found.back_at,
+            old_hint: hint.text.as_deref().map(Arc::from),
+            old_hint_lacks: hint.lacks().map(Arc::from),
+            ..row(&found.key, text_of(&texts, &found.key), &found.turn)
         })?;
     }
     Ok(())
+}
+
+/// A turn, with its statement.
+struct Found {
+    lost: i64,
+    key: EntryKey,
+    turn: Turn,
+    back_at: Option<i64>,
+}
+
+impl Found {
+    fn order(&self) -> (Reverse<i64>, &EntryKey, i64) {
+        (Reverse(self.lost), &self.key, self.turn.at_us)
+    }
+}
+
+/// The time since which the old plan of the first turn is back; `None` if the statement ended with
+/// another plan.
+fn back_at(turns: &[Turn]) -> Option<i64> {
+    let old = turns.first()?.before.plan_id;
+    let last = turns.last()?;
+    (last.after.plan_id == old).then_some(last.at_us)
 }
 
 /// The time that executions by the new plan took more than the same number by the old
@@ -108,7 +141,7 @@ fn ratio(turn: &Turn) -> Option<Ratio> {
     Ratio::new(num >> shift, den >> shift)
 }
 
-/// A row without the planner's inputs.
+/// A row without the trees of its plans.
 fn row(key: &EntryKey, query_text: Option<Arc<str>>, turn: &Turn) -> PlanChangesRow {
     let (old, new) = (&turn.before.cost, &turn.after.cost);
     PlanChangesRow {
@@ -132,5 +165,8 @@ fn row(key: &EntryKey, query_text: Option<Arc<str>>, turn: &Turn) -> PlanChanges
         old_blocks_per_call: per_call(blocks(old), old),
         new_blocks_per_call: per_call(blocks(new), new),
         inputs: None,
+        back_at: None,
+        old_hint: None,
+        old_hint_lacks: None,
     }
 }

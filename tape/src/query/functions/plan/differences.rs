@@ -183,13 +183,11 @@ fn between(node: &Node, other: &Node) -> Difference {
 
 #[cfg(test)]
 mod tests {
-    use super::super::words::{HASH_JOIN, INDEX_SCAN, NESTED_LOOP};
+    use super::super::words::{
+        BITMAP_HEAP_SCAN, HASH, HASH_JOIN, INDEX_SCAN, NESTED_LOOP, SEQ_SCAN, SORT,
+    };
     use super::*;
 
-    const SEQ_SCAN: u8 = 9;
-    const BITMAP_HEAP_SCAN: u8 = 14;
-    const SORT: u8 = 31;
-    const HASH: u8 = 39;
     const SORT_KEY: u8 = 8;
     const FILTER: u8 = 21;
 

@@ -3,6 +3,7 @@
 //! A tree is recorded at the first execution of each day. So the inputs of a turn from one plan to
 //! another are in the trees that were recorded last, up to the turn.
 
+use super::hint::Hint;
 use super::tree::Tree;
 use super::trees::Trees;
 use super::words::{RELATION, SCHEMA, TABLE_ROWS};
@@ -41,6 +42,10 @@ impl Wanted<'_> {
         }
     }
 
+    fn tree(&self) -> Option<&Tree> {
+        self.found.as_ref().map(|(_, tree)| tree)
+    }
+
     fn window(&self) -> Window {
         let until = self.until_ms * 1000;
         Window {
@@ -68,14 +73,36 @@ impl Wanted<'_> {
     }
 }
 
-/// For each turn what the planner knew differently, separated by semicolons; empty if nothing. `None` if the
-/// inputs of a plan are not recorded, or not for this reader.
+/// Facts from the recorded trees of a turn.
+#[derive(Default)]
+pub(in crate::query::functions) struct Known {
+    /// Inputs of the planner that differ, separated by semicolons; empty if none does. `None` if the inputs of
+    /// a plan are not recorded, or not for this reader.
+    pub(in crate::query::functions) inputs: Option<String>,
+    /// The way back to the old plan, if its tree is recorded.
+    pub(in crate::query::functions) back: Option<Hint>,
+}
+
+impl Known {
+    fn of(old: Option<&Tree>, new: Option<&Tree>) -> Known {
+        let both = old.zip(new).filter(|(a, b)| a.has_inputs && b.has_inputs);
+        Known {
+            inputs: both.map(|(old, new)| differences(old, new).join("; ")),
+            back: old.map(Hint::of),
+        }
+    }
+}
+
+/// Facts of each turn, in the order of `turns`.
 pub(in crate::query::functions) fn of_turns(
     run: Run,
     node: Option<&str>,
-    turns: &[(EntryKey, Turn)],
-) -> QueryResult<Vec<Option<String>>> {
-    let mut wanted: Vec<Wanted> = turns.iter().flat_map(wanted_of).collect();
+    turns: &[(&EntryKey, &Turn)],
+) -> QueryResult<Vec<Known>> {
+    let mut wanted: Vec<Wanted> = turns
+        .iter()
+        .flat_map(|(key, turn)| wanted_of(key, turn))
+        .collect();
     if run.texts {
         for node in nodes(run, node)? {
             for part in run.store.parts(node) {
@@ -86,14 +113,14 @@ pub(in crate::query::functions) fn of_turns(
         }
     }
     let sides = wanted.chunks_exact(2).map(|sides| {
-        let [(_, old), (_, new)] = [sides[0].found.as_ref()?, sides[1].found.as_ref()?];
-        (old.has_inputs && new.has_inputs).then(|| differences(old, new).join("; "))
+        let [old, new] = [sides[0].tree(), sides[1].tree()];
+        Known::of(old, new)
     });
     Ok(sides.collect())
 }
 
 /// The trees of both plans of a turn.
-fn wanted_of((key, turn): &(EntryKey, Turn)) -> [Wanted<'_>; 2] {
+fn wanted_of<'k>(key: &'k EntryKey, turn: &Turn) -> [Wanted<'k>; 2] {
     let until_us = turn.at_us + turn.grain_us.unwrap_or(0) + MINUTE;
     [turn.before.plan_id, turn.after.plan_id].map(|plan_id| Wanted {
         plan_id,

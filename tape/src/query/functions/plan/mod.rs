@@ -3,6 +3,7 @@
 
 mod differences;
 mod explained;
+pub(super) mod hint;
 pub(super) mod inputs;
 mod json;
 mod tree;
@@ -10,6 +11,7 @@ mod trees;
 mod words;
 
 use self::differences::differences;
+use self::hint::Hint;
 use self::tree::{Node, Tree};
 use self::trees::{Executed, Trees};
 use self::words::{ALIAS, INDEX, NAME, RELATION, SCHEMA, TABLE_PAGES, TABLE_ROWS};
@@ -50,6 +52,8 @@ row! {
         settings: Text,
         table_rows: Int,
         table_pages: Int,
+        hint: Text,
+        hint_lacks: Text,
     }
 }
 
@@ -110,6 +114,7 @@ fn emit_plan(found: &Recorded, other: Option<&Recorded>, emit: Emit<PlanRow>) ->
     let texts = explained::texts(&found.tree);
     let differences = other.map(|other| differences(&found.tree, &other.tree));
     let whole: Arc<str> = json::whole(&found.tree).into();
+    let hint = Hint::of(&found.tree);
     for (index, (node, text)) in found.tree.nodes.iter().zip(texts).enumerate() {
         let difference = differences.as_ref().map(|all| &all[index]);
         emit(PlanRow {
@@ -119,6 +124,8 @@ fn emit_plan(found: &Recorded, other: Option<&Recorded>, emit: Emit<PlanRow>) ->
                 .map(Arc::from),
             plan_json: (index == 0).then(|| whole.clone()),
             settings: (index == 0).then(|| settings(&found.tree)).flatten(),
+            hint: hint.text.as_deref().filter(|_| index == 0).map(Arc::from),
+            hint_lacks: hint.lacks().filter(|_| index == 0).map(Arc::from),
             ..row(found, index, node, text)
         })?;
     }
@@ -284,5 +291,7 @@ fn row(found: &Recorded, index: usize, node: &Node, explain: String) -> PlanRow 
         settings: None,
         table_rows: node.number(TABLE_ROWS),
         table_pages: node.number(TABLE_PAGES),
+        hint: None,
+        hint_lacks: None,
     }
 }

@@ -15,8 +15,9 @@ pub(super) const SETTING: u8 = 24;
 /// Rows and pages of the table, as its last VACUUM or ANALYZE has found them.
 pub(super) const TABLE_ROWS: u8 = 25;
 pub(super) const TABLE_PAGES: u8 = 26;
-/// The first kind of text that EXPLAIN prints on a line of its own.
-const FIRST_LINE: u8 = 7;
+/// Number of planned workers: the first kind of text that EXPLAIN prints on a line of its own.
+pub(super) const WORKERS: u8 = 7;
+const FIRST_LINE: u8 = WORKERS;
 
 /// The labels of texts with a line of their own, from [`FIRST_LINE`] on.
 const LABELS: [&str; 16] = [
@@ -85,11 +86,20 @@ const NODES: [&str; 43] = [
     "Limit",
 ];
 
-/// Kinds of nodes for which EXPLAIN prints more than a name, such as the type of a join.
+/// Kinds of nodes, as indexes of [`NODES`].
+pub(super) const RESULT: u8 = 1;
 pub(super) const MODIFY_TABLE: u8 = 3;
+pub(super) const APPEND: u8 = 4;
+pub(super) const MERGE_APPEND: u8 = 5;
+pub(super) const BITMAP_AND: u8 = 7;
+pub(super) const BITMAP_OR: u8 = 8;
+pub(super) const SEQ_SCAN: u8 = 9;
 pub(super) const INDEX_SCAN: u8 = 11;
 pub(super) const INDEX_ONLY_SCAN: u8 = 12;
 pub(super) const BITMAP_INDEX_SCAN: u8 = 13;
+pub(super) const BITMAP_HEAP_SCAN: u8 = 14;
+pub(super) const TID_SCAN: u8 = 15;
+pub(super) const TID_RANGE_SCAN: u8 = 16;
 pub(super) const FUNCTION_SCAN: u8 = 18;
 pub(super) const CTE_SCAN: u8 = 21;
 pub(super) const TUPLESTORE_SCAN: u8 = 22;
@@ -99,8 +109,21 @@ pub(super) const CUSTOM_SCAN: u8 = 25;
 pub(super) const NESTED_LOOP: u8 = 26;
 pub(super) const MERGE_JOIN: u8 = 27;
 pub(super) const HASH_JOIN: u8 = 28;
+pub(super) const MATERIALIZE: u8 = 29;
+pub(super) const MEMOIZE: u8 = 30;
+pub(super) const SORT: u8 = 31;
+pub(super) const INCREMENTAL_SORT: u8 = 32;
+pub(super) const GROUP: u8 = 33;
 pub(super) const AGGREGATE: u8 = 34;
+pub(super) const UNIQUE: u8 = 36;
+pub(super) const GATHER: u8 = 37;
+pub(super) const GATHER_MERGE: u8 = 38;
+pub(super) const HASH: u8 = 39;
 pub(super) const SET_OP: u8 = 40;
+
+/// Relations of a node to the node above, as numbers of [`Node::relationship`].
+pub(super) const INIT_PLAN: u8 = 5;
+pub(super) const SUB_PLAN: u8 = 6;
 
 /// Bits of the detail of an aggregation.
 const PARTIAL: u8 = 0x10;
