@@ -154,6 +154,14 @@ ANSWER_OF(changes, username, none, "role that made the change, or role of the se
 ANSWER_OF(changes, application, none, "application_name of that session")
 ANSWER_OF(changes, client_addr, none, "client address of that session")
 
+/* Errors of statements. */
+ANSWER(sqlstate, none, "SQLSTATE of the errors; null if it is not known")
+ANSWER(condition, none, "name of the condition, as in PL/pgSQL: unique_violation")
+ANSWER(class_name, none, "name of the class, the first two characters of the SQLSTATE")
+ANSWER_OF(errors_history, key, none, "query id as text; (other) adds up all other statements with this SQLSTATE; (no query id): errors before the server had identified a statement")
+ANSWER_OF(errors_history, errors, executions, "executions that ended with this SQLSTATE; cancellations have 57014")
+ANSWER(errors_per_second, errors, "errors divided by the recorded seconds of the period")
+
 /* Tables and indexes. */
 ANSWER_OF(tables_history, key, none, "name of the table or index, or the OIDs of its database and itself; (other) is the sum of all without a row")
 ANSWER_OF(tables_history, database, none, "name of its database; null if all databases share it")

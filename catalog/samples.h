@@ -335,6 +335,13 @@ COLUMN(table_stats, 28, last_analyze, TIME, none, NONE, "end of the last analyze
 COLUMN(table_stats, 29, last_autoanalyze, TIME, none, NONE, "end of the last analyze by autovacuum, 0 = none")
 COLUMN(table_stats, 30, last_scan, TIME, none, NONE, "end of the transaction of the last scan, 0 = none or not known (before PostgreSQL 16)")
 
+TABLE(64, error_stats, "errors of statements by SQLSTATE per interval")
+COLUMN(error_stats, 1, time, TIME, none, NONE, "end of the interval")
+COLUMN(error_stats, 2, elapsed_ms, UINT, none, NONE, "length of the interval")
+COLUMN(error_stats, 3, entry, REF, entry, NONE, "the entry, null = errors that found no room")
+COLUMN(error_stats, 4, sqlstate, UINT, none, NONE, "SQLSTATE as the server holds it: six bits a character, the first one lowest, each minus the digit 0; 0 = not known")
+COLUMN(error_stats, 5, errors, UINT, none, NONE, "executions that ended with it, cancellations (57014) included")
+
 LABEL(category, 1, "foreground")
 LABEL(category, 2, "maintenance")
 LABEL(category, 3, "background")

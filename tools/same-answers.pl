@@ -44,6 +44,7 @@ my %functions = (
 	server_history => [qw(WINDOW bucket METRICS)],
 	statements_history => [qw(WINDOW bucket n order_by STATEMENTS)],
 	tables_history => [qw(WINDOW bucket n order_by DATABASE)],
+	errors_history => [qw(WINDOW bucket n sqlstate STATEMENTS)],
 	latency_history => [qw(WINDOW bucket STATEMENTS)],
 	plans => [qw(WINDOW n STATEMENTS)],
 	plan_changes => [qw(WINDOW n STATEMENTS)],
@@ -256,6 +257,7 @@ my %values = (
 	dimension => sub { return one_of(@dimensions); },
 	order_by => sub { return one_of($_[0] eq 'top' ? qw(avg peak p99 sessions) : $_[0] eq 'tables_history' ? qw(work scans tuples_updated) : qw(time mean p95 calls rows running_time), 'nothing'); },
 	plan_id => sub { return one_of(1, 7, 'nothing'); },
+	sqlstate => sub { return one_of(23505, '40P01', 57014, '23', '!42', '40,57', '(null)'); },
 	ascii => sub { return one_of(qw(true false)); },
 );
 

@@ -5,6 +5,7 @@ mod blocking;
 mod changes;
 mod chart;
 mod compare;
+mod errors_history;
 mod explain;
 mod export;
 mod generate;
@@ -64,6 +65,8 @@ pub enum Command {
     Queries(queries::Args),
     /// Cost of statements over time
     StatementsHistory(statements_history::Args),
+    /// Errors of statements by SQLSTATE
+    ErrorsHistory(errors_history::Args),
     /// Activity of tables and indexes: scans, rows, blocks, vacuums
     TablesHistory(tables_history::Args),
     /// Execution times of statements over time
@@ -119,6 +122,7 @@ pub fn run(command: Command) -> ExitCode {
         Command::Blocking(args) => blocking::run(&args),
         Command::Queries(args) => queries::run(&args),
         Command::StatementsHistory(args) => statements_history::run(&args),
+        Command::ErrorsHistory(args) => errors_history::run(&args),
         Command::TablesHistory(args) => tables_history::run(&args),
         Command::LatencyHistory(args) => latency_history::run(&args),
         Command::Plans(args) => plans::run(&args),

@@ -308,7 +308,8 @@ fn every_other_kind_is_exported_as_it_was_imported() {
             "server_slot",
             "server_io",
             "plan_stats",
-            "table_stats"
+            "table_stats",
+            "error_stats"
         ]
     );
     others.into_iter().for_each(check);

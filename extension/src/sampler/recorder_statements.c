@@ -6,11 +6,13 @@
  * A pass begins when the wall clock enters another interval. It is spread
  * over turns of the sampler's loop, and each turn stops after TURN_US. All
  * rows of a pass have the time it began and the time since the pass before.
- * Its last row has no entry: it says that the pass was made. While the writer
+ * Its last row has no entry: it says that the pass was made. Before that row
+ * the pass records the errors by SQLSTATE (error_counts.c). While the writer
  * is behind, no pass begins; the next pass then covers a longer time.
  *
- * Locking: statements_record() tries the lock of a partition. Memory: the
- * frame's; names in their caches.
+ * Locking: statements_record() tries the lock of a partition, and
+ * error_counts_take() the lock of the errors. Memory: the frame's; names in
+ * their caches; 33 kB of errors.
  *
  * Copyright (c) 2026, tacho contributors
  */
@@ -25,6 +27,7 @@
 #include "sampler/processes.h"
 #include "sampler/recorder.h"
 #include "sampler/recorder_statements.h"
+#include "statements/error_counts.h"
 #include "statements/statements.h"
 
 #define TURN_US			250
@@ -40,9 +43,12 @@ typedef struct Pass
 	UnixMs		time;			/* its begin */
 	int64		boot_us;
 	int64		elapsed_ms;		/* since the pass before */
+	int			errors;			/* in errors[], -1 = not taken yet */
+	int			error;			/* next one */
 } Pass;
 
 static Pass pass;
+static ErrorCount errors[ERROR_PLACES + 1];
 static int64 last_interval = -1;	/* number of the interval, by wall clock */
 
 /*
@@ -68,6 +74,7 @@ begin_pass(int64 wall_us, int64 boot_us)
 		.time = wall_us / 1000,
 		.boot_us = boot_us,
 		.elapsed_ms = Max(elapsed_ms, 1),
+		.errors = -1,
 	};
 }
 
@@ -232,6 +239,49 @@ put_batch(const StatementRow *rows, int n, TachoStatus *status)
 }
 
 static void
+put_error(const ErrorCount *error)
+{
+	Frame	   *frame = recorder_frame(pass.time);
+	uint64		entry = error->sqlstate == 0 ? 0 : entry_id(&error->key);
+	Section    *section = frame_section(frame, TABLE_error_stats);
+	int			row = section_add(section);
+
+#define SET(column, value) \
+	section_set(section, row, COL_error_stats_##column, value)
+	SET(time, frame_time(frame, pass.time));
+	SET(elapsed_ms, pass.elapsed_ms);
+	SET(entry, entry);
+	SET(sqlstate, error->sqlstate);
+	SET(errors, error->count);
+#undef SET
+}
+
+/* Takes the errors by SQLSTATE, or records the next ones. */
+static void
+put_errors(void)
+{
+	const ErrorCount *batch = &errors[pass.error];
+	int			n;
+
+	if (pass.errors < 0)
+	{
+		pass.errors = error_counts_take(errors);
+		return;
+	}
+	n = pass.discard ? 0 : Min(pass.errors - pass.error, BATCH);
+	pass.error = pass.discard ? pass.errors : pass.error + n;
+	names_begin();
+	for (int i = 0; i < n; i++)
+	{
+		names_want_database(batch[i].key.database_id);
+		names_want_role(batch[i].key.user_id);
+	}
+	names_resolve();
+	for (int i = 0; i < n; i++)
+		put_error(&batch[i]);
+}
+
+static void
 end_pass(TachoStatus *status)
 {
 	pass.running = false;
@@ -241,22 +291,29 @@ end_pass(TachoStatus *status)
 	status->statements_recorded = pass.time * 1000 - TACHO_EPOCH_OFFSET_US;
 }
 
+static void
+put_statements(TachoStatus *status)
+{
+	static StatementRow rows[BATCH];
+	int			n = read_batch(rows);
+
+	if (!pass.discard)
+		put_batch(rows, n, status);
+}
+
 /* Continues a pass until its end, for at most `for_us`. */
 static void
 run_pass(int64 for_us, TachoStatus *status)
 {
-	static StatementRow rows[BATCH];
 	int64		end_us = clock_boot_us() + for_us;
 
 	while (pass.running && clock_boot_us() < end_us)
-	{
-		int			n = read_batch(rows);
-
-		if (!pass.discard)
-			put_batch(rows, n, status);
-		if (pass.slot == pass.slots)
+		if (pass.slot < pass.slots)
+			put_statements(status);
+		else if (pass.error != pass.errors)
+			put_errors();
+		else
 			end_pass(status);
-	}
 }
 
 void

@@ -21,6 +21,7 @@
 
 #include "core/hot.h"
 #include "core/settings.h"
+#include "statements/error_counts.h"
 #include "statements/failures.h"
 #include "statements/statements_alias.h"
 #include "statements/usage.h"
@@ -87,6 +88,7 @@ count(const StatementKey *key, const StatementSource *source, int sqlstate)
 	usage_clear(&delta);
 	usage_failed(&delta, 0, sqlstate);
 	statements_add_failure(key, &delta, source);
+	error_counts_add(key, sqlstate);
 }
 
 void
@@ -100,6 +102,7 @@ failures_count(const StatementKey *key, const StatementSource *source,
 	}
 	usage_failed(delta, ms, geterrcode());
 	statements_add_failure(key, delta, source);
+	error_counts_add(key, delta->sqlstate);
 }
 
 /*

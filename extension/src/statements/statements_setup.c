@@ -12,6 +12,7 @@
 #include "core/compat.h"
 #include "core/settings.h"
 #include "plans/running_plan.h"
+#include "statements/error_counts.h"
 #include "statements/executed.h"
 #include "statements/hooks.h"
 #include "statements/statements.h"
@@ -29,6 +30,7 @@ on_shmem_request(void)
 		previous_shmem_request();
 	statements_shmem_request();
 	executed_shmem_request();
+	error_counts_shmem_request();
 	running_plan_shmem_request();
 }
 
@@ -38,6 +40,7 @@ on_shmem_startup(void)
 	if (previous_shmem_startup)
 		previous_shmem_startup();
 	executed_shmem_startup();
+	error_counts_shmem_startup();
 	running_plan_shmem_startup();
 	if (statements_shmem_startup() && !IsUnderPostmaster)
 		statements_save_startup();

@@ -203,6 +203,8 @@ pub const RUN: &str = "run";
 pub const STATS: &str = "statement_stats";
 /// Name of the table with the increases of plans' counters.
 pub const PLAN_STATS: &str = "plan_stats";
+/// Name of the table with the errors of statements by SQLSTATE.
+pub const ERROR_STATS: &str = "error_stats";
 /// Number of buckets of the histogram in `statement_stats`: columns `histogram_0` and so on.
 pub const HISTOGRAM_BUCKETS: usize = 24;
 /// Number of buckets that divide the histogram's last bucket: columns `histogram_long_0` and so on.

@@ -1,17 +1,24 @@
-//! Thins old statistics of statements. Each row covers a period. The rows of an entry, or of a plan
-//! of an entry, whose periods have their middle in the same interval become one row. Every counter
-//! is summed, so the sum over all rows stays the same. Only the longest execution is the greatest
-//! of the rows.
+//! Thins old statistics of statements. Each row covers a period. Rows with the same
+//! entry, plan and SQLSTATE whose periods have their middle in the same interval become one row.
+//! Every counter is summed, so the sum over all rows stays the same. Only the longest execution is
+//! the greatest of the rows.
 
-use crate::format::schema::{PLAN_STATS, STATS, Schema};
+use crate::format::schema::{ERROR_STATS, PLAN_STATS, STATS, Schema};
 use crate::format::table::{Data, Table};
 use std::collections::HashMap;
 
-/// Adds up the rows of `statement_stats` and of `plan_stats` in intervals of `width_ms`.
+/// Adds up the rows of `statement_stats`, `plan_stats` and `error_stats` in intervals of `width_ms`.
 pub fn thin(schema: &Schema, tables: &mut [Table], width_ms: i64) {
     thin_table(schema, tables, STATS, &["entry"], width_ms);
     let plan = ["entry", "plan_id", "plan_since", "was_alone"];
     thin_table(schema, tables, PLAN_STATS, &plan, width_ms);
+    thin_table(
+        schema,
+        tables,
+        ERROR_STATS,
+        &["entry", "sqlstate"],
+        width_ms,
+    );
 }
 
 /// Adds up the rows of one table that have equal keys.
@@ -162,6 +169,41 @@ mod tests {
         assert_eq!(of("calls"), [30, 3, 30]);
         assert_eq!(of("time"), [120_000, 120_000, 660_000]);
         assert_eq!(of("max_exec_time"), [5, 0, 4]);
+    }
+
+    #[test]
+    fn errors_are_added_up_by_sqlstate() {
+        let schema = stats_schema();
+        let mut tables: Vec<Table> = schema.tables.iter().map(Table::new).collect();
+        let t = schema.index(ERROR_STATS).unwrap();
+        let names = ["time", "elapsed_ms", "entry", "sqlstate", "errors"];
+        let rows = [
+            [60_000, 60_000, 1, 23, 5],
+            [60_000, 60_000, 1, 40, 1],
+            [120_000, 60_000, 1, 23, 7],
+            [120_000, 60_000, 2, 23, 2],
+        ];
+        for values in rows {
+            let row = tables[t].add_row();
+            for (name, value) in names.iter().zip(values) {
+                let (_, c) = schema.column(ERROR_STATS, name).unwrap();
+                tables[t].set(c, row, value);
+            }
+        }
+        tables[t].pad();
+        thin(&schema, &mut tables, 600_000);
+        let mut after: Vec<[i64; 5]> = (0..tables[t].rows)
+            .map(|row| {
+                names.map(|name| tables[t].get(schema.column(ERROR_STATS, name).unwrap().1, row))
+            })
+            .collect();
+        after.sort_unstable();
+        let expected = [
+            [60_000, 60_000, 1, 40, 1],
+            [120_000, 60_000, 2, 23, 2],
+            [120_000, 120_000, 1, 23, 12],
+        ];
+        assert_eq!(after, expected);
     }
 
     proptest! {

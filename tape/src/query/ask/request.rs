@@ -207,6 +207,7 @@ pub(crate) mod argument {
     pub const plan_id: Argument = Argument::new("plan_id", Kind::Plan, "Id of the plan", None);
     pub const diff: Argument =
         Argument::new("diff", Kind::Plan, "Id of a plan to compare it with", None);
+    pub const sqlstate: Argument = filter("sqlstate", "SQLSTATE, or its class: 23505, 40");
     pub const query_id: Argument = filter("query_id", "query identifier");
     pub const database: Argument = filter("database", "name of the database");
     pub const username: Argument = filter("username", "name of the role");
@@ -252,6 +253,7 @@ pub(crate) mod rust {
     pub type filters = Vec<(String, String)>;
     pub type plan_id = Text;
     pub type diff = Text;
+    pub type sqlstate = Text;
     pub type query_id = Text;
     pub type database = Text;
     pub type username = Text;

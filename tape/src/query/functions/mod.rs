@@ -15,6 +15,7 @@ mod changes;
 mod chart;
 mod common_columns;
 mod compare;
+mod errors_history;
 mod latency_history;
 mod lifeline;
 mod marker_change;

@@ -102,6 +102,7 @@ registry! {
     server_history: ServerHistory, ServerHistoryRow;
     tables_history: TablesHistory, TablesHistoryRow;
     statements_history: StatementsHistory, StatementsHistoryRow;
+    errors_history: ErrorsHistory, ErrorsHistoryRow;
     queries: Queries, QueriesRow;
     latency_history: LatencyHistory, LatencyHistoryRow;
     plans: Plans, PlansRow;

@@ -6,12 +6,14 @@
 //! - `plan_sums.rs` adds up the counters of plans. `plans_seen.rs` finds plans in the samples of
 //!   executions, and `plan_turns.rs` uses both.
 //! - `table_sums.rs` adds up the counters of tables and indexes.
+//! - `error_sums.rs` adds up the errors of statements by SQLSTATE.
 //! - `intervals.rs` has the rules of the intervals of counters.
 
 pub mod cells;
 pub mod choice;
 pub mod closed_buckets;
 pub mod counters;
+pub mod error_sums;
 pub mod executions;
 pub mod intervals;
 pub mod measure;

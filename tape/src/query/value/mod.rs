@@ -9,4 +9,5 @@ pub mod json;
 pub mod number;
 pub mod plain;
 pub mod sink;
+pub mod sqlstate;
 pub mod vocabulary;

@@ -45,6 +45,9 @@ pub const CYCLE: &str = "(cycle)";
 /// Key that sums up all keys after the largest ones.
 pub const OTHER: &str = "(other)";
 
+/// Key of what belongs to no statement that the server has identified.
+pub const NO_QUERY_ID: &str = "(no query id)";
+
 /// Key for the sum of the statements that were evicted to make room.
 pub const EVICTED: &str = "(evicted)";
 
@@ -185,7 +188,7 @@ pub fn cpu_key(kind: &str) -> String {
 
 /// Label of a missing key of a dimension; `None` if null has no label.
 pub fn null_label(dimension: &str) -> Option<&'static str> {
-    (dimension == QUERY_ID).then_some("(no query id)")
+    (dimension == QUERY_ID).then_some(NO_QUERY_ID)
 }
 
 /// Lock modes by number, from 1.
