@@ -88,6 +88,23 @@ own('a query that only errs stands above the fold, and first by errors', async (
   expect([first![0], first![3], first![11], first![12]]).toEqual(['0', `query ${FAILING}, text unknown`, '1,968', 'batch'])
 })
 
+own('errors have a chart by class of SQLSTATE, and each query its codes', async ({ page, history }) => {
+  const { sessions, others } = many()
+  const of = { elapsed_ms: 60_000, username: 'batch', database: 'shop', toplevel: 1, query_id: FAILING }
+  const [unique, deadlock] = [83906754, 16908292]
+  const errors = [60, 120].flatMap((second) => [
+    { ...of, time: at(second), sqlstate: unique, errors: 981 },
+    { ...of, time: at(second), sqlstate: deadlock, errors: 3 },
+  ])
+  const address = await history(sessions, { ...others, error_stats: errors })
+  await page.goto(address(WINDOW))
+  await settled(page)
+  const panel = page.getByRole('region', { name: 'Errors' })
+  await expect(panel.locator('li').first()).toContainText(/23505 unique_violation 1,962\s+40P01 deadlock_detected 6/)
+  await expect(panel.locator('.legend')).toContainText(/23 integrity constraint violation 1,962\s+40 transaction rollback 6/)
+  await expect(panel.getByText('not recorded')).toHaveCount(0)
+})
+
 own('all other queries opens, and the list grows to its end', async ({ page, history }) => {
   const { sessions, others } = many()
   const address = await history(sessions, others)
