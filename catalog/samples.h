@@ -194,6 +194,8 @@ COLUMN(server, 34, checkpoint_buffers, UINT, blocks, COUNTER, "buffers written b
 COLUMN(server, 35, recovery_lag_bytes, UINT, bytes, GAUGE, "log received and not yet replayed, standbys only")
 COLUMN(server, 36, recovery_lag, UINT, ms, GAUGE, "age of the last replayed transaction while log waits for replay, standbys only")
 COLUMN(server, 37, databases_left_out, UINT, count, GAUGE, "databases beyond those that are measured")
+COLUMN(server, 38, logins_failed, UINT, count, COUNTER, "connections that failed to log in: wrong password, no entry in pg_hba.conf, unknown role")
+COLUMN(server, 39, logins_refused, UINT, count, COUNTER, "connections that ended for other reasons before they were sessions: too many clients, unknown database, server starting")
 
 TABLE(41, server_database, "measurements of databases; no row when nothing happened")
 COLUMN(server_database, 1, time, TIME, none, NONE, "when it was read")

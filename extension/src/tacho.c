@@ -11,6 +11,7 @@
 
 #include "changes/schema_change.h"
 #include "core/compat.h"
+#include "core/logins.h"
 #include "core/settings.h"
 #include "core/shmem.h"
 #include "plans/plan_ids.h"
@@ -38,6 +39,7 @@ _PG_init(void)
 	if (IsBinaryUpgrade)
 		return;
 	shmem_init();
+	logins_init();
 	EnableQueryId();
 	plan_ids_init();
 	planner_settings_init();

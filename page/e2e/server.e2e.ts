@@ -23,7 +23,7 @@ function story() {
   return {
     sessions,
     others: {
-      server: each((second) => ({ elapsed_ms: second ? 10_000 : '', vcpus: 400, load_1: 150, wal_bytes: 1000, checkpoints_timed: 0, checkpoints_requested: second === 100 || second === 200 ? 1 : 0, wal_archive_failed: second > 100 ? 1 : 0 })),
+      server: each((second) => ({ logins_failed: second === 100 ? 6 : 0, logins_refused: second > 200 ? 1 : 0, elapsed_ms: second ? 10_000 : '', vcpus: 400, load_1: 150, wal_bytes: 1000, checkpoints_timed: 0, checkpoints_requested: second === 100 || second === 200 ? 1 : 0, wal_archive_failed: second > 100 ? 1 : 0 })),
       server_database: [...each(() => ({ object: 'shop', xact_commit: 50, sessions_killed: 0 })), ...each((second) => ({ object: 'crm', xact_commit: 20, sessions_killed: second === 150 ? 3 : 0 }))],
       server_replica: ['one', 'two'].flatMap((object, i) => each((second) => ({ object, replica_sent_lag: 0, replica_write_lag: 10, replica_flush_lag: 20, replica_replay_lag: second * 100_000 * (i + 1) }))),
       server_slot: [...each(() => ({ object: 'used', slot_active: 1, slot_retained: MB })), ...each(() => ({ object: 'left', slot_active: 0, slot_retained: 3000 * MB }))],
@@ -39,7 +39,7 @@ test('groups stand with the worst first and say what is bad', async ({ page, his
   const lines = await panel(page).locator('.groups .head').allInnerTexts()
   const heads = lines.map((text) => text.replace('▾ ', '').trim().replace(/\s*\n\s*/g, ' | '))
   expect(heads).toEqual([
-    'Connections | 97 of 100 connections | 3 sessions killed',
+    'Connections | 97 of 100 connections | 6 failed logins | 9 connections refused | 3 sessions killed',
     'Write-ahead log and checkpoints | 19 failures to archive | 2 forced checkpoints',
     'Replication and slots | a replica was 55.3 MB behind | slot left, which no process uses, keeps 2.93 GB of log',
     'Host',

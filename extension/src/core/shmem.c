@@ -74,6 +74,8 @@ shmem_make(TachoShared *shared)
 	shared->after_crash = was_not_shut_down();
 	shared->library = loaded;
 	pg_atomic_init_u64(&shared->worker_starts, 0);
+	pg_atomic_init_u64(&shared->logins_failed, 0);
+	pg_atomic_init_u64(&shared->logins_refused, 0);
 	pg_atomic_init_u32(&shared->readers_running, 0);
 	pg_atomic_init_u32(&shared->texts_wanted, 0);
 	pg_atomic_init_u32(&shared->texts_generation, 1);

@@ -59,6 +59,10 @@ typedef struct TachoShared
 	/* lives of the sampler since shared memory was made; the sampler only */
 	pg_atomic_uint64 worker_starts;
 
+	/* connections that never became sessions, see logins.c */
+	pg_atomic_uint64 logins_failed;
+	pg_atomic_uint64 logins_refused;
+
 	/* children of readers that run, see child.c */
 	pg_atomic_uint32 readers_running;
 

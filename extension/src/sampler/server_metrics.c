@@ -34,6 +34,7 @@
 #include "core/clocks.h"
 #include "core/guarded.h"
 #include "core/settings.h"
+#include "core/shmem.h"
 #include "sampler/given_names.h"
 #include "sampler/measures.h"
 #include "sampler/recorder.h"
@@ -183,6 +184,15 @@ read_log(void)
 		received > position ? received - position : 0;
 	server_now[COL_server_recovery_lag] = received <= position ? 0 :
 		Max(0, (GetCurrentTimestamp() - GetLatestXTime()) / 1000);
+}
+
+static void
+read_logins(void)
+{
+	server_now[COL_server_logins_failed] =
+		pg_atomic_read_u64(&tacho_shared->logins_failed);
+	server_now[COL_server_logins_refused] =
+		pg_atomic_read_u64(&tacho_shared->logins_refused);
 }
 
 static void
@@ -491,6 +501,7 @@ server_measure(const SessionScan *scan, int64 wall_us, int64 boot_us,
 	read_host();
 	read_log();
 	read_transactions();
+	read_logins();
 	if (!guarded_run(read_statistics))
 		status->server_failed++;
 	if (listed)

@@ -117,6 +117,8 @@ export const GROUPS: Group[] = [
         ...{ metrics: ['sessions'], colours: ['--hue-5'], format: few, split: true },
         bad: (of) => (of.max('sessions') >= CHURN ? { level: 1, why: `up to ${count(of.max('sessions'))} new sessions per second` } : null),
       },
+      { title: 'Failed logins per second', metrics: ['logins_failed'], colours: ['--lock'], format: few, quiet: true, bad: events('logins_failed', 'failed login', 'failed logins', 1, 4.5) },
+      { title: 'Connections refused per second', metrics: ['logins_refused'], colours: ['--hue-9'], format: few, quiet: true, bad: events('logins_refused', 'connection refused', 'connections refused') },
       { title: 'Sessions killed per second', metrics: ['sessions_killed'], colours: ['--hue-9'], format: few, split: true, quiet: true, bad: events('sessions_killed', 'session killed', 'sessions killed') },
       { title: 'Sessions ended by an error per second', metrics: ['sessions_fatal'], colours: ['--lock'], format: few, split: true, quiet: true, bad: events('sessions_fatal', 'session ended by an error', 'sessions ended by an error') },
       { title: 'Sessions whose client went away per second', metrics: ['sessions_abandoned'], colours: ['--hue-4'], format: few, split: true, quiet: true, bad: events('sessions_abandoned', 'client went away', 'clients went away') },
@@ -190,7 +192,7 @@ export const GROUPS: Group[] = [
 
 /** Metrics that older sources do not know. A question with one of them is refused, so they are
  *  asked for separately. */
-export const NEWER = ['connections', 'max_connections']
+export const NEWER = ['connections', 'max_connections', 'logins_failed', 'logins_refused']
 /** Metrics that have no picture of their own and serve as levels or limits. */
 const BESIDE = ['vcpus', 'memory_total']
 /** All other metrics. */
