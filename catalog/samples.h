@@ -150,6 +150,20 @@ COLUMN(relation, 3, oid, UINT, none, NONE, "OID of the relation")
 COLUMN(relation, 4, schema, NAME, none, NONE, "its schema, null = not known")
 COLUMN(relation, 5, name, NAME, none, NONE, "its name")
 
+TABLE(33, relation_state, "tables and indexes as the catalog of their database has them, with tacho.catalog_interval: a row once a day and when something has changed")
+COLUMN(relation_state, 1, time, TIME, none, NONE, "when the counters were read")
+COLUMN(relation_state, 2, database_oid, UINT, none, NONE, "OID of the database, 0 = shared by all databases")
+COLUMN(relation_state, 3, database, NAME, none, NONE, "name of the database")
+COLUMN(relation_state, 4, oid, UINT, none, NONE, "OID of the table or index, 0 = end of a round: all known tables and indexes were read")
+COLUMN(relation_state, 5, kind, ENUM, relation_kind, NONE, "kind of table or index, null = dropped")
+COLUMN(relation_state, 6, table_oid, UINT, none, NONE, "OID of the table that an index belongs to, 0 = no index")
+COLUMN(relation_state, 7, bytes, UINT, bytes, NONE, "size of the files of its main fork, plus one; 0 = not known")
+COLUMN(relation_state, 8, rows, UINT, none, NONE, "rows as the last VACUUM or ANALYZE estimated them, plus one; 0 = not known")
+COLUMN(relation_state, 9, scans, UINT, none, NONE, "scans since its statistics began, as in table_stats")
+COLUMN(relation_state, 10, tuples_returned, UINT, none, NONE, "rows or entries read since its statistics began, likewise")
+COLUMN(relation_state, 11, tuples_fetched, UINT, none, NONE, "rows fetched since its statistics began, likewise")
+COLUMN(relation_state, 12, last_scan, TIME, none, NONE, "end of the transaction of the last scan, 0 = none or not known (before PostgreSQL 16)")
+
 /*
  * Measurements of the server as a whole, every tacho.server_interval. Each is
  * marked COUNTER (stored: the increase since the last reading) or GAUGE, with
@@ -395,6 +409,18 @@ LABEL(locktype, 12, "applytransaction")
 
 LABEL(outcome, 1, "prepared")
 LABEL(outcome, 2, "rolled back")
+
+LABEL(relation_kind, 1, "table")
+LABEL(relation_kind, 2, "index")
+LABEL(relation_kind, 3, "unique index")
+LABEL(relation_kind, 4, "primary key")
+LABEL(relation_kind, 5, "invalid index")
+LABEL(relation_kind, 6, "partitioned table")
+LABEL(relation_kind, 7, "partitioned index")
+LABEL(relation_kind, 8, "materialized view")
+LABEL(relation_kind, 9, "TOAST table")
+LABEL(relation_kind, 10, "sequence")
+LABEL(relation_kind, 11, "other")
 
 LABEL(marker, 1, "start")
 LABEL(marker, 2, "stop")

@@ -16,6 +16,7 @@
 #include "core/shmem.h"
 #include "plans/plan_ids.h"
 #include "plans/planner_settings.h"
+#include "sampler/catalog_shared.h"
 #include "sampler/sampler.h"
 #include "statements/query_text.h"
 #include "statements/statements_setup.h"
@@ -45,6 +46,7 @@ _PG_init(void)
 	planner_settings_init();
 	schema_change_init();
 	query_text_init();
+	catalog_shared_init();
 	/* before statements_setup(): the saver must not take the last worker slot */
 	sampler_init();
 	statements_setup();

@@ -144,8 +144,8 @@ pub const TOOLS: &[Tool] = &[
                 the window. live_tuples and dead_tuples are rows at its end, as the server estimates \
                 them. last_* times are UTC. A record, one in five minutes, has the 100 tables and indexes \
                 that did most; intervals counts its records, key (other) adds up the rest. key is \
-                database/OID if no recorded plan has the name. Sizes are not recorded. Limit: n rows \
-                (default 10), 25 kB.",
+                database/OID if the history has no name. kind, bytes (size) and growth_bytes are null \
+                unless tacho.catalog_interval is on. Limit: n rows (default 10), 25 kB.",
         parts: &[part(ROWS, "tables_history")],
         required: &[],
     },

@@ -20,12 +20,24 @@ struct Named {
     numbers: &'static str,
 }
 
-const NAMED: [Named; 2] = [
+const NAMED: [Named; 4] = [
     Named {
         function: "tables_history",
         column: "key",
         number: "oid",
         numbers: "coalesce(r.\"database_oid\" || '/' || r.\"oid\", r.\"key\")",
+    },
+    Named {
+        function: "indexes_history",
+        column: "key",
+        number: "oid",
+        numbers: "r.\"database_oid\" || '/' || r.\"oid\"",
+    },
+    Named {
+        function: "indexes_history",
+        column: "table_name",
+        number: "table_oid",
+        numbers: "r.\"database_oid\" || '/' || r.\"table_oid\"",
     },
     Named {
         function: "blocking",

@@ -10,6 +10,7 @@ mod explain;
 mod export;
 mod generate;
 mod import;
+mod indexes_history;
 mod inspect;
 mod latency_history;
 mod mark;
@@ -69,6 +70,8 @@ pub enum Command {
     ErrorsHistory(errors_history::Args),
     /// Activity of tables and indexes: scans, rows, blocks, vacuums
     TablesHistory(tables_history::Args),
+    /// Size and use of indexes: those that nothing has used first
+    IndexesHistory(indexes_history::Args),
     /// Execution times of statements over time
     LatencyHistory(latency_history::Args),
     /// Calls, time, rows and blocks of each plan of a statement
@@ -124,6 +127,7 @@ pub fn run(command: Command) -> ExitCode {
         Command::StatementsHistory(args) => statements_history::run(&args),
         Command::ErrorsHistory(args) => errors_history::run(&args),
         Command::TablesHistory(args) => tables_history::run(&args),
+        Command::IndexesHistory(args) => indexes_history::run(&args),
         Command::LatencyHistory(args) => latency_history::run(&args),
         Command::Plans(args) => plans::run(&args),
         Command::PlanChanges(args) => plan_changes::run(&args),

@@ -26,6 +26,8 @@ impl Reader for TablesHistory {
         ("blks_read", "read"),
         ("blks_hit", "hit"),
         ("dead_tuples", "dead"),
+        ("bytes", "bytes"),
+        ("growth_bytes", "growth"),
         ("last_autovacuum", "autovacuum"),
     ]);
 }

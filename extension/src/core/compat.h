@@ -29,6 +29,7 @@
 #include "utils/guc.h"
 #include "utils/guc_tables.h"
 #include "utils/pgstat_internal.h"
+#include "utils/relmapper.h"
 #include "utils/wait_event.h"
 #if PG_VERSION_NUM >= 180000
 #include "commands/explain.h"
@@ -482,6 +483,24 @@ compat_relation_oid(const PgStat_HashKey *key)
 	return (Oid) key->objid;
 #else
 	return key->objoid;
+#endif
+}
+
+/* A flag of workers that end when somebody wants their database; 19 has it. */
+#if PG_VERSION_NUM >= 190000
+#define COMPAT_WORKER_LEAVES	BGWORKER_INTERRUPTIBLE
+#else
+#define COMPAT_WORKER_LEAVES	0
+#endif
+
+/* The file of a catalog whose row of pg_class has none. */
+static inline Oid
+compat_mapped_file(Oid relation, bool shared)
+{
+#if PG_VERSION_NUM >= 160000
+	return RelationMapOidToFilenumber(relation, shared);
+#else
+	return RelationMapOidToFilenode(relation, shared);
 #endif
 }
 

@@ -30,6 +30,7 @@
 #include "sampler/locks.h"
 #include "sampler/processes.h"
 #include "sampler/recorder.h"
+#include "sampler/recorder_catalog.h"
 #include "sampler/recorder_relations.h"
 #include "sampler/recorder_trees.h"
 #include "statements/query_text.h"
@@ -681,6 +682,7 @@ note_lost_frame(TachoStatus *status)
 	texts_lost |= text_share_in_frame();
 	text_share_lost();
 	recorder_relations_forget();
+	catalog_record_again();
 	dictionary_redefine();
 }
 

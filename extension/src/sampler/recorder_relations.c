@@ -1,6 +1,7 @@
 /*
  * recorder_relations.c
- *	  Records the names of relations that trees of plans have.
+ *	  Records the names of relations that trees of plans and the catalog
+ *	  worker have.
  *
  * Readers show them where the history has OIDs, such as in a lock: example
  * "relation 16384/16394" becomes "relation public.orders". A name is recorded
@@ -19,7 +20,6 @@
 #include "common/hashfn.h"
 
 #include "history/dictionary.h"
-#include "plans/tree_relations.h"
 #include "sampler/recorder_relations.h"
 
 #define PLACES	8192			/* power of two */
@@ -47,14 +47,15 @@ hash_of(TreeString string)
 
 /* Remembers a name; false if it was recorded before. */
 static bool
-remember(Oid database, const TreeRelation *relation)
+remember(const NamedRelation *relation)
 {
 	RecordedName name = {
-		.database = database,
+		.database = relation->database,
 		.relation = relation->oid,
 		.hash = hash_combine(hash_of(relation->schema), hash_of(relation->name)),
 	};
-	uint32		hash = hash_combine(murmurhash32(database), murmurhash32(relation->oid));
+	uint32		hash = hash_combine(murmurhash32(relation->database),
+									murmurhash32(relation->oid));
 	RecordedName *place = &recorded[hash & (PLACES - 1)];
 
 	if (memcmp(place, &name, sizeof(name)) == 0)
@@ -70,16 +71,22 @@ name_id(TreeString string, int encoding)
 		dictionary_name(string.bytes, string.length, encoding);
 }
 
-static void
-put_relation(Frame *frame, const QueryText *tree, const TreeRelation *relation, UnixMs now)
+void
+recorder_put_relation(Frame *frame, const NamedRelation *relation, UnixMs now)
 {
-	uint64		schema = name_id(relation->schema, tree->encoding);
-	uint64		name = name_id(relation->name, tree->encoding);
-	Section    *section = frame_section(frame, TABLE_relation);
-	int			row = section_add(section);
+	uint64		schema;
+	uint64		name;
+	Section    *section;
+	int			row;
 
+	if (!remember(relation))
+		return;
+	schema = name_id(relation->schema, relation->encoding);
+	name = name_id(relation->name, relation->encoding);
+	section = frame_section(frame, TABLE_relation);
+	row = section_add(section);
 	section_set(section, row, COL_relation_time, frame_time(frame, now));
-	section_set(section, row, COL_relation_database_oid, tree->database);
+	section_set(section, row, COL_relation_database_oid, relation->database);
 	section_set(section, row, COL_relation_oid, relation->oid);
 	section_set(section, row, COL_relation_schema, schema);
 	section_set(section, row, COL_relation_name, name);
@@ -92,6 +99,15 @@ recorder_put_relations(Frame *frame, const QueryText *tree, UnixMs now)
 	TreeRelation relation;
 
 	while (tree_relations_next(&relations, &relation))
-		if (remember(tree->database, &relation))
-			put_relation(frame, tree, &relation, now);
+	{
+		NamedRelation named = {
+			.database = tree->database,
+			.oid = relation.oid,
+			.schema = relation.schema,
+			.name = relation.name,
+			.encoding = tree->encoding,
+		};
+
+		recorder_put_relation(frame, &named, now);
+	}
 }

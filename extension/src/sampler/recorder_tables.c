@@ -35,6 +35,7 @@
 #include "history/writer.h"
 #include "sampler/processes.h"
 #include "sampler/recorder.h"
+#include "sampler/recorder_catalog.h"
 #include "sampler/recorder_tables.h"
 #include "sampler/table_ranks.h"
 
@@ -373,7 +374,10 @@ end_pass(void)
 	names_resolve();
 	frame = recorder_frame(pass.time);
 	for (int i = 0; i < ranks.count; i++)
+	{
 		put_rank(frame, &ranks.ranks[i]);
+		catalog_want(ranks.ranks[i].key);
+	}
 	put_others(frame);
 }
 

@@ -48,6 +48,7 @@
 #include "sampler/cpu_kind.h"
 #include "sampler/locks.h"
 #include "sampler/recorder.h"
+#include "sampler/recorder_catalog.h"
 #include "sampler/recorder_statements.h"
 #include "sampler/recorder_tables.h"
 #include "sampler/sampler.h"
@@ -388,7 +389,7 @@ sleep_us(void)
 	/* an acknowledgement can wait for the next tick */
 	if (writer_is_behind() || status.writer_pid == 0)
 		writer = writer_turn_us + writer_pause_us - clock_boot_us();
-	if (statements_turn_again() || tables_turn_again())
+	if (statements_turn_again() || tables_turn_again() || catalog_turn_again())
 		writer = Min(writer, STATEMENTS_TURN_US);
 	return Max(0, Min(Min(tick, writer), LONGEST_SLEEP_US));
 }
@@ -415,6 +416,7 @@ take_turn(void)
 	}
 	statements_turn(wall_us, boot_us, &status);
 	tables_turn(wall_us, boot_us);
+	catalog_turn(wall_us, boot_us);
 	if (boot_us - writer_turn_us >= writer_pause_us)
 	{
 		take_writer_turn(boot_us);

@@ -163,13 +163,13 @@ my $now = $node->safe_psql('postgres', q{SELECT to_char(now() AT TIME ZONE 'UTC'
 wait_until('the same statements', sub {
 	my ($files, $asked) = map { answer($web, $_, 'statements_history', until => $now, n => 'all') } qw(files asked);
 	my ($took, $took_asked) = map { answer($web, $_, 'latency_history', until => $now, bucket => '10min') } qw(files asked);
-	my @plans = map { my $function = $_; [ map { encoded(answer($web, $_, $function, until => $now, n => 'all')) } qw(files asked) ] } qw(plans plan_changes queries tables_history errors_history);
+	my @plans = map { my $function = $_; [ map { encoded(answer($web, $_, $function, until => $now, n => 'all')) } qw(files asked) ] } qw(plans plan_changes queries tables_history indexes_history errors_history);
 	push @plans, [ map { encoded(answer($web, $_, 'plan', plan_id => '1')) } qw(files asked) ];
 
 	return @{ $files->{body}{rows} } && encoded($files) eq encoded($asked) && encoded($took) eq encoded($took_asked) &&
 	  !grep { $_->[0] ne $_->[1] } @plans;
 });
-$asked{$_} = 1 for qw(status statements_history latency_history plans plan_changes queries tables_history errors_history plan);
+$asked{$_} = 1 for qw(status statements_history latency_history plans plan_changes queries tables_history indexes_history errors_history plan);
 is_deeply([ grep { !$asked{$_} } map { $_->{name} } @{ ($web->ask('functions'))[1]{functions} } ], [],
 	'each function has a case of conformance/ with rows, or a question above');
 

@@ -16,6 +16,7 @@ mod chart;
 mod common_columns;
 mod compare;
 mod errors_history;
+mod indexes_history;
 mod latency_history;
 mod lifeline;
 mod marker_change;

@@ -101,6 +101,7 @@ registry! {
     markers: Markers, MarkersRow;
     server_history: ServerHistory, ServerHistoryRow;
     tables_history: TablesHistory, TablesHistoryRow;
+    indexes_history: IndexesHistory, IndexesHistoryRow;
     statements_history: StatementsHistory, StatementsHistoryRow;
     errors_history: ErrorsHistory, ErrorsHistoryRow;
     queries: Queries, QueriesRow;

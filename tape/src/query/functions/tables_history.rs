@@ -7,6 +7,7 @@ use crate::query::ask::request::{Emit, request};
 use crate::query::ask::row::row;
 use crate::query::rows::parse::{MAX_ROWS, Window, buckets, limit, nodes};
 use crate::query::rows::relations::{Relation, RelationNames};
+use crate::query::sums::relation_states::{Change, RelationStates};
 use crate::query::sums::table_sums::{COUNTERS, Cell, TableKey, TableSums, Tables, WORK};
 use crate::query::value::bucket::{Buckets, DAY};
 use crate::query::value::error::{QueryError, QueryResult};
@@ -51,6 +52,9 @@ row! {
         last_analyze: Time,
         last_autoanalyze: Time,
         last_scan: Time,
+        kind: Text,
+        bytes: Int,
+        growth_bytes: Int,
     }
 }
 
@@ -62,7 +66,7 @@ request! {
         until,
         bucket,
         n("Maximum number of tables and indexes, or all", Some("10")),
-        order_by("work (rows read and written, and blocks read), or a counter, such as tuples_updated", Some("work")),
+        order_by("work (rows read and written, and blocks read), a counter, such as tuples_updated, bytes, or growth_bytes", Some("work")),
         database,
     }
 }
@@ -70,15 +74,26 @@ request! {
 /// Maximum age of a recorded name at the start of the window, in µs. A name is recorded once a day.
 const NAMES_BEFORE: i64 = 7 * DAY;
 
-/// Counters whose sum decides the order, by their places in [`COUNTERS`].
-fn order(text: Option<&str>) -> QueryResult<Vec<usize>> {
+/// The order of the rows: the highest value comes first.
+enum Order {
+    /// The sum of the counters at these places in [`COUNTERS`].
+    Counters(Vec<usize>),
+    /// The size at the end of the window.
+    Bytes,
+    /// The increase of the size.
+    Growth,
+}
+
+fn order(text: Option<&str>) -> QueryResult<Order> {
     match text.unwrap_or("work") {
-        "work" => Ok(WORK.to_vec()),
+        "work" => Ok(Order::Counters(WORK.to_vec())),
+        "bytes" => Ok(Order::Bytes),
+        "growth_bytes" => Ok(Order::Growth),
         name => match COUNTERS.iter().position(|counter| *counter == name) {
-            Some(place) => Ok(vec![place]),
+            Some(place) => Ok(Order::Counters(vec![place])),
             None => Err(
                 QueryError::invalid(format!("invalid order_by \"{name}\"")).hint(format!(
-                    "Available orders are work, {}.",
+                    "Available orders are work, {}, bytes, growth_bytes.",
                     COUNTERS.join(", ")
                 )),
             ),
@@ -102,7 +117,8 @@ fn answer(asked: &TablesHistory, run: Run, emit: Emit<TablesHistoryRow>) -> Quer
         nodes: nodes(run, asked.node.as_deref())?,
         databases: database.map(|d| Filter::parse("database", d)).transpose()?,
     };
-    let mut shown = ranked(&tables, &whole, &order)?;
+    let states = RelationStates::read(tables.parts(), window, tables.databases.as_ref(), run)?;
+    let mut shown = ranked(&tables, &whole, &order, &states)?;
     shown.truncate(n);
     let rows = (shown.len() + 1).saturating_mul(buckets.len());
     if rows > MAX_ROWS && buckets.len() > 1 {
@@ -117,7 +133,8 @@ fn answer(asked: &TablesHistory, run: Run, emit: Emit<TablesHistoryRow>) -> Quer
     let answer = Answer {
         buckets: &buckets,
         found: &found,
-        names: names(&tables, &shown)?,
+        states: &states,
+        names: names(&tables, shown.iter().map(|key| key.relation))?,
     };
     for bucket in 0..buckets.len() {
         for (number, key) in (0..).zip(shown.iter().map(Some).chain([None])) {
@@ -130,7 +147,12 @@ fn answer(asked: &TablesHistory, run: Run, emit: Emit<TablesHistoryRow>) -> Quer
 }
 
 /// All tables and indexes, the largest first. Among equals the key decides.
-fn ranked(tables: &Tables, whole: &Buckets, order: &[usize]) -> QueryResult<Vec<TableKey>> {
+fn ranked(
+    tables: &Tables,
+    whole: &Buckets,
+    order: &Order,
+    states: &RelationStates,
+) -> QueryResult<Vec<TableKey>> {
     let mut numbers: HashMap<TableKey, u32> = HashMap::new();
     let found = tables.sums(whole, |key| match key {
         None => u32::MAX,
@@ -139,31 +161,49 @@ fn ranked(tables: &Tables, whole: &Buckets, order: &[usize]) -> QueryResult<Vec<
             *numbers.entry(key).or_insert(next)
         }
     })?;
-    let measure = |number: u32| {
-        found
+    let change = |key: &TableKey| states.change(key, whole.since(), whole.until());
+    let measure = |key: &TableKey, number: u32| match order {
+        Order::Counters(places) => found
             .cells
             .get(&(number, 0))
-            .map_or(0, |cell| cell.sum(order))
+            .map_or(0, |cell| cell.sum(places)),
+        Order::Bytes => change(key)
+            .and_then(|change| change.last.bytes)
+            .map_or(-1, i128::from),
+        Order::Growth => change(key)
+            .and_then(|change| change.growth)
+            .map_or(i128::MIN, i128::from),
     };
-    let place = |(key, number)| (Reverse(measure(number)), key);
+    let place = |(key, number)| (Reverse(measure(&key, number)), key);
     let mut ranked: Vec<(Reverse<i128>, TableKey)> = numbers.into_iter().map(place).collect();
     ranked.sort_unstable();
     Ok(ranked.into_iter().map(|(_, key)| key).collect())
 }
 
-fn names(tables: &Tables, shown: &[TableKey]) -> QueryResult<RelationNames> {
+/// The names of tables and indexes at the end of the window.
+pub fn names(
+    tables: &Tables,
+    wanted: impl IntoIterator<Item = Relation>,
+) -> QueryResult<RelationNames> {
     let begin = tables.window.since.saturating_sub(NAMES_BEFORE);
     let parts = tables
         .parts()
         .filter(|part| part.max_ms().saturating_mul(1000) >= begin);
     let parts: Vec<_> = parts.collect();
-    let wanted = shown.iter().map(|key| key.relation);
     RelationNames::find(wanted, parts.into_iter().rev(), tables.run)
+}
+
+/// The name; the numbers of database and relation if the history has none.
+pub fn name_of(names: &RelationNames, relation: Relation) -> String {
+    let Relation { database, oid } = relation;
+    let numbers = || format!("{database}/{oid}");
+    names.get(relation).map_or_else(numbers, str::to_string)
 }
 
 struct Answer<'a> {
     buckets: &'a Buckets,
     found: &'a TableSums,
+    states: &'a RelationStates,
     names: RelationNames,
 }
 
@@ -183,23 +223,30 @@ impl Answer<'_> {
                 key: Some(pg::OTHER.into()),
                 ..row
             },
-            Some(key) => TablesHistoryRow {
-                key: Some(self.name(key.relation).into()),
-                database: key.database.as_deref().map(Into::into),
-                database_oid: Some(key.relation.database),
-                oid: Some(key.relation.oid),
-                ..with_state(row, cell)
-            },
+            Some(key) => self.with_catalog(
+                TablesHistoryRow {
+                    key: Some(name_of(&self.names, key.relation).into()),
+                    database: key.database.as_deref().map(Into::into),
+                    database_oid: Some(key.relation.database),
+                    oid: Some(key.relation.oid),
+                    ..with_state(row, cell)
+                },
+                self.states.change(key, begin, end),
+            ),
         }
     }
 
-    /// The name; numbers if the history has none.
-    fn name(&self, relation: Relation) -> String {
-        let Relation { database, oid } = relation;
-        let numbers = || format!("{database}/{oid}");
-        self.names
-            .get(relation)
-            .map_or_else(numbers, str::to_string)
+    /// Adds what the catalog of the database said.
+    fn with_catalog(&self, row: TablesHistoryRow, change: Option<Change>) -> TablesHistoryRow {
+        match change {
+            None => row,
+            Some(change) => TablesHistoryRow {
+                kind: change.last.kind.clone(),
+                bytes: change.last.bytes,
+                growth_bytes: change.growth,
+                ..row
+            },
+        }
     }
 }
 

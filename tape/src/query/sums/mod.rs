@@ -6,6 +6,7 @@
 //! - `plan_sums.rs` adds up the counters of plans. `plans_seen.rs` finds plans in the samples of
 //!   executions, and `plan_turns.rs` uses both.
 //! - `table_sums.rs` adds up the counters of tables and indexes.
+//! - `relation_states.rs` has sizes and counters of tables and indexes.
 //! - `error_sums.rs` adds up the errors of statements by SQLSTATE.
 //! - `intervals.rs` has the rules of the intervals of counters.
 
@@ -20,6 +21,7 @@ pub mod measure;
 pub mod plan_sums;
 pub mod plan_turns;
 pub mod plans_seen;
+pub mod relation_states;
 pub mod statement_sums;
 pub mod statements_running;
 pub mod table_sums;

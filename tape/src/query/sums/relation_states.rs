@@ -1,0 +1,212 @@
+//! Tables and indexes as the catalog of their database has them: kind, table, size, and counters
+//! since their statistics began. The sampler records a row when something has changed and once a
+//! day. A row without OID ends each round that has read all of them.
+//!
+//! Example: an index has rows with 5 scans at 10:00 and 7 scans at 12:00, and the last round was at
+//! 15:00. From 11:00 to 14:00 it had 2 scans: the row of 10:00 is its state at 11:00.
+
+use crate::format::part::Part;
+use crate::query::ask::context::Run;
+use crate::query::rows::integers::Reference;
+use crate::query::rows::keys::View;
+use crate::query::rows::parse::Window;
+use crate::query::rows::relations::Relation;
+use crate::query::sums::table_sums::TableKey;
+use crate::query::value::bucket::{DAY, SECOND};
+use crate::query::value::error::QueryResult;
+use crate::query::value::filter::Filter;
+use std::collections::HashMap;
+use std::ops::Range;
+use std::sync::Arc;
+
+const TABLE: &str = "relation_state";
+/// Maximum age at the start of the window of a state that counts for it, µs. A state is recorded
+/// once a day, and rounds are at most a day apart.
+const BEFORE: i64 = 3 * DAY;
+/// Maximum time between a state and the end of its round, µs. The first round of a day has a state of
+/// each table and index that still exists.
+const LONGEST_ROUND: i64 = 60 * SECOND;
+/// The counters, in the order of the catalog.
+const COUNTERS: [&str; 3] = ["scans", "tuples_returned", "tuples_fetched"];
+
+/// A table or index at a point in time.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct State {
+    /// When it was recorded, µs.
+    pub time: i64,
+    /// Kind of table or index; `None` if it was dropped.
+    pub kind: Option<Arc<str>>,
+    /// OID of the table that an index belongs to, 0 for a table.
+    pub table_oid: i64,
+    /// Size of its main fork.
+    pub bytes: Option<i64>,
+    /// Rows, as the last VACUUM or ANALYZE estimated them.
+    pub rows: Option<i64>,
+    /// The counters since its statistics began.
+    counts: [i64; COUNTERS.len()],
+    /// End of the transaction of the last scan in ms, 0 = none or not known.
+    pub last_scan: i64,
+}
+
+/// The activity of a table or index in a window.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Change<'a> {
+    /// The state at the end of the window.
+    pub last: &'a State,
+    /// From when on `counts` and `growth` are known: the start of the window, or the first state in it.
+    pub known_from: i64,
+    /// Until when: the last round in the window. `None` if no round was complete since `known_from`.
+    pub known_until: Option<i64>,
+    /// Increase of each counter: scans, then rows or entries read, then rows fetched.
+    pub counts: [i64; COUNTERS.len()],
+    /// Increase of the size in bytes.
+    pub growth: Option<i64>,
+}
+
+/// The states of tables and indexes, by time.
+#[derive(Default)]
+pub struct RelationStates {
+    states: HashMap<TableKey, Vec<State>>,
+    /// Times of complete rounds in µs, ascending.
+    rounds: Vec<i64>,
+}
+
+impl RelationStates {
+    /// Reads the states that count for a window. `databases` filters by name.
+    pub fn read<'a>(
+        parts: impl Iterator<Item = &'a Part>,
+        window: Window,
+        databases: Option<&Filter>,
+        run: Run,
+    ) -> QueryResult<RelationStates> {
+        let begin = window.since.saturating_sub(BEFORE);
+        let mut all = RelationStates::default();
+        for part in parts {
+            run.check_cancel()?;
+            let times = begin..window.until.saturating_add(1);
+            if run.damage.note_and_continue(may_have(part, &times))? == Some(true) {
+                let read = all.read_part(part, times, databases, run);
+                run.damage.note_and_continue(read)?;
+                part.release();
+            }
+        }
+        run.damage.check()?;
+        all.rounds.sort_unstable();
+        for states in all.states.values_mut() {
+            states.sort_by_key(|state| state.time);
+        }
+        Ok(all)
+    }
+
+    fn read_part(
+        &mut self,
+        part: &Part,
+        times: Range<i64>,
+        databases: Option<&Filter>,
+        run: Run,
+    ) -> QueryResult<()> {
+        let view = View::new(part, run.decode);
+        let column = |name: &&str| part.ints(TABLE, name);
+        let number = |name: &str| part.ints(TABLE, name);
+        let (time, oids, kinds) = (number("time")?, number("oid")?, number("kind")?);
+        let (base, names) = (number("database_oid")?, number("database")?);
+        let (tables, bytes, rows) = (number("table_oid")?, number("bytes")?, number("rows")?);
+        let last_scan = number("last_scan")?;
+        let counters = COUNTERS.iter().map(column).collect::<Result<Vec<_>, _>>()?;
+        for row in 0..oids.len() {
+            let at = time[row].saturating_mul(1000);
+            if !times.contains(&at) {
+                continue;
+            }
+            if oids[row] == 0 {
+                self.rounds.push(at);
+                continue;
+            }
+            let database = view.name(Reference(names[row]))?;
+            if databases.is_some_and(|filter| !filter.accepts(database.as_deref())) {
+                continue;
+            }
+            let relation = Relation {
+                database: base[row],
+                oid: oids[row],
+            };
+            let state = State {
+                time: at,
+                kind: view.key(TABLE, "kind", kinds[row])?.map(Into::into),
+                table_oid: tables[row],
+                bytes: known(bytes[row]),
+                rows: known(rows[row]),
+                counts: std::array::from_fn(|place| counters[place][row]),
+                last_scan: last_scan[row],
+            };
+            self.states
+                .entry(TableKey { database, relation })
+                .or_default()
+                .push(state);
+        }
+        Ok(())
+    }
+
+    /// All tables and indexes with a state.
+    pub fn keys(&self) -> impl Iterator<Item = &TableKey> {
+        self.states.keys()
+    }
+
+    /// The activity of a table or index from `since` to `until`. A state at `since` is the state at
+    /// the begin. `None` if it had no state, was dropped, or no round was complete until then.
+    pub fn change(&self, key: &TableKey, since: i64, until: i64) -> Option<Change<'_>> {
+        let states = self.states.get(key)?;
+        let until_then = |time: i64| states.partition_point(|state| state.time <= time);
+        let end = until_then(until);
+        let last = states[..end].last()?;
+        let round = self.rounds[..self.rounds.partition_point(|time| *time <= until)].last()?;
+        last.kind.as_ref()?;
+        if last.time < round - round.rem_euclid(DAY) - LONGEST_ROUND {
+            return None;
+        }
+        let first = until_then(since).saturating_sub(1);
+        let counted = states.get(first..end).unwrap_or_default();
+        let mut counts = [0; COUNTERS.len()];
+        for pair in counted.windows(2) {
+            add_increases(&mut counts, &pair[0].counts, &pair[1].counts);
+        }
+        let sizes = || counted.iter().filter_map(|state| state.bytes);
+        let known_from = counted
+            .first()
+            .map_or(last.time, |state| state.time)
+            .max(since);
+        Some(Change {
+            last,
+            known_from,
+            known_until: Some(*round).filter(|round| *round > known_from),
+            counts,
+            growth: sizes()
+                .next_back()
+                .zip(sizes().next())
+                .map(|(to, from)| to - from),
+        })
+    }
+}
+
+/// True if the part may have states of these times, in µs.
+fn may_have(part: &Part, times: &Range<i64>) -> QueryResult<bool> {
+    let range = part.range(TABLE, "time")?;
+    Ok(range.is_some_and(|(first, last)| {
+        first.saturating_mul(1000) < times.end && last.saturating_mul(1000) >= times.start
+    }))
+}
+
+/// A number that is stored plus one; 0 = not known.
+fn known(stored: i64) -> Option<i64> {
+    (stored > 0).then(|| stored - 1)
+}
+
+/// Adds the increases between two states. If a counter is less than it was, the statistics were
+/// reset, and all of its counters began at zero.
+fn add_increases(sums: &mut [i64], before: &[i64], now: &[i64]) {
+    let was_reset = now.iter().zip(before).any(|(now, before)| now < before);
+    for ((sum, now), before) in sums.iter_mut().zip(now).zip(before) {
+        let increase = if was_reset { *now } else { now - before };
+        *sum = sum.saturating_add(increase);
+    }
+}
