@@ -14,7 +14,7 @@ set -euo pipefail
 source "$(dirname "$0")/lib.sh"
 trap bench_cleanup EXIT
 export -n BENCH_DIR # each part has its own
-scenarios=(overhead churn hot recording history codec analyze instructions lines)
+scenarios=(overhead churn hot recording history codec analyze instructions lines plans)
 scripts=(tick_cost statements_latency statements locks statements_costs messages sql_edition sizes)
 
 dir=

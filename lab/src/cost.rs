@@ -156,9 +156,9 @@ impl Measurement<'_> {
     }
 
     fn time(&self, stop: &Stop) -> Result<f64> {
-        let n = self.cost.repeat * TIMED;
-        let mut input = self.executions(0, self.cost.repeat) + CLOCK;
-        input += &(self.executions(self.cost.repeat, n) + CLOCK);
+        let (repeat, n) = (self.repeat(), self.repeat() * TIMED);
+        let mut input = self.first() + &self.executions(0, repeat) + CLOCK;
+        input += &(self.executions(repeat, n) + CLOCK);
         let said = self.run(&[], &input, stop)?;
         let times: Vec<f64> = said.lines().filter_map(clock).collect();
         match times[..] {
@@ -172,19 +172,19 @@ impl Measurement<'_> {
         let result = self.cluster.access.scratch.join(counter.result);
         let n = match counter.cold {
             true => COLD_TIMES,
-            false => self.cost.repeat,
+            false => self.repeat(),
         };
         let [few, many] = [n, 3 * n].map(|executions| {
             let mut least = f64::INFINITY;
             for _ in 0..counter.times {
                 // This server reads the state that the previous one has saved. The
                 // run before makes it the same each time.
-                self.run(&[], &self.executions(0, n), stop)?;
+                self.run(&[], &(self.first() + &self.executions(0, n)), stop)?;
                 let input = match counter.cold {
                     true => self.cold_executions(executions),
                     false => self.executions(0, executions),
                 };
-                self.run(&tool, &input, stop)?;
+                self.run(&tool, &(self.first() + &input), stop)?;
                 let total = (counter.total)(&fs::read_to_string(&result)?);
                 least = least
                     .min(total.context(format!("{} did not print a number", counter.program))?);
@@ -192,6 +192,16 @@ impl Measurement<'_> {
             Ok::<f64, anyhow::Error>(least)
         });
         Ok((many? - few?) / f64::from(2 * n))
+    }
+
+    fn repeat(&self) -> u32 {
+        self.statement.repeat.unwrap_or(self.cost.repeat)
+    }
+
+    /// Input of the server before the executions.
+    fn first(&self) -> String {
+        let lines = self.statement.first.iter();
+        lines.map(|sql| format!("{sql}\n")).collect()
     }
 
     /// Input of the server with `n` executions of the statement.

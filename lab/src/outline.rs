@@ -207,6 +207,17 @@ mod tests {
         let recording = of("recording");
         assert_eq!(recording, ["tacho", "pg_wait_sampling", "--pg-ash"]);
         assert_eq!(of("lines"), ["pg_stat_statements", "tacho", "valgrind"]);
+        let plans = of("plans");
+        assert_eq!(
+            plans,
+            [
+                "tacho",
+                "pg_stat_statements",
+                "auto_explain",
+                "valgrind",
+                "strace"
+            ]
+        );
         assert_eq!(of("analyze"), Vec::<String>::new());
     }
 }

@@ -33,6 +33,7 @@ pub const BUILT_IN: &[(&str, &str)] = &[
         include_str!("../../bench/scenarios/instructions.toml"),
     ),
     ("lines", include_str!("../../bench/scenarios/lines.toml")),
+    ("plans", include_str!("../../bench/scenarios/plans.toml")),
 ];
 
 /// An experiment.
@@ -170,6 +171,13 @@ pub struct Costing {
     pub name: String,
     /// SQL on one line; `{n}` becomes the number of the execution.
     pub sql: String,
+    /// Lines of SQL that every server executes once before the statement. Their cost is in both
+    /// runs of n and of 3 n executions, so it is not counted.
+    #[serde(default)]
+    pub first: Vec<String>,
+    /// Number of executions, if it differs from the scenario's.
+    #[serde(default)]
+    pub repeat: Option<u32>,
 }
 
 /// A statement that is timed.

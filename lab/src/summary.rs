@@ -261,6 +261,8 @@ pub mod tests {
             statements: vec![Costing {
                 name: "s".into(),
                 sql: "select 1".into(),
+                first: Vec::new(),
+                repeat: None,
             }],
         });
         let point = points(&experiment.scenario).pop().expect("a point");
