@@ -111,6 +111,14 @@ for folder in changes plans history readers statements; do
   circles_of_headers "$folder"
 done
 
+# The tests that tape/tests/README.md names exist; "…" stands for the rest of a name.
+while read -r name; do
+  breach "tape/tests/README.md: no test is called $name"
+done < <({ files '*.rs' | xargs grep -hoE '\bfn [a-z0-9_]+' | sed 's/^fn //'; files '*/tests/*.rs' | sed 's,.*/,,; s,\.rs$,,'; } |
+  awk 'NR == FNR { tests = tests $0 "\n"; next }
+    { begin = "\n" $0; if (!sub(/…$/, "", begin)) begin = begin "\n" }
+    !index("\n" tests, begin)' - <(sed 's/`[^`]*`//g' tape/tests/README.md | grep -oE '\b[a-z0-9]+(_[a-z0-9]+){2,}(_…)?' | sort -u))
+
 version=$(sed -n "s/^default_version *= *'\(.*\)'/\1/p" extension/tacho.control 2>/dev/null || true)
 workspace=$(sed -n 's/^version *= *"\(.*\)"/\1/p' Cargo.toml | head -1)
 if [ -n "$version" ] && [ "${workspace%.*}" != "$version" ]; then
