@@ -23,6 +23,7 @@ function story() {
   return {
     sessions,
     others: {
+      counts: Array.from({ length: 300 }, (_, second) => ['active', 'idle', 'idle in transaction'].map((state, i) => ({ time: at(second), tick: second + 1, category: 'foreground', state, backends: [8, second < 200 ? 30 : 80, 2][i]! }))).flat(),
       server: each((second) => ({ logins_failed: second === 100 ? 6 : 0, logins_refused: second > 200 ? 1 : 0, elapsed_ms: second ? 10_000 : '', vcpus: 400, load_1: 150, wal_bytes: 1000, checkpoints_timed: 0, checkpoints_requested: second === 100 || second === 200 ? 1 : 0, wal_archive_failed: second > 100 ? 1 : 0 })),
       server_database: [...each(() => ({ object: 'shop', xact_commit: 50, sessions_killed: 0 })), ...each((second) => ({ object: 'crm', xact_commit: 20, sessions_killed: second === 150 ? 3 : 0 }))],
       server_replica: ['one', 'two'].flatMap((object, i) => each((second) => ({ object, replica_sent_lag: 0, replica_write_lag: 10, replica_flush_lag: 20, replica_replay_lag: second * 100_000 * (i + 1) }))),
@@ -59,6 +60,7 @@ test('lag is shown by stage for each replica, slots by name, commits by database
   expect(await figure('Log kept for slots').locator('figcaption span').allInnerTexts()).toEqual(['left', 'used'])
   expect(await figure('Commits per second').locator('figcaption span').allInnerTexts()).toEqual(['shop', 'crm'])
   await expect(figure('Connections, of max_connections').locator('figcaption')).toContainText('peak 97.0, of 100')
+  expect(await figure('Connections by state, of max_connections').locator('figcaption span').allInnerTexts()).toEqual(['idle', 'active', 'idle in transaction'])
 })
 
 test('a group folds, and what stayed at nothing is one line', async ({ page, history }) => {

@@ -75,6 +75,56 @@ fn line(row: &[Value]) -> String {
     row.iter().map(text).collect::<Vec<_>>().join(" ")
 }
 
+/// Ten ticks: 8 idle clients in each, 2 active ones in the first five, 3 in transaction in the last two,
+/// and a checkpointer.
+#[test]
+fn connections_by_state_are_means_over_all_ticks() {
+    let mut builder = PartBuilder::new(Arc::new(catalog().with_runs())).unwrap();
+    for second in 0..10 {
+        let tick = [
+            ("tick", second + 1),
+            ("slot_time", second * 1000),
+            ("interval_ms", 1000),
+            ("status", 1),
+        ];
+        builder.row("tick", &tick).unwrap();
+        let (foreground, background) = (1, 3);
+        let (active, idle, in_transaction) = (1, 2, 3);
+        let counts = [
+            (foreground, idle, 8),
+            (foreground, active, if second < 5 { 2 } else { 0 }),
+            (foreground, in_transaction, if second < 8 { 0 } else { 3 }),
+            (background, 0, 1),
+        ];
+        for (category, state, backends) in counts.into_iter().filter(|count| count.2 > 0) {
+            let count = [
+                ("at", second + 1),
+                ("category", category),
+                ("state", state),
+                ("backends", backends),
+            ];
+            builder.row("count", &count).unwrap();
+        }
+    }
+    builder.row("server", &[("time", 0)]).unwrap();
+    let store = Snapshot::from_parts(vec![builder.finish(Identity::default())]);
+    let catalog = catalog();
+    let mut spec = Arguments::new(&catalog, 10 * SECOND);
+    spec.since_us = Some(0);
+    spec.metric = Some("connections_by_state".to_string());
+    let mut answer = Answer::default();
+    run("server_history", &spec, &store, &mut answer).unwrap();
+    let rows: Vec<String> = answer.rows.iter().map(|row| line(row)).collect();
+    assert_eq!(
+        rows,
+        [
+            "0 10 connections_by_state active count 1.0000 0.0000 2.0000 - 1",
+            "0 10 connections_by_state idle count 8.0000 8.0000 8.0000 - 1",
+            "0 10 connections_by_state idle in transaction count 0.6000 0.0000 3.0000 - 1",
+        ]
+    );
+}
+
 #[test]
 fn connections_equal_the_counts_of_ticks() {
     let mut builder = PartBuilder::new(Arc::new(catalog().with_runs())).unwrap();

@@ -112,6 +112,7 @@ export const GROUPS: Group[] = [
           return most > 0 && used >= 0.8 * most ? { level: used >= 0.95 * most ? 2 : 1, why: `${count(used)} of ${count(most)} connections` } : null
         },
       },
+      { title: 'Connections by state, of max_connections', metrics: ['connections_by_state'], colours: ['--client'], format: few, split: true, level: 'max_connections' },
       {
         title: 'New sessions per second',
         ...{ metrics: ['sessions'], colours: ['--hue-5'], format: few, split: true },
@@ -192,7 +193,7 @@ export const GROUPS: Group[] = [
 
 /** Metrics that older sources do not know. A question with one of them is refused, so they are
  *  asked for separately. */
-export const NEWER = ['connections', 'max_connections', 'logins_failed', 'logins_refused']
+export const NEWER = ['connections', 'max_connections', 'connections_by_state', 'logins_failed', 'logins_refused']
 /** Metrics that have no picture of their own and serve as levels or limits. */
 const BESIDE = ['vcpus', 'memory_total']
 /** All other metrics. */

@@ -14,8 +14,9 @@ use crate::query::value::bucket::Buckets;
 use crate::query::value::error::{QueryError, QueryResult};
 use crate::query::value::filter::Filter;
 use crate::query::value::number::Ratio;
+use crate::query::value::vocabulary as pg;
 use std::collections::hash_map::Entry;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 row! {
     /// A row of `server_history`.
@@ -47,6 +48,10 @@ request! {
 
 /// Columns of ticks that are measurements of the server, too.
 const OF_TICKS: [&str; 2] = ["connections", "max_connections"];
+/// Connections of clients by state, from the counts of ticks. Its objects are states.
+const BY_STATE: &str = "connections_by_state";
+/// Object of client connections without a state.
+const NO_STATE: &str = "not known";
 /// The table that has a row for every reading.
 const READINGS: &str = "server";
 /// The time of a reading and the slot time of its tick differ by at most this, in ms.
@@ -80,6 +85,8 @@ struct Observed {
     readings: i64,
     elapsed_ms: i128,
     intervals: i64,
+    /// Ticks with counts of backends.
+    counted: i64,
 }
 
 struct History<'a> {
@@ -160,8 +167,12 @@ impl<'a> History<'a> {
             }
         }
         let ticks = schema.tables.iter().find(|table| table.name == "tick");
-        for name in OF_TICKS {
+        let counts = schema.tables.iter().any(|table| table.name == "count");
+        let of_ticks = OF_TICKS.map(|name| {
             let known = ticks.is_some_and(|table| table.index(name).is_some());
+            (name, known)
+        });
+        for (name, known) in of_ticks.into_iter().chain([(BY_STATE, counts)]) {
             if known && self.place(name).is_none() {
                 self.metrics.push(Metric {
                     name: name.to_string(),
@@ -225,7 +236,40 @@ impl<'a> History<'a> {
         for table in tables(&schema) {
             self.table(&view, table, &elapsed)?;
         }
-        self.ticks(&view)
+        self.ticks(&view)?;
+        self.states(&view)
+    }
+
+    /// Adds the client connections of each tick by state. A tick without a row for a state has none.
+    fn states(&mut self, view: &View) -> QueryResult<()> {
+        let Some(place) = self.wanted_place(BY_STATE, Role::Gauge) else {
+            return Ok(());
+        };
+        let column = |name: &str| view.part.ints("count", name);
+        let (at, category) = (column("at")?, column("category")?);
+        let (state, backends) = (column("state")?, column("backends")?);
+        let ticks = view.part.ints("tick", "tick")?;
+        let times = view.part.ints("tick", "slot_time")?;
+        let times: HashMap<i64, i64> = ticks.iter().copied().zip(times.iter().copied()).collect();
+        let schema = view.part.schema();
+        let mut counted = HashSet::new();
+        for row in 0..at.len() {
+            let time = times.get(&at[row]).copied();
+            let Some(bucket) = time.and_then(|time| self.bucket(time)) else {
+                continue;
+            };
+            self.observed[bucket].counted += i64::from(counted.insert(at[row]));
+            if schema.label(pg::CATEGORY, category[row]) != Some(pg::FOREGROUND) {
+                continue;
+            }
+            let state = schema.label("state", state[row]).unwrap_or(NO_STATE);
+            if self.accepts_object(Some(state)) {
+                let key = (place, (false, Some(state.to_string())));
+                let sums = self.sums.entry((bucket, key)).or_default();
+                sums.add(backends[row], &self.metrics[place], 0);
+            }
+        }
+        Ok(())
     }
 
     /// Adds what each tick has seen of the server; 0 is not known.
@@ -318,11 +362,20 @@ impl<'a> History<'a> {
         let observed = &self.observed[*bucket];
         let (since, until) = self.period(*bucket);
         // A reading without a row for a counter means an increase of zero.
-        let idle = metric.counter && sums.rows < observed.intervals;
+        let by_state = metric.name == BY_STATE;
+        let idle = match by_state {
+            true => sums.rows < observed.counted,
+            false => metric.counter && sums.rows < observed.intervals,
+        };
+        let rows = if by_state {
+            observed.counted
+        } else {
+            sums.rows
+        };
         let low = if idle { Some(Ratio::ZERO) } else { sums.low };
         let average = match metric.counter {
             true => Ratio::new(sums.total * 1000, observed.elapsed_ms),
-            false => Ratio::new(sums.total, i128::from(sums.rows) * metric.divisor()),
+            false => Ratio::new(sums.total, i128::from(rows) * metric.divisor()),
         };
         let total = metric.counter.then(|| Ratio::new(sums.total, 1)).flatten();
         ServerHistoryRow {

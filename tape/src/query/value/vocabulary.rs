@@ -61,7 +61,8 @@ pub const LOCK_CLASS: &str = "Lock";
 /// Bit of `marked`: the sample was recorded only because its session blocks others.
 pub const NOT_COUNTED: i64 = 1;
 
-const FOREGROUND: &str = "foreground";
+/// Category of client sessions and their parallel workers.
+pub const FOREGROUND: &str = "foreground";
 /// States of sessions that are load.
 pub const LOAD_STATES: [&str; 2] = [ACTIVE, "fastpath function call"];
 /// State of a session that executes a statement.
