@@ -5,6 +5,7 @@ use super::connections::Connections;
 use super::effects::{Change, Effect};
 use super::host::Taken;
 use super::loads::Loads;
+use super::planned::{Planned, planned};
 use super::replicas::{Lost, lost};
 use super::snapshots::{Snapshot, snapshot};
 use super::windows::Windows;
@@ -47,6 +48,8 @@ pub enum What {
     Snapshot(Snapshot),
     /// Other processes of the host that took CPUs from the server.
     Host(Taken),
+    /// Another plan of a query, whose planner had other inputs.
+    Planned(Planned),
     /// Clients that send a query for the first time, or more often than before.
     Clients { query: Arc<str>, change: Change },
 }
@@ -124,12 +127,27 @@ pub fn candidates(
         time: work.time,
         what: What::Work(work),
     }));
+    let settings: Vec<String> = all.iter().filter_map(setting).collect();
+    let is_marked = |name: &str| settings.iter().any(|own| own == name);
+    let planned = planned(run, node, windows, effects, is_marked)?.into_iter();
+    all.extend(planned.map(|planned| Candidate {
+        time: planned.time,
+        what: What::Planned(planned),
+    }));
     let holders = holders(run, node, windows)?;
     all.iter_mut().for_each(|one| one.find_waits(&holders));
     all.extend(holders);
     all.extend(effects.iter().filter_map(clients));
     all.sort_by_key(|candidate| candidate.time);
     Ok(all)
+}
+
+/// Name of the setting that a marker has changed.
+fn setting(candidate: &Candidate) -> Option<String> {
+    match &candidate.what {
+        What::Event(event) => event.setting().or(event.own_setting()).map(str::to_string),
+        _ => None,
+    }
 }
 
 /// Candidates that are not in samples of sessions: processes of the host, replicas, and old
@@ -253,6 +271,7 @@ impl Candidate {
             }
             What::Clients { .. }
             | What::Work(_)
+            | What::Planned(_)
             | What::Connections { .. }
             | What::Replica(_)
             | What::Snapshot(_)

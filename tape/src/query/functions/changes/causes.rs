@@ -168,6 +168,7 @@ impl What {
             What::Holder(_) => "blocker",
             What::Clients { .. } => "clients",
             What::Work(_) => "statement",
+            What::Planned(_) => "planner",
             What::Connections { .. } => "connections",
             What::Replica(_) => "replica",
             What::Snapshot(_) => "snapshot",

@@ -10,6 +10,7 @@
 //! - `names.rs`: the names that a query mentions
 //! - `candidates.rs`: possible causes: changes, holders of locks, clients
 //! - `work.rs`: statements that change many rows, or statistics
+//! - `planned.rs`: inputs of the planner that differ between two plans
 //! - `connections.rs`: the number of connected clients
 //! - `host.rs`, `replicas.rs`, `snapshots.rs`: CPUs that others take, replicas that confirm
 //!   nothing, sessions that hold back vacuum
@@ -29,6 +30,7 @@ mod host;
 mod loads;
 mod missing;
 mod names;
+mod planned;
 mod replicas;
 mod rows;
 mod rules;

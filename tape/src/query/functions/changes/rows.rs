@@ -115,6 +115,10 @@ impl Found<'_> {
                 query_text: Some(Arc::clone(&work.text)),
                 ..row
             },
+            What::Planned(planned) => ChangesRow {
+                key: text(planned.inputs.as_str()),
+                ..row
+            },
             What::Connections { .. } | What::Host(_) => row,
             What::Replica(lost) => ChangesRow {
                 key: Some(Arc::clone(&lost.name)),
@@ -301,6 +305,10 @@ impl Found<'_> {
                 }
             }
             What::Work(work) => self.history_of(work.query_id),
+            What::Planned(planned) => {
+                let window = self.both_windows();
+                format!("tacho plan-changes --query-id={}{window}", planned.query_id)
+            }
             What::Replica(_) | What::Host(_) => {
                 let window = Self::window(time.saturating_sub(60_000_000), until);
                 format!("tacho server-history{window}")

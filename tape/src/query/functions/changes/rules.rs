@@ -7,6 +7,7 @@
 
 use super::candidates::{Candidate, Event, What};
 use super::effects::{Change, Effect, Mechanism};
+use super::planned::is_wanted;
 use super::work::Work;
 use crate::query::functions::structs::BlockingRow;
 use crate::query::value::vocabulary as pg;
@@ -31,6 +32,7 @@ pub enum Rule {
     PlannerSetting,
     VacuumSetting,
     Analyzed,
+    PlannerInput,
     ServerStarted,
     NewQuery,
     MoreConnections,
@@ -54,7 +56,7 @@ pub struct Described {
 }
 
 /// All rules, the strongest first.
-pub const RULES: [Described; 25] = [
+pub const RULES: [Described; 26] = [
     Described {
         rule: Rule::ChangeHoldsLock,
         name: "change holds lock",
@@ -156,6 +158,12 @@ pub const RULES: [Described; 25] = [
         name: "analyzed",
         cause: "ANALYZE or VACUUM by hand of a table, or of all",
         effect: "a query that mentions the table is slower or has another plan",
+    },
+    Described {
+        rule: Rule::PlannerInput,
+        name: "planner input",
+        cause: "the planner had other inputs for the new plan: a setting, also of one session, or a table whose rows differ by a tenth",
+        effect: "this query is slower and did not have its plan before",
     },
     Described {
         rule: Rule::ServerStarted,
@@ -298,6 +306,9 @@ impl Rule {
             }
             (_, What::Event(event)) if !locked => self.fits_event(event, effect),
             (_, What::Work(work)) if !locked => self.fits_work(work, effect),
+            (Rule::PlannerInput, What::Planned(planned)) if !locked => {
+                effect.query_id == Some(planned.query_id) && is_wanted(effect)
+            }
             (Rule::MoreConnections, What::Connections { .. }) if !locked => {
                 effect.change == Change::MoreCalls || effect.change.is_slower()
             }

@@ -91,6 +91,7 @@ pub fn cause(cause: &Cause) -> String {
         What::Event(event) => happened(event),
         What::Holder(row) => holder(row),
         What::Work(work) => work.sentence(),
+        What::Planned(planned) => format!("other inputs of the planner: {}", planned.inputs),
         What::Connections { before, after } => format!(
             "client connections rose from {} to {}",
             sessions(*before),
