@@ -204,7 +204,11 @@ fn a_number_at_the_end_of_a_name_may_be_made_by_explain() {
     let made = node(0, SEQ_SCAN, &[(RELATION, "log"), (ALIAS, "log_1")]);
     assert_eq!(lacks(&[made]), 1, "its table has the name without a number");
     let second = node(0, SEQ_SCAN, &[(RELATION, "t"), (ALIAS, "o_1")]);
-    assert_eq!(lacks(&[second.clone()]), 0, "nothing else has the name");
+    assert_eq!(
+        lacks(std::slice::from_ref(&second)),
+        0,
+        "nothing else has the name"
+    );
     let both = [
         node(0, LIMIT, &[]),
         Node { depth: 1, ..second },
