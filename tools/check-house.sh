@@ -112,6 +112,7 @@ for folder in changes plans history readers statements; do
 done
 
 # The tests that tape/tests/README.md names exist; "…" stands for the rest of a name.
+# shellcheck disable=SC2016 # backquotes of Markdown
 while read -r name; do
   breach "tape/tests/README.md: no test is called $name"
 done < <({ files '*.rs' | xargs grep -hoE '\bfn [a-z0-9_]+' | sed 's/^fn //'; files '*/tests/*.rs' | sed 's,.*/,,; s,\.rs$,,'; } |
