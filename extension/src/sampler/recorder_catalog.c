@@ -61,6 +61,7 @@ typedef struct Known
 {
 	RelationKey key;
 	Oid			table;			/* of an index, else 0 */
+	uint32		name;			/* hash of the name recorded today, 0 = none */
 	uint32		reading;		/* number of the last answer with it */
 	uint64		bytes;			/* plus one, 0 = not known */
 	uint64		rows;			/* likewise */
@@ -378,8 +379,9 @@ wait_for_worker(int64 boot_us)
 		phase = PHASE_CHOOSE;
 }
 
+/* Records a name once a day, and when it has changed. */
 static void
-take_name(const CatalogRow *row, Oid of)
+take_name(Known *entry, const CatalogRow *row, Oid of)
 {
 	NamedRelation named = {
 		.database = of,
@@ -388,8 +390,12 @@ take_name(const CatalogRow *row, Oid of)
 		.name = {row->name, strnlen(row->name, NAMEDATALEN)},
 		.encoding = catalog_shared->encoding,
 	};
+	uint32		hash = recorder_name_hash(&named);
 
+	if (entry->name == hash)
+		return;
 	recorder_put_relation(recorder_frame(now_ms), &named, now_ms);
+	entry->name = hash;
 }
 
 static void
@@ -400,7 +406,7 @@ take_row(const CatalogRow *row)
 
 	if (entry == NULL)
 		return;
-	take_name(row, of);
+	take_name(entry, row, of);
 	entry->changed |= entry->kind != row->kind || entry->table != row->table ||
 		entry->rows != row->rows || (row->bytes != 0 && entry->bytes != row->bytes);
 	entry->kind = row->kind;
@@ -587,6 +593,7 @@ begin_day(void)
 	while ((entry = known_iterate(known, &iterator)) != NULL)
 	{
 		entry->changed = true;
+		entry->name = 0;
 		entry->wanted |= !is_index(entry);
 	}
 }

@@ -45,6 +45,12 @@ hash_of(TreeString string)
 	return hash_bytes((const unsigned char *) string.bytes, string.length);
 }
 
+uint32
+recorder_name_hash(const NamedRelation *relation)
+{
+	return hash_combine(hash_of(relation->schema), hash_of(relation->name));
+}
+
 /* Remembers a name; false if it was recorded before. */
 static bool
 remember(const NamedRelation *relation)
@@ -52,7 +58,7 @@ remember(const NamedRelation *relation)
 	RecordedName name = {
 		.database = relation->database,
 		.relation = relation->oid,
-		.hash = hash_combine(hash_of(relation->schema), hash_of(relation->name)),
+		.hash = recorder_name_hash(relation),
 	};
 	uint32		hash = hash_combine(murmurhash32(relation->database),
 									murmurhash32(relation->oid));

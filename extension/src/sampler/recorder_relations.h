@@ -26,6 +26,9 @@ typedef struct NamedRelation
 	int			encoding;
 } NamedRelation;
 
+/* Hash of schema and name. */
+extern uint32 recorder_name_hash(const NamedRelation *relation);
+
 /* Adds a name to the frame, unless the history has it. */
 extern void recorder_put_relation(Frame *frame, const NamedRelation *relation, UnixMs now);
 
