@@ -2,13 +2,14 @@
 #
 # my ($one, $two) = roles_of_an_account($node, \&name_account);
 # my ($one, $two) = roles_of_an_account($node, sub { text_account($database_oid, @_) });
+# create_roles_apart($node, \&name_account, 'flood', 'quiet');
 package TachoAccounts;
 
 use strict;
 use warnings;
 use Exporter 'import';
 
-our @EXPORT_OK = qw(name_account roles_of_an_account text_account);
+our @EXPORT_OK = qw(create_roles_apart name_account roles_of_an_account text_account);
 
 use constant ACCOUNTS => 1024;
 
@@ -41,6 +42,33 @@ sub text_account
 	return combined(murmur($database), murmur($role)) % ACCOUNTS;
 }
 
+# The OID of a new role that may log in.
+sub create_role
+{
+	my ($node, $name) = @_;
+	return $node->safe_psql('postgres', "CREATE ROLE $name LOGIN; SELECT '$name'::regrole::oid");
+}
+
+# Creates roles that may log in, each with an account of its own. A role whose OID gives it
+# another's account is created again.
+sub create_roles_apart
+{
+	my ($node, $account, @names) = @_;
+	my %taken;
+
+	for my $name (@names)
+	{
+		my $own = $account->(create_role($node, $name));
+		while ($taken{$own})
+		{
+			$node->safe_psql('postgres', "DROP ROLE $name");
+			$own = $account->(create_role($node, $name));
+		}
+		$taken{$own} = 1;
+	}
+	return;
+}
+
 # Creates roles that may log in until two of them have one account; returns their names.
 sub roles_of_an_account
 {
@@ -50,11 +78,9 @@ sub roles_of_an_account
 	for my $number (1 .. ACCOUNTS + 1)
 	{
 		my $name = "sharer_$number";
-		my $oid = $node->safe_psql('postgres',
-			"CREATE ROLE $name LOGIN; SELECT '$name'::regrole::oid");
-		my $other = $names{ $account->($oid) };
-		return ($other, $name) if $other;
-		$names{ $account->($oid) } = $name;
+		my $own = $account->(create_role($node, $name));
+		return ($names{$own}, $name) if $names{$own};
+		$names{$own} = $name;
 	}
 	die 'more roles than accounts';
 }

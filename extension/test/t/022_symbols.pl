@@ -19,7 +19,7 @@ my @functions = split /\n/,
 push @functions, map { "pg_stat_statements$_" } '', qw(_1_2 _1_3 _1_8 _1_9 _1_10 _1_11 _1_12 _1_13
   _info _reset _reset_1_7 _reset_1_11);
 my @expected = (
-	qw(Pg_magic_func _PG_init tacho_sampler_main statements_saver_main),
+	qw(Pg_magic_func _PG_init tacho_sampler_main tacho_catalog_main statements_saver_main),
 	map { ($_, "pg_finfo_$_") } @functions);
 is_deeply([ sort @visible ], [ sort @expected ], 'the library shows only symbols that PostgreSQL looks up');
 

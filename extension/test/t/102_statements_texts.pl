@@ -5,6 +5,7 @@ use strict;
 use warnings;
 use PostgreSQL::Test::Utils;
 use Test::More;
+use TachoAccounts qw(create_roles_apart text_account);
 use TachoStatements qw(statements_cluster);
 
 my $node = statements_cluster('texts', conf => q{
@@ -17,7 +18,8 @@ sub sql { return $node->safe_psql('postgres', $_[0]) }
 
 # 64 kB are 512 texts of up to 128 bytes; a role that keeps within its share, half of
 # them, keeps its own
-sql('create role quiet login; create role loader login');
+my $database = sql(q{select oid from pg_database where datname = 'postgres'});
+create_roles_apart($node, sub { text_account($database, @_) }, qw(quiet loader));
 my $of = sub { "select count(*), count(query) from tacho.statements s join pg_roles r on r.oid = userid where rolname = '$_[0]'" };
 $node->safe_psql('postgres', join("\n", map { "with q$_ as (select $_) select from q$_;" } 1 .. 60),
 	extra_params => [ '-U', 'quiet' ]);

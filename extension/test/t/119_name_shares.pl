@@ -6,7 +6,7 @@ use FindBin;
 use lib "$FindBin::RealBin/../perl";
 use IPC::Run;
 use PostgreSQL::Test::Utils;
-use TachoAccounts qw(name_account roles_of_an_account);
+use TachoAccounts qw(create_roles_apart name_account roles_of_an_account);
 use TachoStatus qw(metric wait_for_metric);
 use TachoTest qw(at server_ms tacho_cluster tacho_session wait_for_marker wait_for_ticks);
 use Test::More;
@@ -65,7 +65,7 @@ sub end_flood
 	return;
 }
 
-sql('CREATE ROLE flood LOGIN; CREATE ROLE quiet LOGIN; CREATE ROLE late LOGIN; CREATE ROLE again LOGIN');
+create_roles_apart($node, \&name_account, qw(flood quiet late again));
 my $begin = server_ms($node);
 is(called('quiet', 'reports'), 'reports', 'the history has the name of a session');
 # The end of this test says what becomes of these names.

@@ -32,8 +32,8 @@ my $windows = "before_since => '$times[0]', before_until => '$times[1]', since =
 $node->poll_query_until('postgres', "SELECT count(*) > 0 FROM tacho.changes($windows) WHERE rule = 'planner input'") or die 'no input of the planner';
 my $id = sql(q{SELECT queryid FROM tacho.statements WHERE query LIKE 'SELECT b FROM t%'});
 my $inputs = 'setting enable_bitmapscan: default -> off; setting enable_indexscan: default -> off';
-is( sql("SELECT rank, kind, dimension, key, explains, split_part(explanation, ',', 1), split_part(next, ' --since', 1) FROM tacho.changes($windows) WHERE rule = 'planner input'"),
-	"1|cause|planner|$inputs|$id|other inputs of the planner: $inputs|tacho plan-changes --query-id=$id",
+is( sql("SELECT kind, dimension, key, explains, split_part(explanation, ',', 1), split_part(next, ' --since', 1) FROM tacho.changes($windows) WHERE rule = 'planner input'"),
+	"cause|planner|$inputs|$id|other inputs of the planner: $inputs|tacho plan-changes --query-id=$id",
 	'the settings of the sessions are the cause of the slower query');
 sql('CREATE ROLE reader; GRANT USAGE ON SCHEMA tacho TO reader; GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA tacho TO reader');
 is(sql("SET ROLE reader; SELECT count(*) FROM tacho.changes($windows) WHERE rule = 'planner input'"), 0, 'a role that may not read texts sees no input of the planner');

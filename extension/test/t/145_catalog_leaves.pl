@@ -57,5 +57,10 @@ for my $round (1 .. 5)
 	my ($status, undef, $error) = $node->psql('postgres', 'DROP DATABASE copy');
 	is($status, 0, 'a database that is read is dropped') or diag($error);
 }
-unlike(slurp_file($node->logfile), qr/(FATAL|PANIC|exited with exit code [1-9]).*tacho catalog|tacho catalog.*exited with exit code [1-9]/, 'the worker raises no error');
+# A worker may find its database dropped or locked when it connects. It has no other error.
+my $log = slurp_file($node->logfile);
+my @failed = $log =~ /"tacho catalog" \(PID (\d+)\) exited with exit code 1/g;
+my @errors = map { $log =~ /\[$_\] .*?((?:ERROR|FATAL):.*)/g } @failed;
+is(join("\n", grep { !/does not exist|lock timeout/ } @errors), '', 'the worker raises no error');
+unlike($log, qr/PANIC|"tacho catalog".*was terminated/, 'the worker does not crash');
 done_testing();

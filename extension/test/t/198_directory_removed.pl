@@ -36,7 +36,7 @@ like($error, qr/is in use by another writer/, 'the new directory has a lock');
 
 $node->stop;
 my $log = slurp_file($node->logfile);
-like($log, qr/WARNING:  history is not being written: $gone\n.*DETAIL:  .*\n.*HINT:  History goes on in the directory of that name/,
+like($log, qr/WARNING:  history is not being written: $gone\n.*DETAIL:  .*\n.*HINT:  History goes on in a directory of that name/,
 	'the log names the removed directory');
 like($log, qr/LOG:  history is being written again\n.*DETAIL:  It was not written for \d+ seconds: $gone\.$/m,
 	'the log says that recording goes on');

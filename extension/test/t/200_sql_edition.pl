@@ -157,7 +157,7 @@ my ($code, $stdout, $stderr) = $node->psql('edition', 'CREATE EXTENSION tacho');
 is(join(' ', $stderr =~ /(?:ERROR|DETAIL|HINT):  (.*)$/mg),
 	'the SQL edition of tacho is installed in this database It has schema "tacho" and functions of the same names. '
 	  . q{To keep its history, export it with sql/export.sql, call tacho.uninstall('yes'), create the extension again }
-	  . 'and give the files to "tacho import"; or create the extension in another database.',
+	  . 'and give the files to "tacho import". Or create the extension in another database.',
 	'the extension names the edition and the way to move');
 
 # Moves the history in this way
