@@ -37,16 +37,40 @@ export function codesOf(rows: Row[]): Map<string, Code[]> {
   return codes
 }
 
-/** Errors a second by class and bucket, the most frequent class first. Buckets that are not in
- *  `starts` are left out. */
-export function kinds(rows: Row[], starts: number[]): Kind[] {
+const startOf = (row: Row) => Date.parse(String(row.period_start))
+
+/** Errors of all statements by begin of bucket, in the order of time; null where nothing was recorded. */
+export function failures(rows: Row[]): Map<number, number | null> {
+  const all = new Map<number, number | null>()
+  for (const row of rows.toSorted((a, b) => startOf(a) - startOf(b))) {
+    const known = all.get(startOf(row)) ?? null
+    all.set(startOf(row), row.errors === null ? known : (known ?? 0) + Number(row.errors))
+  }
+  return all
+}
+
+/** Number of errors without an SQLSTATE, if a part of the window was recorded without SQLSTATEs. The
+ *  two tables are read one after the other, so that a few errors are in neighbouring buckets. */
+export function unnamed(rows: Row[], failed: Map<number, number | null>): number {
+  const named = new Set(rows.map(startOf))
+  const isWhole = [...failed].every(([start, errors]) => !errors || named.has(start))
+  const sum = (all: (number | null)[]) => all.reduce<number>((a, b) => a + (b ?? 0), 0)
+  return isWhole ? 0 : Math.max(0, sum([...failed.values()]) - sum(rows.map(({ errors }) => Number(errors))))
+}
+
+/** Errors a second by class and bucket of `failed`, the most frequent class first. A bucket has
+ *  null where nothing was recorded, or errors without SQLSTATEs. Rows of other buckets are left
+ *  out. */
+export function kinds(rows: Row[], failed: Map<number, number | null>): Kind[] {
   const found = new Map<string, Kind>()
-  const places = new Map(starts.map((start, i) => [start, i]))
+  const places = new Map([...failed.keys()].map((start, i) => [start, i]))
+  const named = new Set(rows.map(startOf))
+  const none = [...failed].map(([start, errors]) => (errors === 0 || named.has(start) ? 0 : null))
   for (const row of rows) {
-    const place = places.get(Date.parse(String(row.period_start)))
+    const place = places.get(startOf(row))
     if (place === undefined) continue
     const code = textOf(row.sqlstate)?.slice(0, 2) ?? ''
-    const kind = found.get(code) ?? { code, name: textOf(row.class_name) ?? (code === '' ? NOT_KNOWN : ''), errors: 0, values: starts.map(() => 0) }
+    const kind = found.get(code) ?? { code, name: textOf(row.class_name) ?? (code === '' ? NOT_KNOWN : ''), errors: 0, values: [...none] }
     found.set(code, kind)
     kind.errors += Number(row.errors)
     kind.values[place] = (kind.values[place] ?? 0) + Number(row.errors_per_second ?? 0)
