@@ -191,13 +191,17 @@ export const GROUPS: Group[] = [
   },
 ]
 
-/** Metrics that older sources do not know. A question with one of them is refused, so they are
- *  asked for separately. */
-export const NEWER = ['connections', 'max_connections', 'connections_by_state', 'logins_failed', 'logins_refused']
+/** Metrics that older sources do not know, in a list for each version that brought some. */
+const NEWER = [
+  ['connections', 'max_connections'],
+  ['connections_by_state', 'logins_failed', 'logins_refused'],
+]
 /** Metrics that have no picture of their own and serve as levels or limits. */
 const BESIDE = ['vcpus', 'memory_total']
-/** All other metrics. */
-export const METRICS = [...new Set([...GROUPS.flatMap(({ pictures }) => pictures.flatMap(({ metrics }) => metrics)), ...BESIDE])].filter((metric) => !NEWER.includes(metric))
+const ALL = new Set([...GROUPS.flatMap(({ pictures }) => pictures.flatMap(({ metrics }) => metrics)), ...BESIDE])
+/** All metrics, in a list for each question. A source refuses a question with a metric that it does
+ *  not know, so the first list has those that every source knows. */
+export const QUESTIONS: string[][] = [[...ALL].filter((metric) => !NEWER.flat().includes(metric)), ...NEWER]
 
 export function measured(rows: Row[]): Measured {
   const known = rows.filter((row) => row.avg !== null)
