@@ -1,6 +1,6 @@
 // The clipboard, which a browser gives to a page only in a secure context (https, or this host).
 
-/** What is said of a text that could not be copied. */
+/** The words for a text that could not be copied. */
 export const NOT_COPIED = 'not copied: the browser has no clipboard for this page'
 
 /** Copies a text. False if the page has no clipboard or may not use it. */
