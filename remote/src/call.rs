@@ -8,19 +8,33 @@ use tacho_source::{Ask, catalog, number, time};
 use tacho_tape::query::{Argument, Field, Function, Kind, QueryError, QueryResult};
 
 /// Columns with texts of queries, or with names of tables beside other words.
-const TEXT_COLUMNS: [&str; 2] = ["query_text", "inputs"];
+const TEXT_COLUMNS: [&str; 4] = ["query_text", "inputs", "old_hint", "old_hint_lacks"];
 
-/// A column with names of tables. Without texts it has numbers, as from a tape: 5/16400.
+/// A column with names of tables. Without texts it has numbers, as from a tape (5/16400), or is null
+/// where the answer of a tape has no such row.
 struct Named {
     function: &'static str,
     column: &'static str,
-    /// The column with the number. A function that lacks it does not know names.
+    /// The column with the number, or with the kind of the row. A function that lacks it does not know
+    /// names.
     number: &'static str,
-    /// The text with numbers, in SQL.
+    /// The text without names, in SQL.
     numbers: &'static str,
 }
 
-const NAMED: [Named; 4] = [
+const NAMED: [Named; 6] = [
+    Named {
+        function: "changes",
+        column: "key",
+        number: "rule",
+        numbers: "case when r.\"rule\" <> 'planner input' then r.\"key\" end",
+    },
+    Named {
+        function: "changes",
+        column: "explanation",
+        number: "rule",
+        numbers: "case when r.\"rule\" <> 'planner input' then r.\"explanation\" end",
+    },
     Named {
         function: "tables_history",
         column: "key",
