@@ -127,9 +127,7 @@ pub fn candidates(
         time: work.time,
         what: What::Work(work),
     }));
-    let settings: Vec<String> = all.iter().filter_map(setting).collect();
-    let is_marked = |name: &str| settings.iter().any(|own| own == name);
-    let planned = planned(run, node, windows, effects, is_marked)?.into_iter();
+    let planned = planned(run, node, windows, effects)?.into_iter();
     all.extend(planned.map(|planned| Candidate {
         time: planned.time,
         what: What::Planned(planned),
@@ -140,14 +138,6 @@ pub fn candidates(
     all.extend(effects.iter().filter_map(clients));
     all.sort_by_key(|candidate| candidate.time);
     Ok(all)
-}
-
-/// Name of the setting that a marker has changed.
-fn setting(candidate: &Candidate) -> Option<String> {
-    match &candidate.what {
-        What::Event(event) => event.setting().or(event.own_setting()).map(str::to_string),
-        _ => None,
-    }
 }
 
 /// Candidates that are not in samples of sessions: processes of the host, replicas, and old

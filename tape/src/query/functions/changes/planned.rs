@@ -8,6 +8,7 @@ use crate::query::ask::request::Request;
 use crate::query::functions::common_columns::collected;
 use crate::query::functions::structs::{PlanChanges, PlanChangesRow};
 use crate::query::value::error::QueryResult;
+use std::sync::Arc;
 
 /// Another plan of a query, whose planner had other inputs.
 #[derive(Clone, Debug)]
@@ -15,18 +16,19 @@ pub struct Planned {
     /// Time of the first execution by the new plan, in µs since 1970.
     pub time: i64,
     pub query_id: i64,
+    /// The role whose plan it is.
+    pub username: Option<Arc<str>>,
     /// The inputs that differ: `setting random_page_cost: default -> 1`.
     pub inputs: String,
 }
 
-/// Changes of plans with other inputs, of queries that got slower and did not have their plan before.
-/// Settings that a marker names are left out: the marker knows who changed them.
+/// Turns to a slower plan with other inputs, of queries that got slower and did not have their plan
+/// before.
 pub fn planned(
     run: Run,
     node: Option<&str>,
     windows: &Windows,
     effects: &[Effect],
-    is_marked: impl Fn(&str) -> bool,
 ) -> QueryResult<Vec<Planned>> {
     let wanted = effects.iter().filter(|effect| is_wanted(effect));
     let ids: Vec<String> = wanted
@@ -45,7 +47,7 @@ pub fn planned(
         ..PlanChanges::default()
     };
     let rows = collected(|emit| request.answer(run, emit))?;
-    Ok(rows.iter().filter_map(|row| of(row, &is_marked)).collect())
+    Ok(rows.iter().filter_map(of).collect())
 }
 
 /// True if another plan can be the reason of the effect.
@@ -53,45 +55,37 @@ pub fn is_wanted(effect: &Effect) -> bool {
     effect.is_notable && effect.change.is_slower() && !effect.keeps_plan
 }
 
-fn of(row: &PlanChangesRow, is_marked: &impl Fn(&str) -> bool) -> Option<Planned> {
-    let inputs = row.inputs.as_deref()?.split("; ");
-    let is_known = |input: &&str| {
-        let setting = input.strip_prefix("setting ")?.split(':').next()?;
-        Some(is_marked(setting))
-    };
-    let inputs: Vec<&str> = inputs
-        .filter(|input| !input.is_empty() && !is_known(input).unwrap_or(false))
-        .collect();
-    (!inputs.is_empty()).then_some(Planned {
+fn of(row: &PlanChangesRow) -> Option<Planned> {
+    let inputs = row.inputs.as_deref().filter(|inputs| !inputs.is_empty())?;
+    let is_slower = row.time_lost.is_some_and(|lost| lost.0 > 0);
+    is_slower.then_some(Planned {
         time: row.changed_at?,
         query_id: row.query_id?,
-        inputs: inputs.join("; "),
+        username: row.username.clone(),
+        inputs: inputs.to_string(),
     })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::query::ask::row::Numeric;
 
     #[test]
-    fn a_setting_with_a_marker_is_no_input() {
-        let kept = |inputs: Option<&str>| {
+    fn a_turn_to_a_slower_plan_with_other_inputs_is_a_cause() {
+        let kept = |time_lost, inputs: Option<&str>| {
             let row = PlanChangesRow {
                 changed_at: Some(7),
                 query_id: Some(81),
+                time_lost: Some(Numeric(time_lost)),
                 inputs: inputs.map(Into::into),
                 ..PlanChangesRow::default()
             };
-            of(&row, &|name: &str| name == "jit").map(|planned| planned.inputs)
+            of(&row).map(|planned| planned.inputs)
         };
         let both = "setting jit: on -> off; table public.t: 1 -> 9 rows";
-        assert_eq!(
-            kept(Some(both)).as_deref(),
-            Some("table public.t: 1 -> 9 rows")
-        );
-        assert_eq!(kept(Some("setting jit: on -> off")), None);
-        let geqo = "setting geqo: default -> off";
-        assert_eq!(kept(Some(geqo)).as_deref(), Some(geqo));
-        assert_eq!([kept(Some("")), kept(None)], [None, None]);
+        assert_eq!(kept(1, Some(both)).as_deref(), Some(both));
+        assert_eq!(kept(-1, Some(both)), None, "a faster plan");
+        assert_eq!([kept(1, Some("")), kept(1, None)], [None, None]);
     }
 }

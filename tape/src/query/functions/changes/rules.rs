@@ -307,7 +307,10 @@ impl Rule {
             (_, What::Event(event)) if !locked => self.fits_event(event, effect),
             (_, What::Work(work)) if !locked => self.fits_work(work, effect),
             (Rule::PlannerInput, What::Planned(planned)) if !locked => {
-                effect.query_id == Some(planned.query_id) && is_wanted(effect)
+                let role = planned.username.as_deref();
+                effect.query_id == Some(planned.query_id)
+                    && role.is_none_or(|role| effect.is_of(role))
+                    && is_wanted(effect)
             }
             (Rule::MoreConnections, What::Connections { .. }) if !locked => {
                 effect.change == Change::MoreCalls || effect.change.is_slower()
