@@ -163,6 +163,7 @@ COLUMN(relation_state, 9, scans, UINT, none, NONE, "scans since its statistics b
 COLUMN(relation_state, 10, tuples_returned, UINT, none, NONE, "rows or entries read since its statistics began, likewise")
 COLUMN(relation_state, 11, tuples_fetched, UINT, none, NONE, "rows fetched since its statistics began, likewise")
 COLUMN(relation_state, 12, last_scan, TIME, none, NONE, "end of the transaction of the last scan, 0 = none or not known (before PostgreSQL 16)")
+COLUMN(relation_state, 13, known_since, TIME, none, NONE, "of the end of a round: tables and indexes whose last row is older may be unknown to the sampler")
 
 /*
  * Measurements of the server as a whole, every tacho.server_interval. Each is

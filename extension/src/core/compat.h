@@ -493,6 +493,18 @@ compat_relation_oid(const PgStat_HashKey *key)
 #define COMPAT_WORKER_LEAVES	0
 #endif
 
+/*
+ * Ends no transaction of this background worker by its length; 17 has the
+ * setting, which ends the process with a FATAL error.
+ */
+static inline void
+compat_no_transaction_timeout(void)
+{
+#if PG_VERSION_NUM >= 170000
+	SetConfigOption("transaction_timeout", "0", PGC_SUSET, PGC_S_OVERRIDE);
+#endif
+}
+
 /* The file of a catalog whose row of pg_class has none. */
 static inline Oid
 compat_mapped_file(Oid relation, bool shared)

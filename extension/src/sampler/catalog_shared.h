@@ -44,6 +44,7 @@ typedef struct CatalogShared
 {
 	pg_atomic_uint64 phase;		/* number of the request * 4 + phase */
 	Oid			database;
+	int			wanted_count;	/* at the begin of asked[]: did something */
 	int			asked_count;
 	Oid			asked[CATALOG_ASKED];
 	int			encoding;		/* of the names */

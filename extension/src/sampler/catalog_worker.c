@@ -170,10 +170,11 @@ kind_of_table(const FormData_pg_class *form)
 	}
 }
 
+/* An error leaves no half of a row: it counts when it is whole. */
 static void
 put_row(const FormData_pg_class *form, const FormData_pg_index *index)
 {
-	CatalogRow *row = &catalog_shared->rows[catalog_shared->row_count++];
+	CatalogRow *row = &catalog_shared->rows[catalog_shared->row_count];
 	char	   *schema = get_namespace_name(form->relnamespace);
 
 	row->oid = form->oid;
@@ -184,6 +185,7 @@ put_row(const FormData_pg_class *form, const FormData_pg_index *index)
 	row->rows = form->reltuples < 0 ? 0 : (uint64) form->reltuples + 1;
 	strlcpy(row->schema, schema ? schema : "", NAMEDATALEN);
 	strlcpy(row->name, NameStr(form->relname), NAMEDATALEN);
+	catalog_shared->row_count++;
 }
 
 /*
@@ -256,22 +258,33 @@ compare_oids(const void *a, const void *b)
 	return (left > right) - (left < right);
 }
 
+/* Reads tables with their indexes; false if there is no room or time for all. */
+static bool
+read_tables(Relation pg_index, Oid *tables, int count)
+{
+	bool		go_on = true;
+
+	for (int i = 0; i < count; i++)
+		tables[i] = table_of(tables[i]);
+	qsort(tables, count, sizeof(Oid), compare_oids);
+	for (int i = 0; go_on && i < count; i++)
+		if (i == 0 || tables[i] != tables[i - 1])
+			go_on = put_relation(tables[i], NULL) && put_indexes(pg_index, tables[i]);
+	return go_on;
+}
+
+/* Reads the wanted tables first: there may be no room for the others. */
 static void
 read_catalog(void)
 {
-	Oid		   *tables = catalog_shared->asked;
-	Relation	pg_index;
-	bool		go_on = true;
+	Oid		   *asked = catalog_shared->asked;
+	int			wanted = catalog_shared->wanted_count;
+	int			others = catalog_shared->asked_count - wanted;
+	Relation	pg_index = table_open(IndexRelationId, AccessShareLock);
 
-	for (int i = 0; i < catalog_shared->asked_count; i++)
-		tables[i] = table_of(tables[i]);
-	qsort(tables, catalog_shared->asked_count, sizeof(Oid), compare_oids);
-	pg_index = table_open(IndexRelationId, AccessShareLock);
-	for (int i = 0; go_on && i < catalog_shared->asked_count; i++)
-		if (i == 0 || tables[i] != tables[i - 1])
-			go_on = put_relation(tables[i], NULL) && put_indexes(pg_index, tables[i]);
+	catalog_shared->whole = read_tables(pg_index, asked, wanted) &&
+		read_tables(pg_index, asked + wanted, others);
 	table_close(pg_index, AccessShareLock);
-	catalog_shared->whole = go_on;
 }
 
 static void
@@ -291,11 +304,12 @@ tacho_catalog_main(Datum argument)
 	catalog_shared->row_count = 0;
 	catalog_shared->whole = false;
 	before_shmem_exit(answer, (Datum) 0);
+	SetConfigOption("lock_timeout", LOCK_TIMEOUT, PGC_SUSET, PGC_S_OVERRIDE);
+	compat_no_transaction_timeout();
 	BackgroundWorkerInitializeConnectionByOid(catalog_shared->database, InvalidOid, 0);
 
 	/* from here on the worker ends without a message in the server's log */
 	pqsignal(SIGTERM, SignalHandlerForShutdownRequest);
-	SetConfigOption("lock_timeout", LOCK_TIMEOUT, PGC_SUSET, PGC_S_OVERRIDE);
 	catalog_shared->encoding = GetDatabaseEncoding();
 	end_us = clock_boot_us() + LONGEST_US;
 	pgstat_report_activity(STATE_RUNNING, "reading names and sizes of tables and indexes");

@@ -62,6 +62,7 @@ typedef struct Known
 	RelationKey key;
 	Oid			table;			/* of an index, else 0 */
 	uint32		name;			/* hash of the name recorded today, 0 = none */
+	uint32		asked;			/* number of the last request for it */
 	uint32		reading;		/* number of the last answer with it */
 	uint64		bytes;			/* plus one, 0 = not known */
 	uint64		rows;			/* likewise */
@@ -134,8 +135,11 @@ static int	key_count;
 static Counted counted[BATCH];	/* read in one transaction */
 static int	counted_count;
 static int64 round_us = 0;		/* CLOCK_BOOTTIME of the last round, 0 = none */
-static int64 day = -1;			/* of the last round */
+static UnixMs known_since;		/* first rows of this memory, 0 = none yet */
+static int64 read_day = -1;		/* of the last round */
+static int64 row_day = -1;		/* of the last rows */
 static UnixMs now_ms;
+static UnixMs count_ms;			/* PHASE_COUNT: time of all rows */
 
 static void
 remember_nothing(void)
@@ -153,6 +157,7 @@ make_room(void)
 	context = AllocSetContextCreate(TopMemoryContext, "tacho catalog",
 									ALLOCSET_DEFAULT_SIZES);
 	known = known_create(context, FIRST_ROOM, NULL);
+	known_since = 0;
 	keys = MemoryContextAlloc(context, MAX_KNOWN * sizeof(RelationKey));
 }
 
@@ -188,7 +193,7 @@ catalog_want(RelationKey key)
 void
 catalog_record_again(void)
 {
-	day = -1;
+	read_day = row_day = -1;
 }
 
 /* ---- choosing a database ---- */
@@ -265,6 +270,7 @@ add_asked(bool wanted)
 			return;
 		}
 		catalog_shared->asked[catalog_shared->asked_count++] = RELATION_OID(entry->key);
+		entry->asked = number;
 	}
 }
 
@@ -281,18 +287,29 @@ forget_database(void)
 			known_delete_item(known, entry);
 }
 
-/* Ends the phase of requests; the counters follow. */
+/*
+ * Ends the phase of requests; the counters follow. Once a day everything is
+ * recorded: all rows of a round have the time, and so the day, of this moment.
+ */
 static void
 begin_count(void)
 {
+	bool		is_new_day = row_day != now_ms / DAY_MS;
 	known_iterator iterator;
 	Known	   *entry;
 
 	key_count = next = 0;
 	known_start_iterate(known, &iterator);
 	while ((entry = known_iterate(known, &iterator)) != NULL)
+	{
+		entry->changed |= is_new_day;
 		if (entry->kind != 0)
 			keys[key_count++] = entry->key;
+	}
+	count_ms = now_ms;
+	if (known_since == 0)
+		known_since = count_ms;
+	row_day = now_ms / DAY_MS;
 	phase = PHASE_COUNT;
 }
 
@@ -318,9 +335,10 @@ ask(int64 boot_us)
 	catalog_shared->database = database;
 	catalog_shared->asked_count = 0;
 	asked_all = true;
-	add_asked(true);
-	add_asked(false);
 	number = catalog_number() + 1;
+	add_asked(true);
+	catalog_shared->wanted_count = catalog_shared->asked_count;
+	add_asked(false);
 	catalog_request(number);
 	asked_us = boot_us;
 	phase = PHASE_WAIT;
@@ -419,9 +437,21 @@ take_row(const CatalogRow *row)
 	entry->wanted = false;
 }
 
+/* True if the last request asked for the entry, or for the table of an index. */
+static bool
+was_asked(const Known *entry)
+{
+	const Known *table = is_index(entry) ?
+		known_lookup(known, RELATION_KEY(RELATION_DATABASE(entry->key), entry->table)) : NULL;
+
+	return entry->asked == number || (table != NULL && table->asked == number);
+}
+
 /*
  * Finds the tables and indexes that the database does not have any more. One
- * that was never read is forgotten, such as a temporary table.
+ * that was never read is forgotten, such as a temporary table. An index is
+ * read with its table. A table that was not asked for, or an index whose table
+ * is not known, stays.
  */
 static void
 find_dropped(void)
@@ -432,7 +462,8 @@ find_dropped(void)
 	known_start_iterate(known, &iterator);
 	while ((entry = known_iterate(known, &iterator)) != NULL)
 	{
-		if (RELATION_DATABASE(entry->key) != database || entry->reading == number)
+		if (RELATION_DATABASE(entry->key) != database || entry->reading == number ||
+			!was_asked(entry))
 			continue;
 		entry->gone = true;
 		if (entry->kind == 0)
@@ -476,14 +507,14 @@ static void
 put_row(const Known *entry)
 {
 	Oid			of = RELATION_DATABASE(entry->key);
-	Frame	   *frame = recorder_frame(now_ms);
+	Frame	   *frame = recorder_frame(count_ms);
 	uint64		name = database_name(of);
 	Section    *section = frame_section(frame, TABLE_relation_state);
 	int			row = section_add(section);
 
 #define SET(column, value) \
 	section_set(section, row, COL_relation_state_##column, value)
-	SET(time, frame_time(frame, now_ms));
+	SET(time, frame_time(frame, count_ms));
 	SET(database_oid, of);
 	SET(database, name);
 	SET(oid, RELATION_OID(entry->key));
@@ -551,15 +582,19 @@ record(const Counted *read)
 		known_delete_item(known, entry);
 }
 
-/* Says that all known tables and indexes were read. */
+/*
+ * Says that all known tables and indexes were read. This round says nothing
+ * about rows before known_since, which may be forgotten.
+ */
 static void
 put_round(void)
 {
-	Frame	   *frame = recorder_frame(now_ms);
+	Frame	   *frame = recorder_frame(count_ms);
 	Section    *section = frame_section(frame, TABLE_relation_state);
 	int			row = section_add(section);
 
-	section_set(section, row, COL_relation_state_time, frame_time(frame, now_ms));
+	section_set(section, row, COL_relation_state_time, frame_time(frame, count_ms));
+	section_set(section, row, COL_relation_state_known_since, frame_time(frame, known_since));
 }
 
 static void
@@ -577,7 +612,7 @@ count_batch(void)
 
 /* ---- rounds ---- */
 
-/* Once a day everything is recorded, and all databases with known tables are read. */
+/* Once a day all databases with known tables are read, and all names recorded. */
 static void
 begin_day(void)
 {
@@ -587,12 +622,12 @@ begin_day(void)
 	if (known->members > MAX_KEPT)
 	{
 		known_reset(known);
+		known_since = 0;
 		return;
 	}
 	known_start_iterate(known, &iterator);
 	while ((entry = known_iterate(known, &iterator)) != NULL)
 	{
-		entry->changed = true;
 		entry->name = 0;
 		entry->wanted |= !is_index(entry);
 	}
@@ -604,9 +639,9 @@ begin_round(int64 boot_us)
 	round_us = boot_us;
 	database = InvalidOid;
 	phase = PHASE_CHOOSE;
-	if (day != now_ms / DAY_MS)
+	if (read_day != now_ms / DAY_MS)
 		begin_day();
-	day = now_ms / DAY_MS;
+	read_day = now_ms / DAY_MS;
 }
 
 static bool
@@ -642,14 +677,17 @@ catalog_turn(int64 wall_us, int64 boot_us)
 		return;
 	}
 	now_ms = wall_us / 1000;
+	if (!writer_has_room())
+		return;
 	if (phase == PHASE_NONE && is_due(boot_us))
 		begin_round(boot_us);
-	if (phase != PHASE_NONE && writer_has_room())
+	if (phase != PHASE_NONE)
 		run_turn(boot_us);
 }
 
 bool
 catalog_turn_again(void)
 {
-	return phase != PHASE_NONE && phase != PHASE_WAIT;
+	return phase != PHASE_NONE && phase != PHASE_WAIT && writer_has_room() &&
+		catalog_phase() != CATALOG_READING;
 }

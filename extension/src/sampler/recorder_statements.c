@@ -33,6 +33,7 @@
 #define TURN_US			250
 #define BATCH			32		/* rows between two readings of the clock */
 #define ROWS_PER_FRAME	1000
+#define TRIES			20		/* to take the errors in a pass */
 
 typedef struct Pass
 {
@@ -45,6 +46,7 @@ typedef struct Pass
 	int64		elapsed_ms;		/* since the pass before */
 	int			errors;			/* in errors[], -1 = not taken yet */
 	int			error;			/* next one */
+	int			tries;			/* to take the errors */
 } Pass;
 
 static Pass pass;
@@ -266,6 +268,9 @@ put_errors(void)
 	if (pass.errors < 0)
 	{
 		pass.errors = error_counts_take(errors);
+		/* a stopped holder of the lock does not stop the pass: the next one tries again */
+		if (pass.errors < 0 && ++pass.tries == TRIES)
+			pass.errors = 0;
 		return;
 	}
 	n = pass.discard ? 0 : Min(pass.errors - pass.error, BATCH);

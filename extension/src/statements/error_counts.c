@@ -79,15 +79,15 @@ unlock(void)
 	pg_atomic_write_u32(&counts->locked, 0);
 }
 
-/* Tries for half a millisecond at most. */
+/* Tries a hundred times, and three times more after about 0.1 ms each. */
 static bool
 lock_for_a_while(void)
 {
-	for (int attempt = 0; attempt < 20; attempt++)
+	for (int attempt = 0; attempt < 103; attempt++)
 	{
 		if (trylock())
 			return true;
-		if (attempt >= 10)
+		if (attempt >= 99)
 			pg_usleep(50);
 		else
 			pg_spin_delay();
