@@ -2,8 +2,8 @@
 #![allow(clippy::unwrap_used, missing_docs)]
 
 use std::sync::Arc;
-use tacho_tape::query::{Field, QueryResult, Sink, Value};
-use tacho_tape::testing::{Arguments, run};
+use tacho_tape::query::Value;
+use tacho_tape::testing::{Answer, Arguments, run};
 use tacho_tape::{Identity, PartBuilder, Schema, Snapshot};
 
 const MINUTE: i64 = 60_000_000;
@@ -19,25 +19,7 @@ fn catalog() -> Schema {
     tacho_tape::catalog::schema()
 }
 
-#[derive(Default)]
-struct Answer {
-    fields: Vec<String>,
-    rows: Vec<Vec<Value>>,
-}
-
-impl Sink for Answer {
-    fn begin(&mut self, fields: &[Field]) -> QueryResult<()> {
-        self.fields = fields.iter().map(|field| field.0.to_string()).collect();
-        Ok(())
-    }
-
-    fn row(&mut self, values: Vec<Value>) -> QueryResult<()> {
-        self.rows.push(values);
-        Ok(())
-    }
-}
-
-/// A row of `relation_state`.
+/// A row of `relation_state`. At the end of a round, `scans` is the minute since which all is known.
 struct State {
     minute: i64,
     oid: i64,
@@ -109,6 +91,9 @@ impl Tape {
     fn put(&mut self, state: &State) {
         let time = (NOON + state.minute) * 60_000;
         let mut row = vec![("time", time), ("oid", state.oid)];
+        if state.oid == 0 && state.scans != 0 {
+            row.push(("known_since", (NOON + state.scans) * 60_000));
+        }
         if state.oid != 0 {
             let catalog = catalog();
             let mut kinds = catalog.labels("relation_kind");
@@ -135,22 +120,39 @@ impl Tape {
         window: (i64, i64),
         change: impl FnOnce(&mut Arguments),
     ) -> Vec<String> {
-        let store = Snapshot::from_parts(vec![self.0.finish(Identity::default())]);
-        let catalog = catalog();
-        let mut spec = Arguments::new(&catalog, (NOON + 60) * MINUTE);
-        spec.since_us = Some((NOON + window.0) * MINUTE);
-        spec.until_us = Some((NOON + window.1) * MINUTE);
-        change(&mut spec);
-        let mut answer = Answer::default();
-        run(function, &spec, &store, &mut answer).unwrap();
-        let place = |name: &&str| answer.fields.iter().position(|f| f == name).unwrap();
-        let places: Vec<usize> = columns.iter().map(place).collect();
-        let text = |row: &Vec<Value>| -> String {
-            let values = places.iter().map(|place| shown(&row[*place]));
-            values.collect::<Vec<_>>().join(" ")
-        };
-        answer.rows.iter().map(text).collect()
+        ask_nodes(vec![self], function, columns, window, change)
     }
+}
+
+/// The same of the tapes of several nodes.
+fn ask_nodes(
+    tapes: Vec<Tape>,
+    function: &str,
+    columns: &[&str],
+    window: (i64, i64),
+    change: impl FnOnce(&mut Arguments),
+) -> Vec<String> {
+    let identity = |node: usize| Identity {
+        node: node as u64 + 1,
+        ..Identity::default()
+    };
+    let tapes = tapes.into_iter().enumerate();
+    let parts = tapes.map(|(node, tape)| tape.0.finish(identity(node)));
+    let store = Snapshot::from_parts(parts.collect::<Vec<_>>());
+    let catalog = catalog();
+    let mut spec = Arguments::new(&catalog, (NOON + 60) * MINUTE);
+    spec.since_us = Some((NOON + window.0) * MINUTE);
+    spec.until_us = Some((NOON + window.1) * MINUTE);
+    change(&mut spec);
+    let mut answer = Answer::default();
+    run(function, &spec, &store, &mut answer).unwrap();
+    let place = |name: &&str| answer.place(name);
+    let places: Vec<usize> = columns.iter().map(place).collect();
+    let text = |row: &Vec<Value>| -> String {
+        let values = places.iter().map(|place| shown(&row[*place]));
+        values.collect::<Vec<_>>().join(" ")
+    };
+    answer.rows.iter().map(text).collect()
 }
 
 /// A value; a time in minutes after noon.
@@ -199,9 +201,9 @@ fn scans_and_growth_before_the_window_do_not_count() {
 #[test]
 fn an_answer_says_when_it_is_known() {
     let columns = ["oid", "known_from", "known_until"];
-    let expected = ["16420 +5 +21", "16430 +10 +21", "16410 +5 +21"];
+    let expected = ["16420 +1 +21", "16430 +10 +21", "16410 +1 +21"];
     assert_eq!(indexes(&columns, (5, 30)), expected);
-    let without_round = ["16420 +12 null", "16410 +12 null", "16430 +12 null"];
+    let without_round = ["16420 +11 null", "16410 +11 null", "16430 +11 null"];
     assert_eq!(indexes(&columns, (12, 18)), without_round);
     assert!(indexes(&columns, (-10, 0)).is_empty());
 }
@@ -247,6 +249,45 @@ fn a_dropped_index_has_no_row() {
     ];
     let found = Tape::new(&yesterday).ask("indexes_history", &["oid"], (-5, 30), |_| ());
     assert_eq!(found, ["16420"]);
+}
+
+#[test]
+fn an_index_that_a_restarted_sampler_has_forgotten_is_known_until_the_restart() {
+    let states = [
+        state(0, USED, "index", 10_000, 100),
+        state(0, UNUSED, "index", 10_000, 0),
+        state(1, 0, "", 0, 0),
+        state(10, USED, "index", 10_000, 103),
+        // The sampler has started at minute 5, so its rounds say nothing of UNUSED.
+        State {
+            scans: 5,
+            ..state(11, 0, "", 0, 0)
+        },
+    ];
+    let columns = ["oid", "scans", "known_until"];
+    let of = |window| Tape::new(&states).ask("indexes_history", &columns, window, |_| ());
+    assert_eq!(of((-5, 30)), ["16420 0 +1", "16410 3 +11"]);
+    assert_eq!(
+        of((6, 30)),
+        ["16410 3 +11"],
+        "nothing is known of the other"
+    );
+}
+
+#[test]
+fn scans_of_several_nodes_add_up() {
+    let standby = [
+        state(0, USED, "primary key", 10_000, 5),
+        state(1, 0, "", 0, 0),
+        state(11, USED, "primary key", 10_000, 6),
+        state(12, 0, "", 0, 0),
+    ];
+    let tapes = vec![Tape::new(&ROUNDS), Tape::new(&standby)];
+    let columns = ["oid", "scans", "growth_bytes", "known_until"];
+    let found = ask_nodes(tapes, "indexes_history", &columns, (5, 30), |spec| {
+        spec.node = Some("all".to_string());
+    });
+    assert_eq!(found[2], "16410 6 10000 +12");
 }
 
 #[test]

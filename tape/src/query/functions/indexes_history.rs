@@ -55,7 +55,7 @@ request! {
 type Measure = fn(&Change) -> i64;
 
 const ORDERS: [(&str, Measure); 6] = [
-    ("unused", |change| -change.counts[0]),
+    ("unused", |change| change.counts[0].saturating_neg()),
     ("scans", |change| change.counts[0]),
     ("tuples_returned", |change| change.counts[1]),
     ("tuples_fetched", |change| change.counts[2]),
@@ -118,7 +118,7 @@ fn ranked(states: &RelationStates, window: Window, measure: Measure) -> Vec<&Tab
         .filter_map(|key| {
             let change = states.change(key, window.since, window.until)?;
             let bytes = change.last.bytes.unwrap_or(-1);
-            (change.last.table_oid != 0).then(|| ((-measure(&change), -bytes), key))
+            (change.last.table_oid != 0).then(|| ((measure(&change).saturating_neg(), -bytes), key))
         })
         .collect();
     ranked.sort_unstable();

@@ -1,9 +1,13 @@
 //! Tables and indexes as the catalog of their database has them: kind, table, size, and counters
 //! since their statistics began. The sampler records a row when something has changed and once a
-//! day. A row without OID ends each round that has read all of them.
+//! day. A row without OID ends each round that has read all that the sampler knows.
 //!
-//! Example: an index has rows with 5 scans at 10:00 and 7 scans at 12:00, and the last round was at
-//! 15:00. From 11:00 to 14:00 it had 2 scans: the row of 10:00 is its state at 11:00.
+//! Example: an index has rows with 5 scans at 10:00 and 7 scans at 12:00, and rounds were at 10:00,
+//! 11:00, 12:00 and 13:00. From 11:30 to 14:00 it had 2 scans: the row of 10:00 is its state at
+//! 11:30. The scans are known from 11:00 to 13:00.
+//!
+//! After a restart the sampler does not know a table that did nothing since. Later rounds say nothing
+//! about it, so its state is known until the last round before the restart.
 
 use crate::format::part::Part;
 use crate::query::ask::context::Run;
@@ -12,10 +16,10 @@ use crate::query::rows::keys::View;
 use crate::query::rows::parse::Window;
 use crate::query::rows::relations::Relation;
 use crate::query::sums::table_sums::TableKey;
-use crate::query::value::bucket::{DAY, SECOND};
+use crate::query::value::bucket::DAY;
 use crate::query::value::error::QueryResult;
 use crate::query::value::filter::Filter;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -23,9 +27,6 @@ const TABLE: &str = "relation_state";
 /// Maximum age at the start of the window of a state that counts for it, µs. A state is recorded
 /// once a day, and rounds are at most a day apart.
 const BEFORE: i64 = 3 * DAY;
-/// Maximum time between a state and the end of its round, µs. The first round of a day has a state of
-/// each table and index that still exists.
-const LONGEST_ROUND: i64 = 60 * SECOND;
 /// The counters, in the order of the catalog.
 const COUNTERS: [&str; 3] = ["scans", "tuples_returned", "tuples_fetched"];
 
@@ -53,7 +54,8 @@ pub struct State {
 pub struct Change<'a> {
     /// The state at the end of the window.
     pub last: &'a State,
-    /// From when on `counts` and `growth` are known: the start of the window, or the first state in it.
+    /// From when on `counts` and `growth` are counted: the last round before the window, or the first
+    /// state in it.
     pub known_from: i64,
     /// Until when: the last round in the window. `None` if no round was complete since `known_from`.
     pub known_until: Option<i64>,
@@ -63,12 +65,36 @@ pub struct Change<'a> {
     pub growth: Option<i64>,
 }
 
-/// The states of tables and indexes, by time.
+/// The end of a round.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Round {
+    /// µs.
+    time: i64,
+    /// The sampler may have forgotten states that are older than this, µs.
+    known_since: i64,
+}
+
+impl Round {
+    /// True if the round has read the table or index, and found it in this state. The first round of
+    /// a day has a state of each one.
+    fn knows(&self, state: &State) -> bool {
+        let day = self.time - self.time.rem_euclid(DAY);
+        state.time >= self.known_since.max(day)
+    }
+}
+
+/// The states of one node, by time.
+#[derive(Default)]
+struct Node {
+    states: HashMap<TableKey, Vec<State>>,
+    /// Complete rounds, ascending.
+    rounds: Vec<Round>,
+}
+
+/// The states of tables and indexes.
 #[derive(Default)]
 pub struct RelationStates {
-    states: HashMap<TableKey, Vec<State>>,
-    /// Times of complete rounds in µs, ascending.
-    rounds: Vec<i64>,
+    nodes: BTreeMap<u64, Node>,
 }
 
 impl RelationStates {
@@ -85,17 +111,64 @@ impl RelationStates {
             run.check_cancel()?;
             let times = begin..window.until.saturating_add(1);
             if run.damage.note_and_continue(may_have(part, &times))? == Some(true) {
-                let read = all.read_part(part, times, databases, run);
+                let node = all.nodes.entry(part.node()).or_default();
+                let read = node.read_part(part, times, databases, run);
                 run.damage.note_and_continue(read)?;
                 part.release();
             }
         }
         run.damage.check()?;
-        all.rounds.sort_unstable();
-        for states in all.states.values_mut() {
+        all.nodes.values_mut().for_each(Node::sort);
+        Ok(all)
+    }
+
+    /// All tables and indexes with a state, each once.
+    pub fn keys(&self) -> impl Iterator<Item = &TableKey> {
+        let keys = self.nodes.values().flat_map(|node| node.states.keys());
+        keys.collect::<HashSet<_>>().into_iter()
+    }
+
+    /// The activity of a table or index from `since` to `until`. A state at `since` is the state at
+    /// the begin. `None` if nothing is known of it in the window, or if it was dropped.
+    ///
+    /// The counts of several nodes are added up; the state is the newest.
+    pub fn change(&self, key: &TableKey, since: i64, until: i64) -> Option<Change<'_>> {
+        let changes = self.nodes.values();
+        let changes = changes.filter_map(|node| node.change(key, since, until));
+        changes.reduce(Change::with)
+    }
+}
+
+impl<'a> Change<'a> {
+    /// This activity and that on another node.
+    fn with(self, other: Change<'a>) -> Change<'a> {
+        let (newest, older) = match self.last.time >= other.last.time {
+            true => (self, other),
+            false => (other, self),
+        };
+        let mut counts = newest.counts;
+        for (sum, count) in counts.iter_mut().zip(older.counts) {
+            *sum = sum.saturating_add(count);
+        }
+        let known_from = newest.known_from.max(older.known_from);
+        let until = newest.known_until.zip(older.known_until);
+        Change {
+            known_from,
+            known_until: until
+                .map(|(a, b)| a.min(b))
+                .filter(|until| *until > known_from),
+            counts,
+            ..newest
+        }
+    }
+}
+
+impl Node {
+    fn sort(&mut self) {
+        self.rounds.sort_unstable();
+        for states in self.states.values_mut() {
             states.sort_by_key(|state| state.time);
         }
-        Ok(all)
     }
 
     fn read_part(
@@ -111,7 +184,7 @@ impl RelationStates {
         let (time, oids, kinds) = (number("time")?, number("oid")?, number("kind")?);
         let (base, names) = (number("database_oid")?, number("database")?);
         let (tables, bytes, rows) = (number("table_oid")?, number("bytes")?, number("rows")?);
-        let last_scan = number("last_scan")?;
+        let (last_scan, known_since) = (number("last_scan")?, number("known_since")?);
         let counters = COUNTERS.iter().map(column).collect::<Result<Vec<_>, _>>()?;
         for row in 0..oids.len() {
             let at = time[row].saturating_mul(1000);
@@ -119,7 +192,10 @@ impl RelationStates {
                 continue;
             }
             if oids[row] == 0 {
-                self.rounds.push(at);
+                self.rounds.push(Round {
+                    time: at,
+                    known_since: known_since[row].saturating_mul(1000),
+                });
                 continue;
             }
             let database = view.name(Reference(names[row]))?;
@@ -147,21 +223,25 @@ impl RelationStates {
         Ok(())
     }
 
-    /// All tables and indexes with a state.
-    pub fn keys(&self) -> impl Iterator<Item = &TableKey> {
-        self.states.keys()
+    /// The last round until `until` that knows the state.
+    fn round(&self, state: &State, until: i64) -> Option<&Round> {
+        let end = self.rounds.partition_point(|round| round.time <= until);
+        self.rounds[..end]
+            .iter()
+            .rev()
+            .find(|round| round.knows(state))
     }
 
-    /// The activity of a table or index from `since` to `until`. A state at `since` is the state at
-    /// the begin. `None` if it had no state, was dropped, or no round was complete until then.
-    pub fn change(&self, key: &TableKey, since: i64, until: i64) -> Option<Change<'_>> {
+    fn change(&self, key: &TableKey, since: i64, until: i64) -> Option<Change<'_>> {
         let states = self.states.get(key)?;
         let until_then = |time: i64| states.partition_point(|state| state.time <= time);
         let end = until_then(until);
         let last = states[..end].last()?;
-        let round = self.rounds[..self.rounds.partition_point(|time| *time <= until)].last()?;
         last.kind.as_ref()?;
-        if last.time < round - round.rem_euclid(DAY) - LONGEST_ROUND {
+        let round = self.round(last, until)?.time;
+        let newest =
+            self.rounds[..self.rounds.partition_point(|round| round.time <= until)].last()?;
+        if round < newest.time && round <= since {
             return None;
         }
         let first = until_then(since).saturating_sub(1);
@@ -171,14 +251,15 @@ impl RelationStates {
             add_increases(&mut counts, &pair[0].counts, &pair[1].counts);
         }
         let sizes = || counted.iter().filter_map(|state| state.bytes);
-        let known_from = counted
-            .first()
-            .map_or(last.time, |state| state.time)
-            .max(since);
+        let first = counted.first().unwrap_or(last);
+        let read = self
+            .round(first, since)
+            .map_or(first.time, |round| round.time);
+        let known_from = first.time.max(read);
         Some(Change {
             last,
             known_from,
-            known_until: Some(*round).filter(|round| *round > known_from),
+            known_until: Some(round).filter(|round| *round > known_from),
             counts,
             growth: sizes()
                 .next_back()
@@ -206,7 +287,11 @@ fn known(stored: i64) -> Option<i64> {
 fn add_increases(sums: &mut [i64], before: &[i64], now: &[i64]) {
     let was_reset = now.iter().zip(before).any(|(now, before)| now < before);
     for ((sum, now), before) in sums.iter_mut().zip(now).zip(before) {
-        let increase = if was_reset { *now } else { now - before };
+        let increase = if was_reset {
+            *now
+        } else {
+            now.saturating_sub(*before)
+        };
         *sum = sum.saturating_add(increase);
     }
 }
