@@ -178,6 +178,12 @@ frame_time_us(UnixUs time)
 	return time == 0 ? 0 : frame_int(time) + 1;
 }
 
+uint64
+frame_timestamp(const Frame *frame, TimestampTz time)
+{
+	return time == 0 ? 0 : frame_time(frame, (time + TACHO_EPOCH_OFFSET_US) / 1000);
+}
+
 /* Appends the low `width` bytes of a number, little-endian. */
 static void
 put_number(StringInfo out, uint64 value, int width)

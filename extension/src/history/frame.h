@@ -14,6 +14,7 @@
 #ifndef TACHO_FRAME_H
 #define TACHO_FRAME_H
 
+#include "datatype/timestamp.h"
 #include "lib/stringinfo.h"
 
 #include "core/tacho.h"
@@ -69,6 +70,7 @@ extern void section_set_bytes(Section *section, int column,
 extern uint64 frame_int(int64 value);
 extern uint64 frame_time(const Frame *frame, UnixMs time);
 extern uint64 frame_time_us(UnixUs time);
+extern uint64 frame_timestamp(const Frame *frame, TimestampTz time);
 
 /*
  * Empties `out` and writes the encoded frame to it. Returns false, with `out`

@@ -390,13 +390,6 @@ activity_key(const SessionRow *row, BackendType type)
 	return sent->key;
 }
 
-static uint64
-time_of(TimestampTz time)
-{
-	return time == 0 ? 0 :
-		frame_time(frame, (time + TACHO_EPOCH_OFFSET_US) / 1000);
-}
-
 /* Codes a row, without its `at`. */
 static void
 code_row(const SessionRow *row, BackendType type, uint64 session,
@@ -422,9 +415,9 @@ code_row(const SessionRow *row, BackendType type, uint64 session,
 	values[COL_sample_statement] = dictionary_statement(row->query_id,
 														row->plan_id,
 														activity_key(row, type));
-	values[COL_sample_query_start] = time_of(row->query_start);
-	values[COL_sample_xact_start] = time_of(row->xact_start);
-	values[COL_sample_state_change] = time_of(row->state_change);
+	values[COL_sample_query_start] = frame_timestamp(frame, row->query_start);
+	values[COL_sample_xact_start] = frame_timestamp(frame, row->xact_start);
+	values[COL_sample_state_change] = frame_timestamp(frame, row->state_change);
 	values[COL_sample_xmin] = row->xmin;
 	values[COL_sample_xid] = row->xid;
 	if (progress)

@@ -27,7 +27,6 @@
 
 #include "access/htup_details.h"
 #include "catalog/pg_database.h"
-#include "common/hashfn.h"
 #include "storage/lmgr.h"
 #include "utils/memutils.h"
 #include "utils/syscache.h"
@@ -77,18 +76,11 @@ typedef struct Known
 	char		status;			/* of the hash table */
 } Known;
 
-static inline uint32
-hash_of(RelationKey key)
-{
-	return hash_combine(murmurhash32(RELATION_DATABASE(key)),
-						murmurhash32(RELATION_OID(key)));
-}
-
 #define SH_PREFIX known
 #define SH_ELEMENT_TYPE Known
 #define SH_KEY_TYPE RelationKey
 #define SH_KEY key
-#define SH_HASH_KEY(tb, key) hash_of(key)
+#define SH_HASH_KEY(tb, key) relation_hash(key)
 #define SH_EQUAL(tb, a, b) ((a) == (b))
 #define SH_SCOPE static inline
 #define SH_DECLARE
@@ -487,13 +479,6 @@ take_batch(void)
 /* ---- counters and rows ---- */
 
 static uint64
-time_of(const Frame *frame, TimestampTz time)
-{
-	return time == 0 ? 0 :
-		frame_time(frame, (time + TACHO_EPOCH_OFFSET_US) / 1000);
-}
-
-static uint64
 database_name(Oid of)
 {
 	if (of == InvalidOid)
@@ -526,7 +511,7 @@ put_row(const Known *entry)
 	SET(scans, entry->scans);
 	SET(tuples_returned, entry->tuples_returned);
 	SET(tuples_fetched, entry->tuples_fetched);
-	SET(last_scan, time_of(frame, entry->last_scan));
+	SET(last_scan, frame_timestamp(frame, entry->last_scan));
 #undef SET
 }
 

@@ -21,6 +21,7 @@
 
 #include "history/dictionary.h"
 #include "sampler/recorder_relations.h"
+#include "sampler/relation_stats.h"
 
 #define PLACES	8192			/* power of two */
 
@@ -60,8 +61,7 @@ remember(const NamedRelation *relation)
 		.relation = relation->oid,
 		.hash = recorder_name_hash(relation),
 	};
-	uint32		hash = hash_combine(murmurhash32(relation->database),
-									murmurhash32(relation->oid));
+	uint32		hash = relation_hash(RELATION_KEY(relation->database, relation->oid));
 	RecordedName *place = &recorded[hash & (PLACES - 1)];
 
 	if (memcmp(place, &name, sizeof(name)) == 0)

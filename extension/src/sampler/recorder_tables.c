@@ -23,7 +23,6 @@
  */
 #include "postgres.h"
 
-#include "common/hashfn.h"
 #include "utils/memutils.h"
 
 #include "core/clocks.h"
@@ -55,18 +54,11 @@ typedef struct Known
 	char		status;			/* of the hash table */
 } Known;
 
-static inline uint32
-hash_of(RelationKey key)
-{
-	return hash_combine(murmurhash32(RELATION_DATABASE(key)),
-						murmurhash32(RELATION_OID(key)));
-}
-
 #define SH_PREFIX known
 #define SH_ELEMENT_TYPE Known
 #define SH_KEY_TYPE RelationKey
 #define SH_KEY key
-#define SH_HASH_KEY(tb, key) hash_of(key)
+#define SH_HASH_KEY(tb, key) relation_hash(key)
 #define SH_EQUAL(tb, a, b) ((a) == (b))
 #define SH_SCOPE static inline
 #define SH_DECLARE
@@ -298,13 +290,6 @@ continue_pass(void)
 			forget_batch();
 }
 
-static uint64
-time_of(const Frame *frame, TimestampTz time)
-{
-	return time == 0 ? 0 :
-		frame_time(frame, (time + TACHO_EPOCH_OFFSET_US) / 1000);
-}
-
 /* Adds a row with increases; the caller sets the other columns. */
 static int
 add_row(Frame *frame, const RelationCounts increases)
@@ -341,11 +326,11 @@ put_rank(Frame *frame, const TableRank *rank)
 	SET(dead_tuples, state->dead_tuples);
 	SET(mod_since_analyze, state->mod_since_analyze);
 	SET(ins_since_vacuum, state->ins_since_vacuum);
-	SET(last_vacuum, time_of(frame, state->last_vacuum));
-	SET(last_autovacuum, time_of(frame, state->last_autovacuum));
-	SET(last_analyze, time_of(frame, state->last_analyze));
-	SET(last_autoanalyze, time_of(frame, state->last_autoanalyze));
-	SET(last_scan, time_of(frame, state->last_scan));
+	SET(last_vacuum, frame_timestamp(frame, state->last_vacuum));
+	SET(last_autovacuum, frame_timestamp(frame, state->last_autovacuum));
+	SET(last_analyze, frame_timestamp(frame, state->last_analyze));
+	SET(last_autoanalyze, frame_timestamp(frame, state->last_autoanalyze));
+	SET(last_scan, frame_timestamp(frame, state->last_scan));
 #undef SET
 }
 

@@ -10,6 +10,7 @@
 #ifndef TACHO_RELATION_STATS_H
 #define TACHO_RELATION_STATS_H
 
+#include "common/hashfn.h"
 #include "datatype/timestamp.h"
 
 #include "history/model.h"
@@ -20,6 +21,13 @@ typedef uint64 RelationKey;
 #define RELATION_KEY(database, oid) ((RelationKey) (database) << 32 | (oid))
 #define RELATION_DATABASE(key)	((Oid) ((key) >> 32))
 #define RELATION_OID(key)		((Oid) (key))
+
+static inline uint32
+relation_hash(RelationKey key)
+{
+	return hash_combine(murmurhash32(RELATION_DATABASE(key)),
+						murmurhash32(RELATION_OID(key)));
+}
 
 /* Counters are in the order of their columns in table_stats. */
 #define RELATION_FIRST_COUNTER	COL_table_stats_scans
