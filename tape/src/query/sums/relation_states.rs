@@ -223,13 +223,17 @@ impl Node {
         Ok(())
     }
 
-    /// The last round until `until` that knows the state.
-    fn round(&self, state: &State, until: i64) -> Option<&Round> {
-        let end = self.rounds.partition_point(|round| round.time <= until);
-        self.rounds[..end]
-            .iter()
-            .rev()
+    /// The rounds until `until`.
+    fn rounds(&self, until: i64) -> &[Round] {
+        &self.rounds[..self.rounds.partition_point(|round| round.time <= until)]
+    }
+
+    /// The time of the last round until `until` that knows the state.
+    fn read_at(&self, state: &State, until: i64) -> Option<i64> {
+        let mut newest_first = self.rounds(until).iter().rev();
+        newest_first
             .find(|round| round.knows(state))
+            .map(|round| round.time)
     }
 
     fn change(&self, key: &TableKey, since: i64, until: i64) -> Option<Change<'_>> {
@@ -238,10 +242,8 @@ impl Node {
         let end = until_then(until);
         let last = states[..end].last()?;
         last.kind.as_ref()?;
-        let round = self.round(last, until)?.time;
-        let newest =
-            self.rounds[..self.rounds.partition_point(|round| round.time <= until)].last()?;
-        if round < newest.time && round <= since {
+        let round = self.read_at(last, until)?;
+        if round < self.rounds(until).last()?.time && round <= since {
             return None;
         }
         let first = until_then(since).saturating_sub(1);
@@ -252,10 +254,9 @@ impl Node {
         }
         let sizes = || counted.iter().filter_map(|state| state.bytes);
         let first = counted.first().unwrap_or(last);
-        let read = self
-            .round(first, since)
-            .map_or(first.time, |round| round.time);
-        let known_from = first.time.max(read);
+        let known_from = first
+            .time
+            .max(self.read_at(first, since).unwrap_or(first.time));
         Some(Change {
             last,
             known_from,
