@@ -16,7 +16,8 @@
  * A reading of tables leaves rows in the statistics of system catalogs.
  * Therefore a system catalog that did much is no reason to connect. A template
  * and a database without connections are never read. A database that
- * a session has locked is left for the next round.
+ * a session has locked is left for the next round. When a database may have
+ * been dropped, the next round looks at all of them.
  *
  * Locking: none of its own; see relation_stats.c and catalog_shared.c. Memory:
  * about 130 bytes for each table and index, at most MAX_KNOWN.
@@ -101,7 +102,8 @@ typedef enum Choice
 	CHOICE_NONE,				/* its catalog could not be read */
 	CHOICE_READ,
 	CHOICE_LATER,
-	CHOICE_NEVER
+	CHOICE_NEVER,
+	CHOICE_DROPPED
 } Choice;
 
 /* The counters of a key. */
@@ -118,6 +120,8 @@ static known_hash *known;
 static Phase phase;
 static Oid	database;			/* the chosen one; 0 at the begin of a round */
 static Choice choice;
+static bool look_at_all;		/* this round: a database may have been dropped */
+static uint64 changes_seen;		/* names_changes() of the last round */
 static uint32 number;			/* of the request */
 static bool asked_all;			/* the request has all known tables */
 static int64 asked_us;			/* CLOCK_BOOTTIME of the request */
@@ -190,7 +194,27 @@ catalog_record_again(void)
 
 /* ---- choosing a database ---- */
 
-/* The database with the next higher OID that did something; 0 = none. */
+/* True if the entry is a reason to read its database. */
+static bool
+did_something(const Known *entry)
+{
+	return entry->wanted && RELATION_OID(entry->key) >= FirstNormalObjectId;
+}
+
+static bool
+database_did_something(void)
+{
+	known_iterator iterator;
+	Known	   *entry;
+	bool		found = false;
+
+	known_start_iterate(known, &iterator);
+	while ((entry = known_iterate(known, &iterator)) != NULL)
+		found |= RELATION_DATABASE(entry->key) == database && did_something(entry);
+	return found;
+}
+
+/* The database with the next higher OID to look at; 0 = none. */
 static Oid
 next_database(void)
 {
@@ -203,7 +227,7 @@ next_database(void)
 	{
 		Oid			of = RELATION_DATABASE(entry->key);
 
-		if (entry->wanted && RELATION_OID(entry->key) >= FirstNormalObjectId &&
+		if ((look_at_all || did_something(entry)) &&
 			of > database && (found == InvalidOid || of < found))
 			found = of;
 	}
@@ -220,8 +244,8 @@ look_at_database(void)
 	if (!ConditionalLockRelationOid(DatabaseRelationId, AccessShareLock))
 		return;
 	tuple = SearchSysCache1(DATABASEOID, ObjectIdGetDatum(database));
-	choice = CHOICE_NEVER;
-	if (!HeapTupleIsValid(tuple))
+	choice = HeapTupleIsValid(tuple) ? CHOICE_NEVER : CHOICE_DROPPED;
+	if (choice == CHOICE_DROPPED)
 		return;
 	form = (Form_pg_database) GETSTRUCT(tuple);
 	if (form->datallowconn && !form->datistemplate && form->datconnlimit != INVALID_DATABASE)
@@ -266,17 +290,26 @@ add_asked(bool wanted)
 	}
 }
 
-/* Forgets a database that was dropped or does not allow connections. */
+/*
+ * Leaves a database that was dropped or does not allow connections. If it was
+ * dropped, all that was read of it is gone. Else the counters are still read.
+ */
 static void
-forget_database(void)
+leave_database(void)
 {
 	known_iterator iterator;
 	Known	   *entry;
 
 	known_start_iterate(known, &iterator);
 	while ((entry = known_iterate(known, &iterator)) != NULL)
-		if (RELATION_DATABASE(entry->key) == database)
+	{
+		if (RELATION_DATABASE(entry->key) != database)
+			continue;
+		entry->gone |= choice == CHOICE_DROPPED;
+		entry->wanted = false;
+		if (entry->kind == 0)
 			known_delete_item(known, entry);
+	}
 }
 
 /*
@@ -368,10 +401,12 @@ choose(int64 boot_us)
 	}
 	choice = CHOICE_NONE;
 	(void) guarded_run(look_at_database);
-	if (choice == CHOICE_READ)
+	if (choice == CHOICE_READ && database_did_something())
 		ask(boot_us);
-	else if (choice == CHOICE_NEVER)
-		forget_database();
+	else if (choice == CHOICE_NEVER || choice == CHOICE_DROPPED)
+		leave_database();
+	else if (choice == CHOICE_NONE)
+		changes_seen = 0;		/* the next round looks again */
 }
 
 /* ---- the answer ---- */
@@ -623,6 +658,8 @@ begin_round(int64 boot_us)
 {
 	round_us = boot_us;
 	database = InvalidOid;
+	look_at_all = changes_seen != names_changes();
+	changes_seen = names_changes();
 	phase = PHASE_CHOOSE;
 	if (read_day != now_ms / DAY_MS)
 		begin_day();

@@ -152,6 +152,15 @@ my $log = -s $node->logfile;
 next_round() for 1 .. 3;
 unlike(PostgreSQL::Test::Utils::slurp_file($node->logfile, $log), qr/FATAL|tacho catalog/, 'a database without connections is no error');
 
+# a dropped database: nothing uses its indexes any more, item_w was never used
+is(sql("SELECT count(*) FROM tacho.indexes_history($ever, database => 'store') WHERE key = 'public.item_w' AND scans = 0"), '1',
+	'an unused index of a database');
+next_round();
+sql('DROP DATABASE store');
+$node->poll_query_until('postgres', "SELECT count(*) = 0 FROM tacho.indexes_history($ever) WHERE database = 'store'")
+  or die 'indexes of a dropped database stay';
+pass('indexes of a dropped database have no row');
+
 # a relation that is held in AccessExclusiveLock all the time, and many tables
 sql('CREATE DATABASE many');
 work('many', q{
