@@ -39,6 +39,7 @@ const EMPTY: Record<(typeof TABS)[number], string> = {
   sessions: 'No session was active in this window.',
   locks: 'No session waited for a lock in this window.',
   dimensions: 'No session was active.',
+  tables: 'No activity of tables was recorded in this window.',
   server: 'The server was not measured in this window.',
   events: 'No start, gap or mark is recorded in this window.',
 }

@@ -169,6 +169,42 @@ function databases(words: Words): Record<string, Cell>[] {
   return rows
 }
 
+/** Relations of database 5: OID, table of an index, kind, name, and pages of 8 kB. Names of the last two
+ *  are not recorded. */
+const RELATIONS: [number, number, string, string, number][] = [
+  [16400, 0, 'table', 'orders', 40_000],
+  [16401, 16400, 'primary key', 'orders_pkey', 6_000],
+  [16402, 16400, 'index', 'orders_by_day', 9_000],
+  [16403, 16400, 'index', 'orders_by_customer', 8_000],
+  [16410, 0, 'table', 'item', 300],
+  ...Array.from({ length: 12 }, (_, n): [number, number, string, string, number] => [16500 + n, 0, 'table', `event_2026_${String(n + 1).padStart(2, '0')}`, 100 + n]),
+  [16600, 0, '', '', 0],
+]
+
+/** Counters of tables and indexes every five minutes, names, and readings of the catalog. */
+function tables(words: Words): Record<string, Record<string, Cell>[]> {
+  const shop = { database_oid: 5, database: words.text('shop') }
+  const [stats, states]: Record<string, Cell>[][] = [[], []]
+  for (const second of [200, 500]) {
+    const by = { time: at(second), elapsed_ms: 300_000 }
+    RELATIONS.forEach(([oid, , kind], n) => {
+      const isTable = !kind.includes('index') && !kind.includes('key')
+      const written: Record<string, Cell> = isTable ? { tuples_inserted: 40, tuples_updated: 500 - n, tuples_deleted: 3, live_tuples: 90_000 - n, dead_tuples: n === 0 ? 41_000 : n, last_autovacuum: at(-7200 + n), last_analyze: n === 4 ? '' : at(-600) } : {}
+      if (oid !== 16402) stats!.push({ ...by, ...shop, oid, scans: 30 - n, tuples_returned: n === 0 ? 2_000_000 : 1000 - n, blks_read: 70 * n, blks_hit: 900, ...written })
+    })
+    stats!.push({ ...by, oid: 0, others: 40, tuples_returned: 77 })
+  }
+  for (const second of [60, 360]) {
+    RELATIONS.filter(([, , kind]) => kind).forEach(([oid, table_oid, kind, , pages], n) => {
+      const scans = oid === 16402 ? 12 : 100 * n + second
+      states!.push({ time: at(second), ...shop, oid, kind, table_oid, bytes: 8192 * (pages + (second > 60 ? 25 : 0)) + 1, rows: 50_001, scans, tuples_returned: scans * 3 })
+    })
+    states!.push({ time: at(second), oid: 0, known_since: at(60) })
+  }
+  const relation = RELATIONS.filter(([, , , name]) => name).map(([oid, , , name]) => ({ time: at(60), database_oid: 5, oid, schema: 'public', name: words.text(name) }))
+  return { table_stats: stats!, relation_state: states!, relation }
+}
+
 const markers = (words: Words): Record<string, Cell>[] => [
   { time: at(0), kind: 'start', detail: words.text('server started') },
   { time: at(180), kind: 'settings changed', detail: words.text('work_mem: 4MB -> 64MB') },
@@ -218,7 +254,7 @@ export function imported(directory: string, name: string, rows: Record<string, C
 }
 
 function made(directory: string, name: string, words: Words, rows = sessions(words)): string {
-  const others = { locks: locks(), statements: statements(words), server: server(), server_database: databases(words), markers: markers(words) }
+  const others = { locks: locks(), statements: statements(words), server: server(), server_database: databases(words), markers: markers(words), ...tables(words) }
   return imported(directory, name, rows, others)
 }
 

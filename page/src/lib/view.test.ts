@@ -5,6 +5,7 @@ test('an address shows what it was copied from', () => {
   for (const search of [
     '?server=shop&since=2026-11-22T05:30:00Z&until=2026-11-22T05:50:00Z&tz=local&by=application&tab=locks&fleet=all&compare=week&wait_event_type=Lock&at=2026-11-22T05:31:00Z',
     '?server=shop&live=15m&sort=errors&find=order+by&queries=all',
+    '?server=shop&live=15m&tab=tables&tables=dead&indexes=size',
     '?server=shop&live=15m&query_id=81&plans=41,-42',
     '?server=a+b%26c&live=15m&application=!web,!%22a,b%22',
   ]) {
@@ -14,8 +15,8 @@ test('an address shows what it was copied from', () => {
 })
 
 test('unknown parts of an address get their defaults', () => {
-  const view = parseView('?by=color&compare=x&tab=<script>&tz=Mars&since=yesterday&until=2026-11-22T05:50:00Z&live=x&sort=size')
-  expect(view).toMatchObject({ by: 'wait_event_type', tab: 'queries', compare: null, sort: 'load', find: null, all: false, zone: 'UTC', since: null, until: null, live: null })
+  const view = parseView('?by=color&compare=x&tab=<script>&tz=Mars&since=yesterday&until=2026-11-22T05:50:00Z&live=x&sort=size&tables=x&indexes=work')
+  expect(view).toMatchObject({ by: 'wait_event_type', tab: 'queries', compare: null, sort: 'load', tables: 'work', indexes: 'scans', find: null, all: false, zone: 'UTC', since: null, until: null, live: null })
 })
 
 test('plans are of one query, and two at most', () => {

@@ -1,9 +1,10 @@
 // The view of the page, as its address has it. A copied address shows the same view.
 
 import { COMPARED, type Compared } from './compare'
+import { INDEX_SORTS, type IndexSort, TABLE_SORTS, type TableSort } from './tables'
 import { type Zone, lengthText, parseLength, rfc3339 } from './time'
 
-export const TABS = ['queries', 'waits', 'sessions', 'locks', 'dimensions', 'server', 'events'] as const
+export const TABS = ['queries', 'waits', 'sessions', 'locks', 'dimensions', 'tables', 'server', 'events'] as const
 export type Tab = (typeof TABS)[number]
 /** Titles of the tabs. */
 export const TITLES: Record<Tab, string> = {
@@ -12,6 +13,7 @@ export const TITLES: Record<Tab, string> = {
   sessions: 'Sessions',
   locks: 'Locks',
   dimensions: 'Dimensions',
+  tables: 'Tables',
   server: 'Server',
   events: 'Events',
 }
@@ -84,6 +86,9 @@ export interface View {
   all: boolean
   /** Plans of the query whose trees are shown, two at most. */
   plans: string[]
+  /** Columns that tables and indexes are sorted by. */
+  tables: TableSort
+  indexes: IndexSort
 }
 
 const isOf = <T extends string>(all: readonly T[], text: string | null): text is T =>
@@ -100,6 +105,7 @@ export function parseView(search: string): View {
   const [since, until] = [time(given.get('since')), time(given.get('until'))]
   const fixed = since !== null && until !== null && until > since
   const [by, tab, compare, sort] = [given.get('by'), given.get('tab'), given.get('compare'), given.get('sort')]
+  const [tables, indexes] = [given.get('tables'), given.get('indexes')]
   const filters: View['filters'] = {}
   for (const dimension of DIMENSIONS) {
     const filter = given.get(dimension)
@@ -121,6 +127,8 @@ export function parseView(search: string): View {
     find: given.get('find') || null,
     all: given.get('queries') === 'all',
     plans: (given.get('plans') ?? '').split(',').filter((id) => /^-?\d+$/.test(id)).slice(0, 2),
+    tables: isOf(TABLE_SORTS, tables) ? tables : 'work',
+    indexes: isOf(INDEX_SORTS, indexes) ? indexes : 'scans',
   }
 }
 
@@ -145,6 +153,8 @@ export function viewSearch(view: View): string {
   put('sort', view.sort === 'load' ? null : view.sort)
   put('find', view.find)
   put('queries', view.all ? 'all' : null)
+  put('tables', view.tables === 'work' ? null : view.tables)
+  put('indexes', view.indexes === 'scans' ? null : view.indexes)
   put('plans', view.filters.query_id === undefined ? null : view.plans.join(','))
   return '?' + given.toString().replaceAll('%3A', ':').replaceAll('%2C', ',')
 }
