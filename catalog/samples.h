@@ -41,6 +41,7 @@ COLUMN(statement, 1, id, UINT, none, NONE, "id of the statement")
 COLUMN(statement, 2, query_id, INT, none, DIM, "query identifier, 0 = none")
 COLUMN(statement, 3, plan_id, INT, none, DIM, "id of the plan that is executed, 0 = none")
 COLUMN(statement, 4, text_key, UINT, none, NONE, "hash of the activity text when there is no query id, else 0; see table text")
+COLUMN(statement, 5, tags, NAME, none, DIM, "tags from the comment of the statement, such as controller=orders,action=show")
 
 TABLE(13, session, "sessions: identity (pid, backend_start) and the attributes that seldom change; a change of an attribute is a new entry")
 COLUMN(session, 1, id, UINT, none, NONE, "id of the session entry")

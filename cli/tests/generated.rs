@@ -73,7 +73,7 @@ fn bash_completes_commands_and_their_options() {
         share.completed("tacho st"),
         ["status", "statements-history"]
     );
-    assert_eq!(share.completed("tacho top --ta"), ["--tape"]);
+    assert_eq!(share.completed("tacho top --tap"), ["--tape"]);
     assert_eq!(
         share.completed("tacho top --wait"),
         ["--wait-event-type", "--wait-event"]
@@ -171,7 +171,7 @@ fn a_program_beside_has_completions_and_a_manual_page() {
     ];
     assert_eq!(share.completed("tacho look -"), options[..6]);
     assert_eq!(share.completed("tacho look --color "), ["many", "none"]);
-    assert_eq!(share.completed("tacho top --ta"), ["--tape"]);
+    assert_eq!(share.completed("tacho top --tap"), ["--tape"]);
     let fish = share.text("fish/vendor_completions.d/tacho.fish");
     assert!(
         fish.contains("-s t -l tape -d 'Directory of the history files'"),

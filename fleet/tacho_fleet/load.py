@@ -14,8 +14,8 @@ OTHER = "(other)"
 SCOPES = ("load", "foreground", "all")
 ORDERS = ("avg", "peak", "p99", "sessions")
 DIMENSIONS = (
-    "server", "wait_event_type", "wait_event", "query_id", "fingerprint", "plan_id", "pid",
-    "backend_type", "category", "database", "username", "application", "client_addr",
+    "server", "wait_event_type", "wait_event", "query_id", "fingerprint", "plan_id", "tags",
+    "pid", "backend_type", "category", "database", "username", "application", "client_addr",
     "leader", "state", "cpu", "blocked_by",
 )  # fmt: skip
 # Dimensions that load_minute has.

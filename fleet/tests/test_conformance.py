@@ -32,6 +32,7 @@ def _is_answered(case: dict) -> bool:
         and case["name"] not in CASES_LEFT_OUT
         and case.get("zone", "UTC") == "UTC"
         and not named & {*LEFT_OUT, *DERIVED}
+        and case.get("needs") != "tags"
     )
 
 

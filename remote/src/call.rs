@@ -5,7 +5,7 @@ use crate::edition::{Edition, Signature};
 use crate::value;
 use tacho_source::arguments::arguments;
 use tacho_source::{Ask, catalog, number, time};
-use tacho_tape::query::{Argument, Field, Function, Kind, QueryError, QueryResult};
+use tacho_tape::query::{self, Argument, Field, Function, Kind, QueryError, QueryResult};
 
 /// Columns with texts of queries, or with names of tables beside other words.
 const TEXT_COLUMNS: [&str; 4] = ["query_text", "inputs", "old_hint", "old_hint_lacks"];
@@ -92,7 +92,11 @@ impl Call {
         let zone = time::zone(zone)?;
         let (mut given, mut values) = (Vec::new(), Vec::new());
         for argument in arguments(function, false) {
-            let text = ask.arguments.get(argument.name).map(String::as_str);
+            let tags = (argument.name == "tags").then(|| tags(ask)).transpose()?;
+            let text = match &tags {
+                Some(tags) => tags.as_deref(),
+                None => ask.arguments.get(argument.name).map(String::as_str),
+            };
             let said = argument
                 .default_text()
                 .filter(|_| signature.takes(argument.name));
@@ -123,6 +127,17 @@ impl Call {
             fields,
         })
     }
+}
+
+/// The filter `tags`: as given, with the filters of single keys.
+fn tags(ask: &Ask) -> QueryResult<Option<String>> {
+    let mut all: Vec<String> = ask.arguments.get("tags").cloned().into_iter().collect();
+    for (name, text) in &ask.arguments {
+        if query::tag_key(name).is_some() {
+            all.push(query::tag_in_filter(name, text)?);
+        }
+    }
+    Ok((!all.is_empty()).then(|| all.join(",")))
 }
 
 /// True if the server's function takes an argument. False for a `tz` that the function lacks. That
@@ -175,7 +190,6 @@ fn column(function: &str, field: &Field, signature: &Signature, texts: bool) -> 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tacho_tape::query;
 
     const NOW: i64 = 1_795_230_720_000_000;
 

@@ -5,7 +5,7 @@
 use crate::catalog;
 use crate::question::Arguments;
 use crate::time::{length, timestamp};
-use tacho_tape::query::{Argument, Function, Kind, QueryError, QueryResult, Request, Value};
+use tacho_tape::query::{self, Argument, Function, Kind, QueryError, QueryResult, Request, Value};
 
 /// psql's options that name a server. tacho's programs take a connection string, and
 /// answer these options with the command to run.
@@ -54,7 +54,8 @@ pub fn arguments(function: &Function, docs: bool) -> Vec<Argument> {
 /// The function has no such argument.
 pub fn check<'a>(function: &Function, names: impl IntoIterator<Item = &'a str>) -> QueryResult<()> {
     let all = arguments(function, false);
-    let unknown = |name: &&str| all.iter().all(|known| known.name != *name);
+    let is_filter = |name: &str| function.takes("filters") && query::tag_key(name).is_some();
+    let unknown = |name: &&str| all.iter().all(|known| known.name != *name) && !is_filter(name);
     match names.into_iter().find(unknown) {
         None => Ok(()),
         Some(name) => {
@@ -97,7 +98,6 @@ fn text(kind: Kind, value: Value) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tacho_tape::query;
 
     #[test]
     fn a_function_has_the_arguments_of_its_sql() {
@@ -139,6 +139,13 @@ mod tests {
         );
         assert_eq!(error.sqlstate, "22023");
         assert_eq!(error.hint.as_deref(), Some("Available are node, tz."));
+    }
+
+    #[test]
+    fn a_key_of_tags_is_an_argument_where_filters_are() {
+        let known = |function, name| check(query::find(function).unwrap(), [name]).is_ok();
+        assert!(known("top", "tag:route") && known("samples", "tag:route"));
+        assert!(!known("status", "tag:route") && !known("top", "tag:") && !known("top", "tag:a b"));
     }
 
     #[test]

@@ -97,17 +97,18 @@ impl Question {
         })
     }
 
-    /// The given filters by dimension, in the order of the dimensions.
+    /// The given filters by dimension, in the order of the dimensions. Filters of tags stand last.
     fn filters(&self) -> Vec<(String, String)> {
         let is_dimension = |a: &Argument| a.kind == Kind::Filters;
         if !self.function.arguments.iter().any(is_dimension) {
             return Vec::new();
         }
         let given = |name: &&str| Some(((*name).to_string(), self.arguments.get(*name)?.clone()));
-        catalog::dimension_names()
-            .iter()
-            .filter_map(given)
-            .collect()
+        let tags = self.arguments.keys().map(String::as_str);
+        let tags = tags.filter(|name| query::tag_key(name).is_some());
+        let names: Vec<&str> = tags.collect();
+        let names = catalog::dimension_names().iter().chain(&names);
+        names.filter_map(given).collect()
     }
 }
 

@@ -25,18 +25,19 @@ values
 		$$case when wait_event_type <> '' and wait_event <> '' then wait_event_type || ':' || wait_event when wait_event_type <> '' or wait_event <> '' then wait_event_type || wait_event when cpu like 'CPU%' then cpu when cpu <> '' then 'CPU:' || cpu end$$),
 	(3, 'query_id', 'activity', true, true, null, $$nullif(query_id, 0)::text$$),
 	(4, 'plan_id', 'activity', true, false, null, $$nullif(plan_id, 0)::text$$),
-	(5, 'pid', 'session', true, false, null, $$nullif(pid, 0)::text$$),
-	(6, 'backend_type', 'session', false, false, null, $$backend_type$$),
-	(7, 'category', 'session', false, false, array['foreground', 'maintenance', 'background', 'replication'], $$category$$),
-	(8, 'database', 'session', false, true, null, $$database$$),
-	(9, 'username', 'session', false, true, null, $$username$$),
-	(10, 'application', 'session', false, true, null, $$application$$),
-	(11, 'client_addr', 'session', false, false, null, $$client_addr$$),
-	(12, 'leader', 'session', true, false, null, $$nullif(leader, 0)::text$$),
-	(13, 'state', 'activity', false, false, array['active', 'idle', 'idle in transaction', 'idle in transaction (aborted)', 'fastpath function call', 'disabled', 'starting'], $$nullif(state, '')$$),
-	(14, 'cpu', 'activity', false, false, array['CPU*', 'running', 'runnable', 'uninstrumented'], $$nullif(cpu, '')$$),
-	(15, 'blocked_by', 'blocker', true, false, null, $$nullif(pid, 0)::text$$),
-	(16, 'root_blocker', 'blocker', true, false, null, $$nullif(pid, 0)::text$$);
+	(5, 'tags', 'activity', false, false, null, $$null::text$$),
+	(6, 'pid', 'session', true, false, null, $$nullif(pid, 0)::text$$),
+	(7, 'backend_type', 'session', false, false, null, $$backend_type$$),
+	(8, 'category', 'session', false, false, array['foreground', 'maintenance', 'background', 'replication'], $$category$$),
+	(9, 'database', 'session', false, true, null, $$database$$),
+	(10, 'username', 'session', false, true, null, $$username$$),
+	(11, 'application', 'session', false, true, null, $$application$$),
+	(12, 'client_addr', 'session', false, false, null, $$client_addr$$),
+	(13, 'leader', 'session', true, false, null, $$nullif(leader, 0)::text$$),
+	(14, 'state', 'activity', false, false, array['active', 'idle', 'idle in transaction', 'idle in transaction (aborted)', 'fastpath function call', 'disabled', 'starting'], $$nullif(state, '')$$),
+	(15, 'cpu', 'activity', false, false, array['CPU*', 'running', 'runnable', 'uninstrumented'], $$nullif(cpu, '')$$),
+	(16, 'blocked_by', 'blocker', true, false, null, $$nullif(pid, 0)::text$$),
+	(17, 'root_blocker', 'blocker', true, false, null, $$nullif(pid, 0)::text$$);
 
 create function tacho._category(backend_type text)
 returns text

@@ -26,6 +26,7 @@ returns table (
 	cpu text,
 	query_id bigint,
 	plan_id bigint,
+	tags text,
 	query_start timestamptz,
 	xact_start timestamptz,
 	state_change timestamptz,

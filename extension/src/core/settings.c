@@ -17,6 +17,7 @@
 #include "core/hot.h"
 #include "core/settings.h"
 #include "core/tacho.h"
+#include "core/tag_keys.h"
 
 #define BOOL_SETTING(name, variable, value, context, brief, more) \
 	HOT_DATA bool variable = value;
@@ -25,7 +26,7 @@
 #define REAL_SETTING(name, variable, value, low, high, context, brief, more) \
 	double		variable = value;
 #define STRING_SETTING(name, variable, value, context, brief, more) \
-	char	   *variable = NULL;
+	HOT_DATA char *variable = NULL;
 #define ENUM_SETTING(name, variable, value, options, context, brief, more) \
 	HOT_DATA int variable = value;
 #define OPTION(options, label, value)
@@ -232,6 +233,18 @@ check_program(char **value, void **extra, GucSource source)
 	return false;
 }
 
+static bool
+check_comment_tags(char **value, void **extra, GucSource source)
+{
+	const char *problem = tag_keys_problem(*value);
+
+	if (problem == NULL)
+		return true;
+	GUC_check_errmsg("\"%s.comment_tags\" must be a list of keys", TACHO_PREFIX);
+	GUC_check_errdetail("%s", problem);
+	return false;
+}
+
 /* Returns the check hook of a string setting, NULL if it has none. */
 static GucStringCheckHook
 string_check(char **variable)
@@ -240,6 +253,8 @@ string_check(char **variable)
 		return check_directory;
 	if (variable == &tacho_program)
 		return check_program;
+	if (variable == &tacho_comment_tags)
+		return check_comment_tags;
 	return NULL;
 }
 

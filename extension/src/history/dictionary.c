@@ -60,6 +60,7 @@ typedef struct StatementKey
 	int64		query_id;
 	int64		plan_id;
 	uint64		text_key;
+	NameEntry  *tags;			/* may be NULL */
 } StatementKey;
 
 typedef struct StatementEntry
@@ -382,14 +383,29 @@ dictionary_wait(uint32 number)
 	return entry->definition.id;
 }
 
-uint64
-dictionary_statement(int64 query_id, int64 plan_id, uint64 text_key)
+static void
+define_statement(const StatementEntry *entry)
 {
-	StatementKey key = {query_id, plan_id, text_key};
+	const StatementKey *key = &entry->key;
+	uint64		tags = dictionary_use_name(key->tags);
+	Section    *section = frame_section(current_frame, TABLE_statement);
+	int			row = section_add(section);
+
+	section_set(section, row, COL_statement_id, entry->definition.id);
+	section_set(section, row, COL_statement_query_id, frame_int(key->query_id));
+	section_set(section, row, COL_statement_plan_id, frame_int(key->plan_id));
+	section_set(section, row, COL_statement_text_key, key->text_key);
+	section_set(section, row, COL_statement_tags, tags);
+}
+
+uint64
+dictionary_statement(int64 query_id, int64 plan_id, uint64 text_key, NameEntry *tags)
+{
+	StatementKey key = {query_id, plan_id, text_key, tags};
 	StatementEntry *entry;
 	bool		found;
 
-	if (query_id == 0 && plan_id == 0 && text_key == 0)
+	if (query_id == 0 && plan_id == 0 && text_key == 0 && tags == NULL)
 		return 0;
 	entry = hash_search(statements, &key, HASH_ENTER, &found);
 	if (!found)
@@ -398,15 +414,7 @@ dictionary_statement(int64 query_id, int64 plan_id, uint64 text_key)
 		entry->definition.id = ++last_statement;
 	}
 	if (must_define(&entry->definition))
-	{
-		Section    *section = frame_section(current_frame, TABLE_statement);
-		int			row = section_add(section);
-
-		section_set(section, row, COL_statement_id, entry->definition.id);
-		section_set(section, row, COL_statement_query_id, frame_int(query_id));
-		section_set(section, row, COL_statement_plan_id, frame_int(plan_id));
-		section_set(section, row, COL_statement_text_key, text_key);
-	}
+		define_statement(entry);
 	return entry->definition.id;
 }
 

@@ -89,10 +89,10 @@ extern uint64 dictionary_text(const char *text);
 extern SessionEntry *dictionary_find_session(const SessionKey *key);
 extern uint64 dictionary_use_session(SessionEntry *entry);
 
-/* Ids of a wait event and of a statement, 0 for none. */
+/* Ids of a wait event and of a statement, 0 for none; `tags` may be NULL. */
 extern uint64 dictionary_wait(uint32 number);
 extern uint64 dictionary_statement(int64 query_id, int64 plan_id,
-								   uint64 text_key);
+								   uint64 text_key, NameEntry *tags);
 
 /* Id of an entry of statistics. */
 extern uint64 dictionary_stats_entry(const StatsEntryKey *key);

@@ -207,6 +207,20 @@ given_name(Oid role, uint64 session, const char *name, bool *left_out)
 	return dictionary_find_text(OTHER);
 }
 
+NameEntry *
+given_tags(Oid role, const char *tags, int length, int encoding)
+{
+	uint64		hash = hash_bytes_extended((const unsigned char *) tags, length, role);
+	Account    *account = &accounts[murmurhash32(role) & (ACCOUNTS - 1)];
+
+	if (length == 0)
+		return NULL;
+	if (tacho_name_limit == 0 || take_room(account, hash, 0, length))
+		return dictionary_find_name(tags, length, encoding);
+	tell(role);
+	return dictionary_find_text(OTHER);
+}
+
 uint64
 given_name_id(Oid role, const char *name)
 {

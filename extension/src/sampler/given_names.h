@@ -50,6 +50,12 @@ extern NameEntry *given_name(Oid role, uint64 session, const char *name,
 							 bool *left_out);
 
 /*
+ * The entry for the tags of a statement that `role` executes, NULL for none.
+ * Tags without room become "(other)".
+ */
+extern NameEntry *given_tags(Oid role, const char *tags, int length, int encoding);
+
+/*
  * Id of a name that is not a session's; defines it if necessary. 0 = no name.
  */
 extern uint64 given_name_id(Oid role, const char *name);

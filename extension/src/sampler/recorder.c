@@ -390,6 +390,23 @@ activity_key(const SessionRow *row, BackendType type)
 	return sent->key;
 }
 
+/*
+ * The tags of a row. A statement that waits for a lock in its analysis has not
+ * published any, so they are read from its activity.
+ */
+static NameEntry *
+tags_of(const SessionRow *row)
+{
+	int			encoding = names_database_encoding(row->database);
+	char		tags[TAGS_BYTES];
+
+	if (row->tags_length > 0)
+		return given_tags(row->user, row->tags, row->tags_length, encoding);
+	if (row->activity == NULL || row->activity_length == 0)
+		return NULL;
+	return given_tags(row->user, tags, comment_tags(row->activity, encoding, tags), encoding);
+}
+
 /* Codes a row, without its `at`. */
 static void
 code_row(const SessionRow *row, BackendType type, uint64 session,
@@ -414,7 +431,8 @@ code_row(const SessionRow *row, BackendType type, uint64 session,
 		values[COL_sample_cpu] = row->cpu ? row->cpu : CPU_NOT_KNOWN;
 	values[COL_sample_statement] = dictionary_statement(row->query_id,
 														row->plan_id,
-														activity_key(row, type));
+														activity_key(row, type),
+														tags_of(row));
 	values[COL_sample_query_start] = frame_timestamp(frame, row->query_start);
 	values[COL_sample_xact_start] = frame_timestamp(frame, row->xact_start);
 	values[COL_sample_state_change] = frame_timestamp(frame, row->state_change);

@@ -25,6 +25,7 @@
 #include "plans/running_plan.h"
 #include "sampler/session_scan.h"
 #include "statements/executed.h"
+#include "statements/running_tags.h"
 
 #define SCAN_TRIES		100
 
@@ -167,6 +168,7 @@ read_status(SessionRow *row, const volatile PgBackendStatus *entry)
 	row->plan_id = running_plan_known() ?
 		running_plan_in(row->slot, entry->st_query_id, row->query_start) :
 		compat_plan_id(entry);
+	row->tags_length = running_tags_in(row->slot, row->query_start, row->tags);
 	row->progress_command = entry->st_progress_command;
 	row->progress_relation = entry->st_progress_command_target;
 	strlcpy(row->application, entry->st_appname, NAMEDATALEN);

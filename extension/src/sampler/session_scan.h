@@ -10,6 +10,7 @@
 #include "core/compat.h"
 #include "core/tacho.h"
 #include "history/model.h"
+#include "statements/comment_tags.h"
 
 /*
  * The process in a slot of the status array; valid while pid and start agree.
@@ -43,6 +44,8 @@ typedef struct SessionRow
 	int			leader;			/* pid of the lock group leader, 0 = none */
 	int64		query_id;
 	int64		plan_id;
+	int			tags_length;	/* 0 = none */
+	char		tags[TAGS_BYTES];
 	ProgressCommandType progress_command;
 	Oid			progress_relation;
 	char		application[NAMEDATALEN];

@@ -40,6 +40,7 @@
 #include "statements/failures.h"
 #include "statements/hooks.h"
 #include "statements/plan_trees.h"
+#include "statements/running_tags.h"
 #include "statements/secrets.h"
 #include "statements/statements.h"
 #include "statements/statements_alias.h"
@@ -246,6 +247,7 @@ piece_begin(const QueryDesc *query, const Execution *execution, UsageStart *star
 {
 	if (execution)
 		usage_begin(start, execution->draw);
+	running_tags_enter(query);
 	running_plan_enter(query->plannedstmt);
 	level++;
 }
@@ -522,7 +524,10 @@ run_in_worker(COMPAT_RUN_PARAMS)
 	if (level == 0 && query_id != reported)
 		executed_set(reported, query_id);
 	if (level == 0)
+	{
 		running_plan_publish_leader();
+		running_tags_publish_leader();
+	}
 	make_key(&key, query_id);
 	key.user_id = GetOuterUserId();
 	usage_clear(&delta);

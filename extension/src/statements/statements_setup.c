@@ -15,6 +15,8 @@
 #include "statements/error_counts.h"
 #include "statements/executed.h"
 #include "statements/hooks.h"
+#include "statements/message_tags.h"
+#include "statements/running_tags.h"
 #include "statements/statements.h"
 #include "statements/statements_alias.h"
 #include "statements/statements_save.h"
@@ -32,6 +34,7 @@ on_shmem_request(void)
 	executed_shmem_request();
 	error_counts_shmem_request();
 	running_plan_shmem_request();
+	running_tags_shmem_request();
 }
 
 static void
@@ -42,9 +45,11 @@ on_shmem_startup(void)
 	executed_shmem_startup();
 	error_counts_shmem_startup();
 	running_plan_shmem_startup();
+	running_tags_shmem_startup();
 	if (statements_shmem_startup() && !IsUnderPostmaster)
 		statements_save_startup();
 	hooks_install();
+	message_tags_install();
 }
 
 /* At startup if nothing is counted: removes an old saved file. */

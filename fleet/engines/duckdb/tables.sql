@@ -6,7 +6,7 @@ create table empty_sample_runs (
   interval_ms bigint, weight_ms bigint, scope varchar, wait_event varchar, pid bigint,
   backend_type varchar, category varchar, database varchar, username varchar,
   application varchar, client_addr varchar, leader_pid bigint, state varchar,
-  query_id bigint, plan_id bigint, blocked_by bigint);
+  query_id bigint, plan_id bigint, blocked_by bigint, tags varchar);
 create table empty_ticks (
   server varchar, node varchar, hour timestamptz, generation bigint, slot_time timestamptz, interval_ms bigint,
   tick_status varchar, vcpus decimal(18, 2), weight_ms bigint);

@@ -10,6 +10,7 @@ select
        when wait_event like 'CPU:%' then substr(wait_event, 5) end as cpu,
   as_text(query_id) as query_id,
   as_text(plan_id) as plan_id,
+  tags,
   as_text(pid) as pid,
   backend_type, category, database, username, application, client_addr,
   as_text(leader_pid) as leader,

@@ -40,6 +40,7 @@ export const DIMENSIONS = [
   'blocked_by',
   'leader',
   'plan_id',
+  'tags',
 ] as const
 export type Dimension = (typeof DIMENSIONS)[number]
 
@@ -61,6 +62,7 @@ export const LABELS: Record<Dimension, string> = {
   blocked_by: 'blocked by',
   leader: 'parallel leader',
   plan_id: 'plan',
+  tags: 'tags',
 }
 
 export interface View {

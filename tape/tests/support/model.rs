@@ -314,6 +314,7 @@ pub const VALUES: &[(&str, &[&str])] = &[
     ),
     ("query_id", &["11", "-12", "13", "99", "(null)"]),
     ("plan_id", &["7", "(null)"]),
+    ("tags", &["job=mail", "job=none", "(null)"]),
     ("pid", &["100", "101", "102", "7"]),
     (
         "backend_type",
@@ -584,8 +585,12 @@ fn statement(b: &mut PartBuilder, query: i64) -> i64 {
     }
     let id = (10 + number) * if number % 2 == 0 { -1 } else { 1 };
     let plan = if query > QUERIES { 7 } else { 0 };
-    b.intern("statement", &[("query_id", id), ("plan_id", plan)])
-        .unwrap()
+    let tags = match query % 3 {
+        0 => b.name("job=mail").unwrap(),
+        _ => 0,
+    };
+    let values = [("query_id", id), ("plan_id", plan), ("tags", tags)];
+    b.intern("statement", &values).unwrap()
 }
 
 /// Asks a function. Filters outside the scope give an empty answer.

@@ -40,6 +40,7 @@ row! {
         cpu: Text,
         query_id: Id,
         plan_id: Id,
+        tags: Text,
         query_start: Time,
         xact_start: Time,
         state_change: Time,
@@ -187,7 +188,7 @@ const OF_SESSION: [&str; 9] = [
     "application",
     "client_addr",
 ];
-const OF_STATEMENT: [&str; 3] = [pg::QUERY_ID, "plan_id", "text_key"];
+const OF_STATEMENT: [&str; 4] = [pg::QUERY_ID, "plan_id", pg::TAGS, "text_key"];
 
 impl SampleColumns {
     fn read(part: &Part, ticks: &Ticks) -> QueryResult<SampleColumns> {
@@ -257,6 +258,11 @@ impl<'a> Page<'a> {
         self.columns.statement.field(column, Reference(reference))
     }
 
+    fn tags(&self, statement: i64) -> QueryResult<Option<Arc<str>>> {
+        let tags = self.statement(pg::TAGS, statement);
+        Ok(self.view.name(Reference(tags))?.map(Arc::from))
+    }
+
     fn session(&self, column: &str, reference: i64) -> i64 {
         self.columns.session.field(column, Reference(reference))
     }
@@ -321,6 +327,7 @@ impl<'a> Page<'a> {
             cpu: self.run_key(pg::CPU, row)?,
             query_id: nonzero(self.statement(pg::QUERY_ID, statement)),
             plan_id: nonzero(self.statement("plan_id", statement)),
+            tags: self.tags(statement)?,
             query_start: self.time("query_start", row),
             xact_start: self.time("xact_start", row),
             state_change: self.time("state_change", row),

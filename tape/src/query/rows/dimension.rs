@@ -6,6 +6,7 @@ use super::keys::{Codes, KeySet, Keys, LOST, View};
 use super::register::Atom;
 use super::root_blocker::RootBlocker;
 use super::runs::Runs;
+use super::tags;
 use super::waits::{WAIT_EVENT, WAIT_TYPE};
 use crate::fast::FastMap;
 use crate::format::part::Part;
@@ -33,6 +34,8 @@ enum Place {
     Dictionary { table: String, column: String },
     /// Column of `run` itself.
     Run { column: String },
+    /// The value of a key in the tags of a statement.
+    Tag { key: String },
 }
 
 /// The derived dimensions. One without a column is also in `catalog/derived.h`.
@@ -60,7 +63,13 @@ impl Dimension {
     /// Finds a dimension by name; an error names the argument `what`.
     pub fn find(catalog: &Schema, what: &str, name: &str) -> QueryResult<Dimension> {
         let derived = derived(name).map(Place::Derived);
-        let place = derived.or_else(|| catalog_place(catalog, name));
+        let tag = || {
+            let key = tags::key_of(name)?.to_string();
+            Some(Place::Tag { key })
+        };
+        let place = derived
+            .or_else(|| catalog_place(catalog, name))
+            .or_else(tag);
         let place = place.ok_or_else(|| {
             QueryError::undefined(format!("{what} \"{name}\" does not exist"))
                 .hint(format!("Available are {}.", names(catalog).join(", ")))
@@ -75,6 +84,7 @@ impl Dimension {
     pub fn is_number(&self, catalog: &Schema) -> bool {
         let (table, column) = match &self.place {
             Place::Derived(derived) => return derived.is_number(),
+            Place::Tag { .. } => return false,
             Place::Dictionary { table, column } => (table.as_str(), column.as_str()),
             Place::Run { column } => (run_table(catalog), column.as_str()),
         };
@@ -132,6 +142,7 @@ impl Dimension {
                 }
             }
             Place::Derived(derived) => derived.rows(part),
+            Place::Tag { .. } => part.rows(tags::STATEMENT),
         }
     }
 
@@ -182,6 +193,7 @@ impl Dimension {
                 of_type(RUN)
             }
             Place::Derived(derived) => [derived.columns(), &NAMES].concat(),
+            Place::Tag { .. } => [&tags::COLUMNS[..], &NAMES].concat(),
         };
         let others = others.into_iter();
         columns.extend(others.map(|(table, column)| (table, column.to_string())));
@@ -206,6 +218,7 @@ impl Dimension {
             }
             Place::Run { column } => run_keys(view, column),
             Place::Derived(derived) => derived.keys(view, runs),
+            Place::Tag { key } => tags::keys(view, key),
         }
     }
 }

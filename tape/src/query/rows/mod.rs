@@ -17,6 +17,7 @@ pub mod root_blocker;
 pub mod runs;
 pub mod scan;
 pub mod select;
+pub mod tags;
 pub mod text;
 pub mod ticks;
 pub mod wait_names;

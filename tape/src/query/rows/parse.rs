@@ -1,6 +1,7 @@
 //! Checks the arguments of a question: window, buckets, filters.
 
 use super::dimension::Dimension;
+use super::tags;
 use crate::format::part::Part;
 use crate::query::ask::context::{Context, Run};
 use crate::query::ask::request::{Kind, Request};
@@ -211,11 +212,12 @@ impl Selection {
         let scope = Scope::parse(samples.scope)?;
         let mut filters = Vec::new();
         for (name, text) in samples.filters {
-            let dimension = Dimension::find(context.catalog, "dimension", name)?;
-            let mut filter = Filter::parse(name, text)?;
-            check_values(context, &dimension, &mut filter)?;
-            scope.check(name, &filter)?;
-            filters.push((dimension, filter));
+            for (name, mut filter) in parsed(name, text)? {
+                let dimension = Dimension::find(context.catalog, "dimension", &name)?;
+                check_values(context, &dimension, &mut filter)?;
+                scope.check(&name, &filter)?;
+                filters.push((dimension, filter));
+            }
         }
         if let Some(owner) = &context.owner {
             let dimension = Dimension::find(context.catalog, "dimension", pg::USERNAME)?;
@@ -231,6 +233,14 @@ impl Selection {
             by_leader: samples.by_leader,
             marked: false,
         })
+    }
+}
+
+/// The filters that the text of one argument stands for.
+fn parsed(name: &str, text: &str) -> QueryResult<Vec<(String, Filter)>> {
+    match name {
+        pg::TAGS => tags::filters(text),
+        name => Ok(vec![(name.to_string(), Filter::parse(name, text)?)]),
     }
 }
 

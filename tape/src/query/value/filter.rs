@@ -21,23 +21,22 @@ pub struct Filter {
 impl Filter {
     /// Parses the filter of dimension `name`.
     pub fn parse(name: &str, text: &str) -> QueryResult<Filter> {
-        let mut filter = Filter {
-            any: Vec::new(),
-            none: Vec::new(),
-        };
-        let mut rest = text;
-        loop {
-            let (negated, value, tail) = item(name, rest)?;
-            if negated {
-                filter.none.push(value);
-            } else {
-                filter.any.push(value);
-            }
-            match tail {
-                Some(tail) => rest = tail,
-                None if filter.any.is_empty() || filter.none.is_empty() => return Ok(filter),
-                None => return Err(mixed(name)),
-            }
+        Filter::of(name, items(name, text)?)
+    }
+
+    /// The filter with these items: true stands for a refused value.
+    pub fn of(
+        name: &str,
+        items: impl IntoIterator<Item = (bool, Option<String>)>,
+    ) -> QueryResult<Filter> {
+        let (none, any): (Vec<_>, Vec<_>) = items.into_iter().partition(|(refused, _)| *refused);
+        let values = |items: Vec<(bool, Option<String>)>| items.into_iter().map(|i| i.1).collect();
+        match any.is_empty() || none.is_empty() {
+            true => Ok(Filter {
+                any: values(any),
+                none: values(none),
+            }),
+            false => Err(mixed(name)),
         }
     }
 
@@ -58,6 +57,18 @@ fn mixed(name: &str) -> QueryError {
         "filter \"{name}\" mixes included and excluded values"
     ))
     .hint("Write !a,!b to exclude both, or a,b to include either.")
+}
+
+/// The items of the filter of dimension `name`, in their order: true stands for a refused value.
+pub fn items(name: &str, text: &str) -> QueryResult<Vec<(bool, Option<String>)>> {
+    let mut items = Vec::new();
+    let mut rest = Some(text);
+    while let Some(text) = rest {
+        let (negated, value, tail) = item(name, text)?;
+        items.push((negated, value));
+        rest = tail;
+    }
+    Ok(items)
 }
 
 /// Parses one item: whether it is negated, its value, and the text after the comma.

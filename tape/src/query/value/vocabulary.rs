@@ -35,6 +35,10 @@ pub const BLOCKED_BY: &str = "blocked_by";
 pub const ROOT_BLOCKER: &str = "root_blocker";
 /// Query identifier.
 pub const QUERY_ID: &str = "query_id";
+/// All tags from the comment of a statement, such as `controller=orders,action=show`.
+pub const TAGS: &str = "tags";
+/// Begin of the name of a dimension that is one key of the tags, such as `tag:controller`.
+pub const TAG: &str = "tag:";
 /// Leader of a parallel worker.
 pub const LEADER: &str = "leader";
 /// Role of a session.
