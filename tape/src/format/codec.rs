@@ -9,8 +9,8 @@ use crate::format::coding::{
 };
 use crate::format::numbers;
 use crate::format::pages;
-use crate::format::table::Strings;
-use pco::standalone::{DecompressorItem, FileDecompressor};
+use crate::format::table::{BATCH_ROWS, Strings};
+use pco::standalone::{ChunkDecompressor, DecompressorItem, FileDecompressor};
 use std::cell::RefCell;
 use std::io::Read;
 use std::ops::Range;
@@ -252,31 +252,74 @@ fn decode_steps(data: &[u8], rows: usize, wanted: Range<usize>) -> Result<Vec<i6
 }
 
 fn decode_pco(data: &[u8], rows: usize) -> Result<Vec<i64>> {
-    let not_pco = |_| broken("pco");
-    let (file, mut rest) = FileDecompressor::new(data).map_err(not_pco)?;
     // Every old value of the buffer is overwritten.
     let mut values = reused_buffer(rows);
+    read_pco(data, rows, |chunk, own| {
+        if values.len() < own.end {
+            values.resize(own.end, 0);
+        }
+        read_whole(chunk, &mut values[own])
+    })?;
+    values.truncate(rows);
+    Ok(values)
+}
+
+type PcoChunk<'d> = ChunkDecompressor<i64, &'d [u8]>;
+
+/// Calls `read` with each chunk of pco and the rows that it has.
+fn read_pco<'d>(
+    data: &'d [u8],
+    rows: usize,
+    mut read: impl FnMut(&mut PcoChunk<'d>, Range<usize>) -> Result<()>,
+) -> Result<()> {
+    let not_pco = |_| broken("pco");
+    let (file, mut rest) = FileDecompressor::new(data).map_err(not_pco)?;
     let mut begin = 0;
     while let DecompressorItem::Chunk(mut chunk) = file.chunk_decompressor(rest).map_err(not_pco)? {
         if chunk.n() > rows - begin {
             return Err(broken("pco: too many rows"));
         }
         let end = begin + chunk.n();
-        if values.len() < end {
-            values.resize(end, 0);
-        }
-        let progress = chunk.read(&mut values[begin..end]).map_err(not_pco)?;
-        if !progress.finished {
-            return Err(broken("pco: too few rows"));
-        }
+        read(&mut chunk, begin..end)?;
         begin = end;
         rest = chunk.into_src();
     }
-    values.truncate(rows);
     match begin == rows {
-        true => Ok(values),
+        true => Ok(()),
         false => Err(broken("pco: too few rows")),
     }
+}
+
+/// Reads the rest of a chunk, which has as many rows as `values`.
+fn read_whole(chunk: &mut PcoChunk, values: &mut [i64]) -> Result<()> {
+    let progress = chunk.read(values).map_err(|_| broken("pco"))?;
+    match progress.finished {
+        true => Ok(()),
+        false => Err(broken("pco: too few rows")),
+    }
+}
+
+/// Decodes a column of pco and calls `each` with batches of its rows. A batch stays in the
+/// processor's cache, and no memory is needed for the whole column.
+pub(crate) fn decode_batches(
+    data: &[u8],
+    rows: usize,
+    mut each: impl FnMut(&[i64]) -> Result<()>,
+) -> Result<()> {
+    let mut batch = reused_buffer(BATCH_ROWS);
+    batch.resize(BATCH_ROWS, 0);
+    let done = read_pco(data, rows, |chunk, own| {
+        let mut left = own.len();
+        while left > BATCH_ROWS {
+            chunk.read(&mut batch).map_err(|_| broken("pco"))?;
+            each(&batch)?;
+            left -= BATCH_ROWS;
+        }
+        read_whole(chunk, &mut batch[..left])?;
+        each(&batch[..left])
+    });
+    keep_buffer(batch);
+    done
 }
 
 /// Encodes strings before compression: their u32 lengths, then their bytes.
@@ -661,6 +704,44 @@ mod tests {
                     assert_eq!(some, values[begin..end], "{coding}: {begin}..{end}");
                 }
             }
+        }
+    }
+
+    #[test]
+    fn batches_are_the_column_or_fail_like_it() {
+        let batches = |data: &[u8], rows: usize| -> Result<Vec<i64>> {
+            let mut all = Vec::new();
+            decode_batches(data, rows, |batch| {
+                assert!((1..=BATCH_ROWS).contains(&batch.len()));
+                all.extend_from_slice(batch);
+                Ok(())
+            })?;
+            Ok(all)
+        };
+        for rows in [1, 2, 4_095, 4_096, 4_097, 8_192, 9_000] {
+            let values: Vec<i64> = (0..rows).map(|i| i * i % 977).collect();
+            let mut coded = Vec::new();
+            encode_flat(&mut coded, &values, 1).unwrap();
+            if rows > 1 {
+                assert_eq!(coded[0], PCO);
+                assert_eq!(batches(&coded[1..], values.len()).unwrap(), values);
+            }
+        }
+        let values: Vec<i64> = (0..4_100).map(|i| i * i % 5).collect();
+        let mut coded = Vec::new();
+        encode_flat(&mut coded, &values, 1).unwrap();
+        for rows in [4_099, 4_101] {
+            assert!(batches(&coded[1..], rows).is_err());
+        }
+        for bit in 0..coded.len() * 8 {
+            let mut copy = coded[1..].to_vec();
+            if let Some(byte) = copy.get_mut(bit / 8) {
+                *byte ^= 1 << (bit % 8);
+            }
+            let expected = decode_pco(&copy, values.len());
+            let found = batches(&copy, values.len());
+            assert_eq!(found.is_ok(), expected.is_ok(), "bit {bit}");
+            assert_eq!(found.ok(), expected.ok(), "bit {bit}");
         }
     }
 

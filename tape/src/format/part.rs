@@ -13,7 +13,7 @@
 use crate::error::Result;
 use crate::format::codec::{EqualRun, Span};
 use crate::format::schema::{RUN, Schema};
-use crate::format::table::{BytesColumn, Column, Data, Strings, Table};
+use crate::format::table::{Batch, BytesColumn, Column, Data, Strings, Table, in_batches};
 use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -89,6 +89,11 @@ pub(crate) trait Source: Send + Sync {
     fn rows(&self, table: usize) -> usize;
     /// The numbers of a column, one for each row; `None` if every number is zero.
     fn ints(&self, table: usize, column: usize) -> Result<Option<Column>>;
+    /// Calls `each` with the numbers of a column, batch by batch; false if every number is zero. A
+    /// column that is not kept is decoded without memory for all of it, if its coding allows that.
+    fn batches(&self, table: usize, column: usize, each: Batch) -> Result<bool> {
+        Ok(in_batches(self.ints(table, column)?, each))
+    }
     /// Same as `ints`, for a range of existing rows.
     fn ints_of(&self, table: usize, column: usize, rows: Range<usize>) -> Result<Option<Column>> {
         let all = self.ints(table, column)?;
@@ -241,6 +246,21 @@ impl Part {
             return Ok(found);
         }
         Ok(self.zeros(table))
+    }
+
+    /// Calls `each` with the numbers of a column, batch by batch: at least one number, in the order
+    /// of rows. It keeps nothing that was not kept before, if the column's coding allows that.
+    ///
+    /// # Errors
+    /// The stored column is damaged or could not be read. Batches before the damage were passed on.
+    pub(crate) fn batches(&self, table: &str, column: &str, each: Batch) -> Result<()> {
+        if let Some((t, c)) = self.schema.column(table, column)
+            && self.source.batches(t, c, each)?
+        {
+            return Ok(());
+        }
+        in_batches(Some(self.zeros(table)), each);
+        Ok(())
     }
 
     /// A column of zeros. It is made once, because some callers ask for each cell.
@@ -427,6 +447,13 @@ impl Source for OneRole {
         };
         let names: Vec<i64> = names.iter().zip(oids.iter()).map(own).collect();
         Ok(Some(Column(Arc::new(names))))
+    }
+
+    fn batches(&self, table: usize, column: usize, each: Batch) -> Result<bool> {
+        if !self.columns.iter().any(|c| (c.0, c.1) == (table, column)) {
+            return self.source.batches(table, column, each);
+        }
+        Ok(in_batches(self.ints(table, column)?, each))
     }
 
     fn ints_of(&self, table: usize, column: usize, rows: Range<usize>) -> Result<Option<Column>> {

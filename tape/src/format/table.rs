@@ -10,6 +10,12 @@ use std::sync::Arc;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Column(pub(crate) Arc<Vec<i64>>);
 
+/// Maximum number of rows in a batch of a column: 32 KiB. It is a multiple of pco's 256.
+pub(crate) const BATCH_ROWS: usize = 1 << 12;
+
+/// Takes a column's numbers batch by batch, in the order of rows.
+pub(crate) type Batch<'e> = &'e mut dyn FnMut(&[i64]);
+
 impl Column {
     /// A copy of a range of existing rows.
     pub(crate) fn rows(&self, rows: Range<usize>) -> Column {
@@ -23,6 +29,13 @@ impl Deref for Column {
     fn deref(&self) -> &[i64] {
         &self.0
     }
+}
+
+/// Passes on the numbers of a column; false without a column.
+pub(crate) fn in_batches(column: Option<Column>, each: Batch) -> bool {
+    let batches = column.iter().flat_map(|column| column.chunks(BATCH_ROWS));
+    batches.for_each(each);
+    column.is_some()
 }
 
 /// The strings of a column, one for each row of its table. Cheap to clone.

@@ -263,6 +263,11 @@ impl ColumnStore {
         }
     }
 
+    /// True if other questions may use a decoded column again.
+    pub(crate) fn is_shared(&self) -> bool {
+        matches!(self, ColumnStore::Shared(_))
+    }
+
     /// Kept strings. `None` for the shared cache, in which other threads may be decoding them.
     pub(crate) fn strings(&self, key: Key) -> Option<BytesColumn> {
         match self {

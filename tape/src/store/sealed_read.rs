@@ -9,9 +9,9 @@ use crate::format::entry::{COLUMN, Entry, PACK};
 use crate::format::footer::{Bytes, Footer, Gap, damage_of, index_entry};
 use crate::format::packs::{PACKS, Pack, pack_of};
 use crate::format::part::{Chunk, Identity, LogDamage, Part, PartInfo, Source};
-use crate::format::schema::{ColumnType, RUN, Schema};
+use crate::format::schema::{ColumnDef, ColumnType, RUN, Schema};
 use crate::format::sealed_write::{FrameRange, GroupInfo, MAX_ROWS, at_ticks};
-use crate::format::table::{BytesColumn, Column, Strings};
+use crate::format::table::{Batch, BytesColumn, Column, Strings, in_batches};
 use crate::format::totals;
 use crate::store::cache::ColumnStore;
 use crate::store::chunks::{Chunks, Key, Listing};
@@ -409,6 +409,13 @@ struct GroupSource {
     index: usize,
 }
 
+fn check_times(def: &ColumnDef, values: &[i64]) -> Result<()> {
+    match def.are_sensible(values) {
+        true => Ok(()),
+        false => Err(Error::damaged("column has impossible times")),
+    }
+}
+
 fn rows_of(rows: &[(u8, u32)], table: u8) -> Option<usize> {
     let found = rows.iter().find(|r| r.0 == table);
     found.map(|r| r.1 as usize)
@@ -493,6 +500,31 @@ impl GroupSource {
         self.read((table, column), &stored, decode).map(Some)
     }
 
+    /// Calls `each` with the batches of a column; false if the column was left out.
+    fn column_batches(&self, table: usize, column: usize, each: Batch) -> Result<bool> {
+        let Some(key) = self.key(table, column) else {
+            return Ok(false);
+        };
+        let kept = &self.shared.kept;
+        let stored = match kept.is_shared() || kept.ints(key).is_some() {
+            true => None,
+            false => self.shared.column(key)?,
+        };
+        let Some(stored) = stored.filter(|stored| stored.entry.coding == coding::PCO) else {
+            return Ok(in_batches(self.column(table, column, 0)?, each));
+        };
+        let rows = stored.entry.rows as usize;
+        let def = &self.shared.schema.tables[table].columns[column];
+        let read = |data: &[u8]| {
+            codec::decode_batches(data, rows, |values| {
+                check_times(def, values)?;
+                each(values);
+                Ok(())
+            })
+        };
+        self.read_data(&stored, read).map(|()| true)
+    }
+
     /// Reads a column; errors have its file and offset.
     fn read(
         &self,
@@ -500,6 +532,16 @@ impl GroupSource {
         stored: &Stored,
         decode: impl FnOnce(&[u8]) -> Result<Vec<i64>>,
     ) -> Result<Column> {
+        let def = &self.shared.schema.tables[table].columns[column];
+        self.read_data(stored, |data| {
+            let values = decode(data)?;
+            check_times(def, &values)?;
+            Ok(Column(Arc::new(values)))
+        })
+    }
+
+    /// Reads the coded data of a column; errors have its file and offset.
+    fn read_data<T>(&self, stored: &Stored, decode: impl FnOnce(&[u8]) -> Result<T>) -> Result<T> {
         let (shared, entry) = (&self.shared, &stored.entry);
         let at = |mut error: Error| {
             error
@@ -509,12 +551,7 @@ impl GroupSource {
             error
         };
         self.check_rows(entry).map_err(at)?;
-        let values = decode(&shared.data(stored)?).map_err(at)?;
-        let def = &shared.schema.tables[table].columns[column];
-        match def.are_sensible(&values) {
-            true => Ok(Column(Arc::new(values))),
-            false => Err(at(Error::damaged("column has impossible times"))),
-        }
+        decode(&shared.data(stored)?).map_err(at)
     }
 
     /// The coding byte and data of a column, with its number of rows. `None` unless it has one of
@@ -677,6 +714,14 @@ impl Source for GroupSource {
         match self.has_numbers(table, column) {
             true => self.column(table, column, 0),
             false => Ok(None),
+        }
+        .map_err(|error| self.placed(table, error))
+    }
+
+    fn batches(&self, table: usize, column: usize, each: Batch) -> Result<bool> {
+        match self.has_numbers(table, column) {
+            true => self.column_batches(table, column, each),
+            false => Ok(false),
         }
         .map_err(|error| self.placed(table, error))
     }

@@ -104,6 +104,11 @@ fn address(part: &Part) -> usize {
 pub struct KnownPieces(HashMap<usize, Pieces>);
 
 impl KnownPieces {
+    /// True if pieces of the part were kept.
+    pub fn has(&self, part: &Part) -> bool {
+        self.0.contains_key(&address(part))
+    }
+
     /// The pieces of a part. `None` if they were not kept, or if the second pass found another
     /// number of pieces (`count`).
     pub fn pieces(&self, part: &Part, count: usize) -> Option<&Pieces> {

@@ -2,6 +2,7 @@
 //! other, so several threads share them, and sums do not depend on the order. The dictionaries of a
 //! file are evaluated once for all its parts.
 
+use super::batches::{Batches, ChosenValues};
 use super::explained;
 use super::first_pass::{FirstPass, KnownPieces, Pieces};
 use super::plan::{Passes, Plan, last_group};
@@ -334,6 +335,8 @@ struct FileState<'s> {
     view: View<'s>,
     tests: OnceCell<Tests>,
     groups: Vec<Coder>,
+    /// For each group, if only chosen keys are counted.
+    chosen: Vec<ChosenValues>,
 }
 
 impl<'s, 'p> Worker<'s, 'p> {
@@ -423,17 +426,14 @@ impl<'s, 'p> Worker<'s, 'p> {
             }
             file.view.part.release_shared();
         }
+        let groups = self.question.groups;
         FileState {
             view: View::new(part, self.scan.run.decode)
                 .canceled_by(self.scan.run.cancel)
                 .registered(&self.scan.register),
             tests: OnceCell::new(),
-            groups: self
-                .question
-                .groups
-                .iter()
-                .map(|_| Coder::default())
-                .collect(),
+            groups: groups.iter().map(|_| Coder::default()).collect(),
+            chosen: groups.iter().map(|_| ChosenValues::default()).collect(),
         }
     }
 
@@ -457,6 +457,11 @@ impl<'s, 'p> Worker<'s, 'p> {
             return Ok(());
         }
         self.scan.check_cancel()?;
+        let done = self.add_batches(file, &selected, ticks)?;
+        if done == self.question.groups.len() {
+            return Ok(());
+        }
+        let view = &file.view;
         selected.ranges(ticks, &mut self.ranges);
         if self.scan.only_buckets.is_some() {
             selected.drop_uncounted(ticks, &mut self.ranges);
@@ -467,7 +472,7 @@ impl<'s, 'p> Worker<'s, 'p> {
             return self.add_known(chosen, pieces, ticks);
         }
         let groups = self.question.groups.iter().zip(&mut file.groups);
-        for (index, (group, coder)) in groups.enumerate() {
+        for (index, (group, coder)) in groups.enumerate().skip(done) {
             self.scan.check_cancel()?;
             let dimensions: Vec<Rc<Keys>> = group
                 .iter()
@@ -502,6 +507,39 @@ impl<'s, 'p> Worker<'s, 'p> {
 }
 
 impl Worker<'_, '_> {
+    /// Adds the runs of a part while a column of them is decoded; returns the number of groups for
+    /// which it did so.
+    fn add_batches(
+        &mut self,
+        file: &mut FileState,
+        selected: &Selected,
+        ticks: &Ticks,
+    ) -> QueryResult<usize> {
+        let view = &file.view;
+        let chosen = match self.question.detail {
+            Detail::Chosen(chosen) if !chosen.known.has(view.part) => chosen,
+            _ => return Ok(0),
+        };
+        if selected.pieces.is_some() || self.scan.only_buckets.is_some() {
+            return Ok(0);
+        }
+        let Some(batches) = Batches::of(view, ticks, &selected.runs) else {
+            return Ok(0);
+        };
+        let groups = self.question.groups.iter().zip(&chosen.choices);
+        for (index, (group, choice)) in groups.enumerate() {
+            let values = &mut file.chosen[index];
+            let Some(grid) = batches.count(group, choice, values, &mut self.adder)? else {
+                return Ok(index);
+            };
+            let cube = &mut self.sums.cubes[index];
+            grid.cells(ticks, cube.len(), &mut |number, cell| {
+                cube.at(number).add(cell);
+            });
+        }
+        Ok(self.question.groups.len())
+    }
+
     /// Adds the pieces of a part whose keys are known. `ranges` already has their ticks.
     fn add_known(&mut self, chosen: &Chosen, pieces: &Pieces, ticks: &Ticks) -> QueryResult<()> {
         for (group, choice) in chosen.choices.iter().enumerate() {

@@ -247,6 +247,24 @@ impl Codes {
         }
     }
 
+    /// The column of `run` that alone has the codes, and its largest value; larger values count as
+    /// this one. `None` if codes have another source.
+    pub fn column(&self) -> Option<(&str, usize)> {
+        match self {
+            Codes::Reference { column, last } => Some((column, last.index())),
+            Codes::Lookup { column, map } => Some((column, map.len() - 1)),
+            _ => None,
+        }
+    }
+
+    /// The code of a value of [`Codes::column`].
+    pub fn of_value(&self, value: i64) -> Code {
+        match self {
+            Codes::Lookup { map, .. } => at(map, value),
+            _ => Code::at(value as usize),
+        }
+    }
+
     /// Sets `out` to `of(code)` of each of the `pieces`, in their order; `None` means all pieces.
     pub fn of_pieces<T>(
         &self,

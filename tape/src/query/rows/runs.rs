@@ -1,7 +1,7 @@
 //! The runs of a part, or pieces of runs: a run is cut where a derived attribute (the head of a
 //! lock queue) changes within it.
 
-use super::ticks::Ticks;
+use super::ticks::{RunRanges, Ticks};
 use crate::format::codec::EqualRun;
 use crate::format::part::Part;
 use crate::format::schema::RUN;
@@ -122,13 +122,29 @@ impl Runs {
             let end = all.get(index + 1).map_or(self.len, |next| next.row);
             let rows = stretch.row..end.max(stretch.row);
             match ticks.ranges(stretch, rows.len()) {
-                Some(found) => ranges.extend(found),
+                Some(found) => ranges.extend(found.all()),
                 None => ranges.extend(rows.map(|row| {
                     let (first, length) = stretch.run(row);
                     ticks.range(first, length)
                 })),
             }
         }
+    }
+
+    /// The ranges of all pieces in `ticks`, stretch by stretch. `None` unless pieces are whole runs
+    /// that are stored as stretches, and every tick of them is stored.
+    pub fn stretches(&self, ticks: &Ticks) -> Option<Vec<RunRanges>> {
+        let Places::Stretches(all) = &self.places else {
+            return None;
+        };
+        let ends = all.iter().skip(1).map(|next| next.row).chain([self.len]);
+        let ranges = all.iter().zip(ends).map(|(stretch, end)| {
+            let runs = end.checked_sub(stretch.row)?;
+            ticks.ranges(stretch, runs)
+        });
+        let ranges: Vec<RunRanges> = ranges.collect::<Option<_>>()?;
+        let covered: usize = ranges.iter().map(RunRanges::runs).sum();
+        (covered == self.len).then_some(ranges)
     }
 
     fn place(&self, piece: usize) -> (i64, i64) {

@@ -38,6 +38,39 @@ pub const COLUMNS: [&str; 5] = ["tick", "slot_time", "interval_ms", "status", "v
 /// one step.
 const BLOCK: usize = 8;
 
+/// The rows of a stretch's runs in table `tick`.
+#[derive(Clone, Copy, Debug)]
+pub struct RunRanges {
+    begin: u32,
+    step: u32,
+    length: u32,
+    runs: u32,
+}
+
+impl RunRanges {
+    /// The rows of a run, by its position in the stretch.
+    #[inline]
+    pub fn of(&self, run: u32) -> (u32, u32) {
+        let begin = self.begin + run * self.step;
+        (begin, begin + self.length)
+    }
+
+    /// The rows of each run.
+    pub fn all(self) -> impl ExactSizeIterator<Item = (u32, u32)> {
+        (0..self.runs).map(move |run| self.of(run))
+    }
+
+    /// The rows of all runs together, if each run begins where the one before it ends.
+    pub fn together(&self) -> Option<(u32, u32)> {
+        (self.step == self.length).then(|| (self.begin, self.begin + self.runs * self.length))
+    }
+
+    /// Number of runs.
+    pub fn runs(&self) -> usize {
+        self.runs as usize
+    }
+}
+
 impl Ticks {
     /// Reads the ticks of a part and adds them to `observed`.
     pub fn read(part: &Part, buckets: &Buckets, observed: &mut Observed) -> QueryResult<Ticks> {
@@ -184,11 +217,7 @@ impl Ticks {
 
     /// The rows of the first `runs` runs of a stretch. `None` if a tick of them or between them is
     /// not stored.
-    pub fn ranges(
-        &self,
-        stretch: &EqualRun,
-        runs: usize,
-    ) -> Option<impl ExactSizeIterator<Item = (u32, u32)>> {
+    pub fn ranges(&self, stretch: &EqualRun, runs: usize) -> Option<RunRanges> {
         let (first, length) = stretch.run(stretch.row);
         let step = stretch.run(stretch.row + 1).0.checked_sub(first)?;
         let steps = i64::try_from(runs).ok()?.checked_sub(1)?;
@@ -203,16 +232,13 @@ impl Ticks {
             && origin <= first
             && end.checked_sub(origin)? <= self.numbers.len() as i64;
         // The row is the number minus the first number.
-        let (begin, step, length) = (
-            (first.checked_sub(origin)?) as u32,
-            step as u32,
-            length as u32,
-        );
-        let range = move |run| {
-            let begin = begin + run * step;
-            (begin, begin + length)
-        };
-        are_stored.then(|| (0..runs as u32).map(range))
+        let begin = first.checked_sub(origin)?;
+        are_stored.then_some(RunRanges {
+            begin: begin as u32,
+            step: step as u32,
+            length: length as u32,
+            runs: runs as u32,
+        })
     }
 
     /// The weight of every tick if all ticks count and have the same weight.

@@ -75,13 +75,16 @@ impl Choice {
         drop_others(&chosen, ranges, numbers);
     }
 
-    /// The number of each key; [`Number::NONE`] if the key is left out.
+    /// The number of a key, which may have more dimensions than the group; [`Number::NONE`] if the
+    /// key is left out.
+    pub fn number(&self, key: Key) -> Number {
+        let found = self.numbers.get(&beginning(key, self.dimensions));
+        found.copied().or(self.rest).unwrap_or(Number::NONE)
+    }
+
+    /// The number of each key.
     fn chosen(&self, keys: &[Key]) -> Vec<Number> {
-        let number = |key: &Key| {
-            let found = self.numbers.get(&beginning(*key, self.dimensions));
-            found.copied().or(self.rest).unwrap_or(Number::NONE)
-        };
-        keys.iter().map(number).collect()
+        keys.iter().map(|key| self.number(*key)).collect()
     }
 }
 

@@ -187,6 +187,8 @@ impl Measures {
 /// A [`Grid`] has at most this many counts for each piece, plus [`GRID_LEAST`].
 const GRID_BY_PIECE: usize = 32;
 const GRID_LEAST: usize = 1 << 16;
+/// Same as [`GRID_BY_PIECE`], for pieces that come one by one.
+const GRID_ONE_BY_ONE: usize = 4;
 /// Maximum number of counts in a [`Grid`].
 const GRID_MOST: usize = 1 << 22;
 
@@ -220,6 +222,17 @@ impl Adder {
         } else {
             self.sorted_cells(ticks, ranges, numbers, width, &mut each);
         }
+    }
+
+    /// An empty grid for pieces that come one by one, with keys below `width`. `None` if it would
+    /// take more memory than the ranges and numbers of `pieces` pieces.
+    pub fn grid(&mut self, ticks: &Ticks, pieces: usize, width: usize) -> Option<&mut Grid> {
+        let entries = width.saturating_mul(ticks.len());
+        let most = GRID_MOST.min(GRID_LEAST + GRID_ONE_BY_ONE * pieces);
+        (entries <= most).then(|| {
+            self.grid.clear(ticks.len(), width);
+            &mut self.grid
+        })
     }
 
     fn sorted_cells(
@@ -298,9 +311,46 @@ impl Adder {
 /// Number of pieces with each key at each tick. It is the fastest way unless there are many keys
 /// for few pieces.
 #[derive(Default)]
-struct Grid(Vec<u16>);
+pub struct Grid {
+    counts: Vec<u16>,
+    /// Number of ticks, which is the number of counts of each key.
+    rows: usize,
+    /// True if a count did not fit into 16 bits.
+    is_over: bool,
+}
 
 impl Grid {
+    fn clear(&mut self, rows: usize, width: usize) {
+        self.counts.clear();
+        self.counts.resize(rows * width, 0);
+        (self.rows, self.is_over) = (rows, false);
+    }
+
+    /// Counts a piece with this key at the ticks of a range.
+    #[inline]
+    pub fn add(&mut self, number: Number, (begin, end): (u32, u32)) {
+        let at = number.index() * self.rows;
+        let (begin, end) = (at + begin as usize, at + end as usize);
+        let mut is_over = false;
+        let mut add = |count: &mut u16| {
+            *count = count.wrapping_add(1);
+            is_over |= *count == 0;
+        };
+        if end == begin + 1 {
+            add(&mut self.counts[begin]);
+        } else {
+            for count in &mut self.counts[begin..end] {
+                add(count);
+            }
+        }
+        self.is_over |= is_over;
+    }
+
+    /// True if a count did not fit into 16 bits, so that the counts are wrong.
+    pub fn is_over(&self) -> bool {
+        self.is_over
+    }
+
     /// Counts the pieces. Returns false if a count does not fit into 16 bits.
     fn fill(
         &mut self,
@@ -309,28 +359,17 @@ impl Grid {
         numbers: &[Number],
         width: usize,
     ) -> bool {
-        self.0.clear();
-        self.0.resize(rows * width, 0);
-        let mut fits = true;
-        let mut add = |count: &mut u16| {
-            *count = count.wrapping_add(1);
-            fits &= *count != 0;
-        };
-        for ((begin, end), number) in ranges.iter().zip(numbers) {
-            let at = number.index() * rows;
-            let (begin, end) = (at + *begin as usize, at + *end as usize);
-            if end == begin + 1 {
-                add(&mut self.0[begin]);
-            } else {
-                self.0[begin..end].iter_mut().for_each(&mut add);
-            }
+        self.clear(rows, width);
+        for (range, number) in ranges.iter().zip(numbers) {
+            self.add(*number, *range);
         }
-        fits
+        !self.is_over
     }
 
-    fn cells(&self, ticks: &Ticks, width: usize, each: &mut impl FnMut(Number, Cell)) {
+    /// Calls `each` with the cells, in ascending order of keys and buckets.
+    pub fn cells(&self, ticks: &Ticks, width: usize, each: &mut impl FnMut(Number, Cell)) {
         let spans = ticks.spans();
-        let rows = self.0.chunks_exact(ticks.len().max(1)).take(width);
+        let rows = self.counts.chunks_exact(ticks.len().max(1)).take(width);
         for (number, counts) in rows.enumerate() {
             for (begin, end) in &spans {
                 let row = *begin as usize;
