@@ -150,6 +150,25 @@ pub const TOOLS: &[Tool] = &[
         required: &[],
     },
     Tool {
+        name: "indexes",
+        about: "Size and use of indexes, those without a scan first, then the largest (order_by). No rows mean \
+                that tacho.catalog_interval is off. scans and tuples_returned (entries read) are counted from \
+                known_from to known_until; without known_until nothing was counted: ask for a longer window. bytes is \
+                the size at the end. A unique index or primary key (kind) is a rule for the data, also without \
+                scans. A standby counts its own scans. Limit: n rows (default 10), 25 kB.",
+        parts: &[part(ROWS, "indexes_history")],
+        required: &[],
+    },
+    Tool {
+        name: "errors",
+        about: "Statements that failed in a window, by SQLSTATE: condition is its name, such as \
+                unique_violation, errors their number, errors_per_second their rate. key is the query_id, and \
+                (other) adds up the rest. Errors before a query has an id have no query_text. Limit: n statements \
+                with an SQLSTATE (default 10), 25 kB.",
+        parts: &[part(ROWS, "errors_history")],
+        required: &[],
+    },
+    Tool {
         name: "markers",
         about: "Events that explain the history: start, stop, gaps of recording, changed settings, changes \
                 of the schema (DDL), and marks that people wrote, such as a deploy. marker_time is UTC. Limit: 25 kB; a shorter window \

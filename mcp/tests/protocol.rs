@@ -177,6 +177,8 @@ fn every_tool_of_the_list_answers_about_a_history() {
         "locks",
         "sessions",
         "tables",
+        "indexes",
+        "errors",
         "markers",
         "explain_wait",
     ];
@@ -241,6 +243,8 @@ fn hidden_texts_are_in_no_answer() {
         ("sessions", json!({})),
         ("locks", json!({})),
         ("tables", json!({})),
+        ("indexes", json!({})),
+        ("errors", json!({})),
     ] {
         let (is_error, answer) = client.call(tool, window(more));
         assert!(
