@@ -27,13 +27,13 @@ const NAMED: [Named; 6] = [
         function: "changes",
         column: "key",
         number: "rule",
-        numbers: "case when r.\"rule\" <> 'planner input' then r.\"key\" end",
+        numbers: "case when r.\"rule\" not in ('planner input', 'table scanned') then r.\"key\" end",
     },
     Named {
         function: "changes",
         column: "explanation",
         number: "rule",
-        numbers: "case when r.\"rule\" <> 'planner input' then r.\"explanation\" end",
+        numbers: "case when r.\"rule\" not in ('planner input', 'table scanned') then r.\"explanation\" end",
     },
     Named {
         function: "tables_history",

@@ -570,6 +570,70 @@ fn an_old_snapshot_explains_calls_that_read_more() {
     assert_eq!(rows[0].application.as_deref(), Some("analyst"));
 }
 
+/// From second 300 on a query of two tables reads more blocks. Each minute has a record of the rows
+/// that scans of three tables read: of orders 100, then 60,000; of lines always 50,000; of items,
+/// which the query does not mention, nothing, then 900,000.
+fn table_scanned(more: impl FnOnce(&mut Tape)) -> Vec<ChangesRow> {
+    let mut tape = Tape::new(600);
+    let select = tape.query(7, "select * from orders join app.lines using (id)");
+    slower_from_300(&mut tape, select, 0);
+    tape.counted(7, 1..6, [600, 1, 10]);
+    tape.counted(7, 6..11, [600, 100, 400]);
+    let (shop, app) = (tape.name("shop"), tape.name("app"));
+    for (oid, name) in [(1, "orders"), (2, "lines"), (3, "items")] {
+        let name = tape.name(name);
+        let row = [
+            ("database_oid", 5),
+            ("oid", oid),
+            ("schema", app),
+            ("name", name),
+        ];
+        tape.builder.row("relation", &row).unwrap();
+    }
+    for minute in 1..=10 {
+        let record = [("time", minute * 60_000), ("elapsed_ms", 60_000)];
+        let is_late = minute > 5;
+        let rows = [[100, 60_000], [50_000, 50_000], [0, 900_000]].map(|r| r[usize::from(is_late)]);
+        for (oid, rows) in (1..).zip(rows).filter(|(_, rows)| *rows > 0) {
+            let row = [
+                ("database_oid", 5),
+                ("database", shop),
+                ("oid", oid),
+                ("scans", 6),
+            ];
+            let row = [&record[..], &row, &[("tuples_returned", rows)]].concat();
+            tape.builder.row("table_stats", &row).unwrap();
+        }
+        tape.builder.row("table_stats", &record).unwrap();
+    }
+    more(&mut tape);
+    ask(&tape.finish(), &window(200, 600), 600)
+}
+
+#[test]
+fn scans_of_a_table_explain_a_slower_query_that_nothing_else_explains() {
+    let rows =
+        table_scanned(|tape| tape.changed(200, "DROP INDEX", "index", "app.a", "on app.lines"));
+    assert_eq!(causes(&rows), [cause("table scanned", "app.orders", 300)]);
+    assert_eq!(rows[0].database.as_deref(), Some("shop"));
+    assert_eq!(rows[0].ended, Some(360 * SECOND));
+    assert_eq!(
+        rows[0].explanation.as_deref(),
+        Some(
+            "scans of app.orders read 1000 rows a second instead of 1 at most, 6 scans in 1 min, \
+             while query 7 got slower, from 0.08 to 2.27 sessions",
+        )
+    );
+}
+
+#[test]
+fn scans_of_a_table_are_no_cause_beside_a_dropped_index() {
+    let rows = table_scanned(|tape| {
+        tape.changed(299, "DROP INDEX", "index", "app.a", "on app.orders");
+    });
+    assert_eq!(causes(&rows), [cause("index dropped", "app.a", 299)]);
+}
+
 #[test]
 fn queries_wait_for_cpus_that_other_processes_took() {
     let mut tape = Tape::new(600);

@@ -14,7 +14,8 @@ use Text::ParseWords qw(shellwords);
 our @EXPORT_OK = qw(investigate mcp mcp_program utc);
 
 # The tool for a command in the column "next" (docs/mcp.md); other commands have the name of their tool.
-my %TOOL = (blocking => 'locks', 'statements-history' => 'query', 'server-history' => 'report');
+my %TOOL = (blocking => 'locks', 'statements-history' => 'query', 'server-history' => 'report',
+	'tables-history' => 'tables');
 my $json = JSON::PP->new->utf8->canonical;
 # An answer is a text in the JSON of a result, so its characters are decoded already.
 my $inner = JSON::PP->new;

@@ -15,7 +15,8 @@ use crate::query::value::error::QueryResult;
 use crate::query::value::filter::Filter;
 use std::collections::HashMap;
 
-const TABLE: &str = "table_stats";
+/// The table with the records.
+pub const TABLE: &str = "table_stats";
 
 /// The counters, in the order of the catalog.
 pub const COUNTERS: [&str; 14] = [

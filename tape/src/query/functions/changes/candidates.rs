@@ -7,6 +7,7 @@ use super::host::Taken;
 use super::loads::Loads;
 use super::planned::{Planned, planned};
 use super::replicas::{Lost, lost};
+use super::scanned::{Scanned, scanned};
 use super::snapshots::{Snapshot, snapshot};
 use super::windows::Windows;
 use super::work::{Work, works};
@@ -50,6 +51,8 @@ pub enum What {
     Host(Taken),
     /// Another plan of a query, whose planner had other inputs.
     Planned(Planned),
+    /// A table whose scans read many more rows than before.
+    Scanned(Scanned),
     /// Clients that send a query for the first time, or more often than before.
     Clients { query: Arc<str>, change: Change },
 }
@@ -131,6 +134,11 @@ pub fn candidates(
     all.extend(planned.map(|planned| Candidate {
         time: planned.time,
         what: What::Planned(planned),
+    }));
+    let scanned = scanned(run, node, windows, effects)?.into_iter();
+    all.extend(scanned.map(|scanned| Candidate {
+        time: scanned.since,
+        what: What::Scanned(scanned),
     }));
     let holders = holders(run, node, windows)?;
     all.iter_mut().for_each(|one| one.find_waits(&holders));
@@ -262,6 +270,7 @@ impl Candidate {
             What::Clients { .. }
             | What::Work(_)
             | What::Planned(_)
+            | What::Scanned(_)
             | What::Connections { .. }
             | What::Replica(_)
             | What::Snapshot(_)

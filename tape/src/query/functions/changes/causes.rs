@@ -147,6 +147,13 @@ fn matches(effect: &Effect, candidates: &[Candidate]) -> Vec<Match> {
         }
     }
     matches.sort_by_key(|one| (one.rule, one.distance, one.candidate));
+    let is_explained = matches
+        .first()
+        .is_some_and(|one| one.rule < Rule::TableScanned);
+    if is_explained {
+        // Scans of the table follow from the stronger cause.
+        matches.retain(|one| one.rule != Rule::TableScanned);
+    }
     matches
 }
 
@@ -169,6 +176,7 @@ impl What {
             What::Clients { .. } => "clients",
             What::Work(_) => "statement",
             What::Planned(_) => "planner",
+            What::Scanned(_) => "table",
             What::Connections { .. } => "connections",
             What::Replica(_) => "replica",
             What::Snapshot(_) => "snapshot",

@@ -11,6 +11,7 @@
 //! - `candidates.rs`: possible causes: changes, holders of locks, clients
 //! - `work.rs`: statements that change many rows, or statistics
 //! - `planned.rs`: inputs of the planner that differ between two plans
+//! - `scanned.rs`: tables whose scans read many more rows
 //! - `connections.rs`: the number of connected clients
 //! - `host.rs`, `replicas.rs`, `snapshots.rs`: CPUs that others take, replicas that confirm
 //!   nothing, sessions that hold back vacuum
@@ -36,6 +37,7 @@ mod rows;
 mod rules;
 #[cfg(test)]
 mod rules_tests;
+mod scanned;
 mod series;
 mod snapshots;
 mod windows;

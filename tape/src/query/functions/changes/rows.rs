@@ -119,6 +119,12 @@ impl Found<'_> {
                 key: text(planned.inputs.as_str()),
                 ..row
             },
+            What::Scanned(scanned) => ChangesRow {
+                key: text(scanned.table.as_str()),
+                ended: Some(scanned.first.until),
+                database: scanned.database.as_deref().map(Arc::from),
+                ..row
+            },
             What::Connections { .. } | What::Host(_) => row,
             What::Replica(lost) => ChangesRow {
                 key: Some(Arc::clone(&lost.name)),
@@ -308,6 +314,10 @@ impl Found<'_> {
             What::Planned(planned) => {
                 let window = self.both_windows();
                 format!("tacho plan-changes --query-id={}{window}", planned.query_id)
+            }
+            What::Scanned(_) => {
+                let window = self.both_windows();
+                format!("tacho tables-history{window}")
             }
             What::Replica(_) | What::Host(_) => {
                 let window = Self::window(time.saturating_sub(60_000_000), until);

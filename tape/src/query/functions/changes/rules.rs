@@ -8,6 +8,7 @@
 use super::candidates::{Candidate, Event, What};
 use super::effects::{Change, Effect, Mechanism};
 use super::planned::is_wanted;
+use super::scanned;
 use super::work::Work;
 use crate::query::functions::structs::BlockingRow;
 use crate::query::value::vocabulary as pg;
@@ -40,6 +41,7 @@ pub enum Rule {
     WritingSetting,
     IndexCreated,
     OtherTableChanged,
+    TableScanned,
     Mark,
 }
 
@@ -56,7 +58,7 @@ pub struct Described {
 }
 
 /// All rules, the strongest first.
-pub const RULES: [Described; 26] = [
+pub const RULES: [Described; 27] = [
     Described {
         rule: Rule::ChangeHoldsLock,
         name: "change holds lock",
@@ -208,6 +210,12 @@ pub const RULES: [Described; 26] = [
         effect: "a DELETE or UPDATE of another table is slower, and a call reads half more blocks",
     },
     Described {
+        rule: Rule::TableScanned,
+        name: "table scanned",
+        cause: "scans read ten times the rows a second of a table, and 10,000 rows in a record (`tables_history`)",
+        effect: "a query that mentions the table is slower, and a call reads half more blocks, or it has another plan; no rule above explains it",
+    },
+    Described {
         rule: Rule::Mark,
         name: "mark",
         cause: "a mark that somebody wrote",
@@ -311,6 +319,9 @@ impl Rule {
                 effect.query_id == Some(planned.query_id)
                     && role.is_none_or(|role| effect.is_of(role))
                     && is_wanted(effect)
+            }
+            (Rule::TableScanned, What::Scanned(table)) => {
+                !locked && scanned::is_wanted(effect) && effect.names.mentions(&table.table)
             }
             (Rule::MoreConnections, What::Connections { .. }) if !locked => {
                 effect.change == Change::MoreCalls || effect.change.is_slower()

@@ -92,6 +92,7 @@ pub fn cause(cause: &Cause) -> String {
         What::Holder(row) => holder(row),
         What::Work(work) => work.sentence(),
         What::Planned(planned) => format!("other inputs of the planner: {}", planned.inputs),
+        What::Scanned(scanned) => scanned.sentence(),
         What::Connections { before, after } => format!(
             "client connections rose from {} to {}",
             sessions(*before),
@@ -114,6 +115,7 @@ pub fn cause(cause: &Cause) -> String {
     };
     let when = match (cause.lead(), &cause.candidate.what) {
         (_, What::Clients { .. }) => String::new(),
+        (_, What::Scanned(_)) => "while ".to_string(),
         (Some(lead), _) if lead >= SECOND => format!("{} before ", length(lead)),
         (Some(_), _) => "when ".to_string(),
         (None, _) => "before ".to_string(),
