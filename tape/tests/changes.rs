@@ -416,11 +416,13 @@ fn a_query_that_clients_did_not_send_before_is_theirs() {
     }
     tape.changed(405, "ALTER TABLE", "table", "app.orders", "");
     tape.marker(400, "mark", &[("detail", "deploy 1.4")]);
+    tape.marker(402, "release", &[("detail", "1.4, before 1.3")]);
     let rows = ask(&tape.finish(), &window(300, 600), 600);
     assert_eq!(
         causes(&rows),
         [
             cause("new query", "-9", 410),
+            cause("mark", "1.4, before 1.3", 402),
             cause("mark", "deploy 1.4", 400)
         ]
     );

@@ -158,6 +158,7 @@ static const SchemaLabel named[] = {
 	{"marker", MARKER_TEXTS_LEFT_OUT, "texts left out"},
 	{"marker", MARKER_NAMES_LEFT_OUT, "names left out"},
 	{"marker", MARKER_SCHEMA_CHANGED, "schema changed"},
+	{"marker", MARKER_RELEASE, "release"},
 };
 
 static void

@@ -33,6 +33,7 @@
 #include "sampler/recorder_catalog.h"
 #include "sampler/recorder_relations.h"
 #include "sampler/recorder_trees.h"
+#include "sampler/release_markers.h"
 #include "statements/query_text.h"
 
 #define TICKS_PER_FRAME		1000
@@ -398,13 +399,19 @@ static NameEntry *
 tags_of(const SessionRow *row)
 {
 	int			encoding = names_database_encoding(row->database);
-	char		tags[TAGS_BYTES];
+	int			length = row->tags_length;
+	const char *tags = row->tags;
+	char		own[TAGS_BYTES];
 
-	if (row->tags_length > 0)
-		return given_tags(row->user, row->tags, row->tags_length, encoding);
-	if (row->activity == NULL || row->activity_length == 0)
+	if (length == 0 && row->activity != NULL && row->activity_length > 0)
+	{
+		length = comment_tags(row->activity, encoding, own);
+		tags = own;
+	}
+	if (length == 0)
 		return NULL;
-	return given_tags(row->user, tags, comment_tags(row->activity, encoding, tags), encoding);
+	release_markers_see(row, tags, length, text_now);
+	return given_tags(row->user, tags, length, encoding);
 }
 
 /* Codes a row, without its `at`. */

@@ -192,7 +192,7 @@ select test.equal((select count(*)::text from tacho.hot), '0', 'all is packed');
 select test.equal(
 	(select sum(hashtext(x::text))::text from tacho.samples('2026-03-01', '2026-03-03', scope => 'all', n => null) x),
 	(select sum(hashtext((sample_time, tick, pid, backend_start, leader, backend_type, category, database, username, application, client_addr, state,
-		wait_event_type, wait_event, cpu, query_id, plan_id, query_start, xact_start, state_change, xmin_age, xid_age, progress_command,
+		wait_event_type, wait_event, cpu, query_id, plan_id, tags, query_start, xact_start, state_change, xmin_age, xid_age, progress_command,
 		progress_relation, blocked_by, weight_ms, query_text)::text))::text from s),
 	'packing changes no sample');
 call test.compare('packed');

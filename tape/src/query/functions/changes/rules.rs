@@ -218,7 +218,7 @@ pub const RULES: [Described; 27] = [
     Described {
         rule: Rule::Mark,
         name: "mark",
-        cause: "a mark that somebody wrote",
+        cause: "a mark that somebody wrote, or a new release in tags",
         effect: "a query is new, called more often, slower, or has another plan",
     },
 ];
@@ -410,7 +410,7 @@ impl Rule {
                 let refers = is_command(event, &commands) && !mentions(event, effect);
                 slower && refers && effect.changes_rows() && effect.reads_more()
             }
-            Rule::Mark => event.kind() == "mark" && effect.line.difference() > 0,
+            Rule::Mark => ["mark", "release"].contains(&event.kind()) && effect.line.difference() > 0,
             _ => false,
         }
     }

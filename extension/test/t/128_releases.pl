@@ -1,0 +1,48 @@
+# A new value of the tag "release" is a marker. The first release of an application is
+# none, nor is one that was there before. One role cannot fill the history with markers.
+use strict;
+use warnings;
+use FindBin;
+use lib "$FindBin::RealBin/../perl";
+use TachoTest qw(tacho_cluster tacho_session wait_for_marker wait_for_ticks server_ms);
+use Test::More;
+
+my $node = tacho_cluster('releases', interval => '20ms');
+
+sub sql { return $node->safe_psql('postgres', $_[0]) }
+sub releases { return sql(q{SELECT detail FROM tacho.markers() WHERE kind = 'release' ORDER BY marker_time}) }
+
+# Runs a statement with tags for some ticks, and waits until they are recorded.
+sub run_release
+{
+	my ($tags) = @_;
+
+	sql("SELECT pg_sleep(0.3) /*$tags*/");
+	wait_for_ticks($node, 2, server_ms($node));
+	return;
+}
+
+sql('CREATE ROLE flood LOGIN');
+run_release($_) for q(application='shop',release='v1'), q(application='crm',release='7'), q(release='a');
+is(releases(), '', 'the first release of an application is no marker');
+
+run_release(q(application='shop',release='v2'));
+wait_for_marker($node, 'release', 1);
+is(releases(), 'v2, application shop, database postgres', 'a new release is a marker');
+
+run_release($_) for q(application='shop',release='v1'), q(application='shop',release='v2'), q(application='shop');
+run_release(q(release='b'));
+wait_for_marker($node, 'release', 2);
+is(releases(), "v2, application shop, database postgres\nb, database postgres", 'releases that were there before are no markers');
+
+# a role that has a new release all the time
+my $session = tacho_session($node, user => 'flood');
+$session->run("SELECT pg_sleep(0.05) /*release='x$_'*/") for 1 .. 60;
+$session->finish;
+wait_for_ticks($node, 2, server_ms($node));
+my $most = sql(q{SELECT max(n) FROM (SELECT count(*) AS n FROM tacho.markers() WHERE kind = 'release' AND detail LIKE 'x%' GROUP BY date_trunc('minute', marker_time)) m});
+cmp_ok($most, '<=', 8, 'a role has at most half of the markers of a minute');
+cmp_ok($most, '>=', 1, 'some releases of the flood have markers');
+
+$node->stop;
+done_testing();
