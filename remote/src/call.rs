@@ -292,6 +292,20 @@ mod tests {
     }
 
     #[test]
+    fn filters_of_single_tags_are_one_argument() {
+        let knows = Edition::test(&[("aas", &["tags", "scope", "bucket"], &[])]);
+        let given = [
+            ("tags", "job=mail"),
+            ("tag:route", "/a,\"b,c\""),
+            ("tag:action", "!show"),
+        ];
+        let call = call(&ask("aas", &given), &knows).unwrap();
+        assert!(call.sql.contains("\"tags\" => $2)"), "{}", call.sql);
+        let expected = "job=mail,!\"action=show\",\"route=/a\",\"route=b%2Cc\"";
+        assert_eq!(call.values[1].as_deref(), Some(expected));
+    }
+
+    #[test]
     fn functions_that_the_server_lacks_are_named() {
         let error = call(&ask("top", &[]), &edition()).unwrap_err();
         assert_eq!(error.message, "function top() does not exist on the server");

@@ -17,7 +17,7 @@ sub run_release
 {
 	my ($tags) = @_;
 
-	sql("SELECT pg_sleep(0.3) /*$tags*/");
+	sql("SELECT pg_sleep(1) /*$tags*/");
 	wait_for_ticks($node, 2, server_ms($node));
 	return;
 }

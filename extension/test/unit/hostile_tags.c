@@ -55,12 +55,12 @@ read_at_border(const char *bytes, int length, char *out)
 Datum
 tags_of(PG_FUNCTION_ARGS)
 {
-	text	   *source = PG_GETARG_TEXT_PP(0);
+	char	   *source = text_to_cstring(PG_GETARG_TEXT_PP(0));
 	char		out[TAGS_BYTES];
 	int			length;
 
 	tacho_comment_tags = text_to_cstring(PG_GETARG_TEXT_PP(1));
-	length = read_at_border(VARDATA_ANY(source), VARSIZE_ANY_EXHDR(source), out);
+	length = read_at_border(source, strlen(source), out);
 	if (length == 0)
 		PG_RETURN_NULL();
 	PG_RETURN_TEXT_P(cstring_to_text_with_len(out, length));

@@ -410,7 +410,9 @@ impl Rule {
                 let refers = is_command(event, &commands) && !mentions(event, effect);
                 slower && refers && effect.changes_rows() && effect.reads_more()
             }
-            Rule::Mark => ["mark", "release"].contains(&event.kind()) && effect.line.difference() > 0,
+            Rule::Mark => {
+                ["mark", "release"].contains(&event.kind()) && effect.line.difference() > 0
+            }
             _ => false,
         }
     }
