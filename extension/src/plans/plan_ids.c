@@ -5,13 +5,13 @@
  * From 18 on a plan has a place for an id, PlannedStmt.planId. The planner
  * reports the id to the backend status right after its hook returns, so the
  * hook makes the id. EXPLAIN (VERBOSE) shows it beside the query identifier.
- * If another extension has given the plan an id, that id stays in the place,
- * so that EXPLAIN, the log and that extension show one number; tacho keeps
- * its own id beside it.
+ * If another extension has given the plan an id, that id stays in the place.
+ * So EXPLAIN, the log and that extension show one number. tacho keeps its own
+ * id beside it.
  *
  * Before 18, or if the place is taken, the id is stored as the last
- * invalidation item of the plan, with a cache number that no system cache
- * has. So the plan cache copies and frees it with the plan. The server only
+ * invalidation item of the plan. The item has a cache number that no system
+ * cache has. So the plan cache copies and frees it with the plan. The server only
  * compares an item's cache number with the numbers of its own caches. It does
  * not send items to parallel workers.
  *

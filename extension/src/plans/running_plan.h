@@ -29,9 +29,9 @@ extern void running_plan_publish(const PlannedStmt *stmt);
 extern void running_plan_publish_leader(void);
 
 /*
- * Call them around each piece of an execution. The outermost plan counts. For
- * a SELECT of a function it is the SELECT's plan, for FETCH the plan of the
- * cursor's query, for CALL the plan of the procedure's newest statement.
+ * Call them around each piece of an execution. The outermost plan counts. A
+ * SELECT of a function has the SELECT's plan, and FETCH has the plan of the
+ * cursor's query. CALL has the plan of the procedure's newest statement.
  */
 static inline void
 running_plan_enter(const PlannedStmt *stmt)

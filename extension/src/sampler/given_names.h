@@ -14,10 +14,10 @@
  * for each role.
  *
  * A session that returns to a name it had today ends a run and begins
- * another, and after a minute its definition goes into the log again. A
- * pooler does that all day. So some returns of each minute are free: 128 by
- * default for all roles, shared in the same way. Further returns take bytes
- * of the day, once a minute for each name of a session.
+ * another. After a minute its definition goes into the log again. A pooler
+ * does that all day. So some returns of each minute are free: 128 by default
+ * for all roles, shared in the same way. Further returns take bytes of the
+ * day, once a minute for each name of a session.
  *
  * The shares begin again when the sampler starts, which only a superuser can
  * cause. The new sampler defines all names again in any case.

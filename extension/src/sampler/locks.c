@@ -5,8 +5,9 @@
  * Waiters are grouped by the address of the lock they wait for, which is
  * compared and never followed. If a group has a wait older than one tick, one
  * request goes to the lock manager, about the waiter that came last. The reply
- * has all holders of the lock, all waiters, and the queue ahead of that waiter,
- * so it gives the edges of the whole group. The largest groups come first.
+ * has all holders of the lock, all waiters, and the queue ahead of that
+ * waiter. That gives the edges of the whole group. The largest groups come
+ * first.
  *
  * Waits begin and end between the scan and the reply. A waiter that is gone
  * gets no edge, and neither does a wait that the scan did not see.

@@ -4,7 +4,8 @@
  *
  * Each slot remembers its session entry and the values that the entry was
  * made from. The entry is made again if a value differs, if a name was
- * missing, if a database or role has changed, and after a minute in any case.
+ * missing, or if a database or role has changed. After a minute it is made
+ * again in any case.
  *
  * Copyright (c) 2026, tacho contributors
  */
