@@ -307,7 +307,7 @@ sub metrics {
 	my $table = '';
 	foreach (grep { $_->[0] eq 'COLUMN' and $_->[6] =~ /^(COUNTER|GAUGE)$/ } @samples) {
 		my (undef, $of, undef, $name, undef, $unit, $role, $text) = @$_;
-		my %label = (server_database => 'database', server_replica => 'replica', server_slot => 'slot', server_io => 'io');
+		my %label = (server_database => 'database', server_replica => 'replica', server_slot => 'slot', server_io => 'io', server_disk => 'disk');
 		if ($table ne $of) {
 			my ($about) = map { $_->[3] } grep { $_->[0] eq 'TABLE' and $_->[2] eq $of } @samples;
 			$page .= "\n## " . ucfirst($about =~ s/[;:].*//r) . "\n\n" . ($label{$of} ? "Label: `$label{$of}`.\n\n" : '') . table('Metric', 'Type', 'In `server_history`', 'Is');

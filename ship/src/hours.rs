@@ -18,13 +18,14 @@ pub const NEAR_MS: i64 = 24 * HOUR_MS;
 /// after the middle of its interval.
 const LATE_MS: i64 = HOUR_MS;
 /// Tables whose rows have a time of their own.
-pub const TIMED: [&str; 6] = [
+pub const TIMED: [&str; 7] = [
     "marker",
     "server",
     "server_database",
     "server_replica",
     "server_slot",
     "server_io",
+    "server_disk",
 ];
 
 /// Number of ticks and markers by hour since 1970.

@@ -6,6 +6,9 @@
 //! end it, so that the rest of the pipe gets written. Logs are sealed in a
 //! thread of their own: acknowledgements never wait for that.
 
+mod disks;
+
+use disks::{Disks, Order};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::{AsFd, BorrowedFd};
 use std::io;
@@ -49,7 +52,7 @@ pub fn run(args: &Args) -> ExitCode {
         return fail(&format!("could not install signal handlers: {error}"));
     }
     match Recording::open(&args.directory, Duration::from_secs(args.wait)) {
-        Ok(recording) => Session::new(recording).run(),
+        Ok(recording) => Session::new(recording, args.directory.clone()).run(),
         Err(error) if error.kind == Kind::Locked => {
             print(&Message::Trouble(error.to_string()));
             ExitCode::from(LOCKED)
@@ -88,6 +91,8 @@ fn outlive_signals() -> io::Result<()> {
 /// A connection of the sampler.
 struct Session {
     recording: Recording,
+    directory: PathBuf,
+    disks: Disks,
     buffer: FrameBuffer,
     /// Set if the first frame of the buffer could not be written: time of the last attempt (ms of
     /// the monotonic clock), and the code of the acknowledgement.
@@ -99,9 +104,11 @@ struct Session {
 }
 
 impl Session {
-    fn new(recording: Recording) -> Self {
+    fn new(recording: Recording, directory: PathBuf) -> Self {
         Session {
             recording,
+            directory,
+            disks: Disks::default(),
             buffer: FrameBuffer::default(),
             unwritten: None,
             reader_alive: true,
@@ -242,8 +249,14 @@ impl Session {
         self.reader_alive = write_all(io::stdout().as_fd(), &ack);
     }
 
-    /// Seals and merges what is due, prints messages.
+    /// Seals and merges what is due, prints messages, and has the disks measured.
     fn housekeeping(&mut self) {
+        let settings = self.recording.writer().settings();
+        self.disks.obey(Order {
+            interval_ms: settings.disk_interval_ms,
+            data_directory: settings.data_directory.clone(),
+            history: self.directory.clone(),
+        });
         self.recording.housekeeping().iter().for_each(print);
     }
 }

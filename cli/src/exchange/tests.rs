@@ -308,6 +308,7 @@ fn every_other_kind_is_exported_as_it_was_imported() {
             "server_replica",
             "server_slot",
             "server_io",
+            "server_disk",
             "plan_stats",
             "table_stats",
             "error_stats"

@@ -26,6 +26,8 @@
 #include "history/schema.h"
 
 #define VCPUS_FOR_US	60000000
+/* measurements of the server between two of its file systems */
+#define DISK_READINGS	6
 
 static void
 put_text(Section *section, const char *key, const char *value)
@@ -78,6 +80,8 @@ put_settings(Section *section)
 	put_number(section, "retention_unshipped_mb", tacho_retention_unshipped);
 	put_number(section, "min_free_space_mb", tacho_min_free_space);
 	put_number(section, "text_limit_kb", tacho_text_limit);
+	put_number(section, "disk_interval_ms",
+			   (int64) tacho_server_interval * DISK_READINGS);
 	put_number(section, "statements_full_age_s", tacho_statements_full_age);
 	put_number(section, "statements_ten_minutes_age_s",
 			   tacho_statements_ten_minutes_age);

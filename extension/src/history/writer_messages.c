@@ -14,6 +14,7 @@
 
 #include "core/spawner.h"
 #include "core/status.h"
+#include "history/disks.h"
 #include "history/writer_messages.h"
 
 #define LINE_BYTES		2000
@@ -56,7 +57,9 @@ take_line(void)
 	line_length = 0;
 	if (line[0] == '\0')
 		return;
-	if ((text = text_of("TROUBLE:  ")) != NULL)
+	if ((text = text_of("DISK:  ")) != NULL)
+		disks_take(text);
+	else if ((text = text_of("TROUBLE:  ")) != NULL)
 		strlcpy(trouble, text, sizeof(trouble));
 	else if ((text = text_of("LOG:  ")) != NULL)
 		log_text(LOG, text);

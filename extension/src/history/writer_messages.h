@@ -4,8 +4,8 @@
  *
  * A line is a severity, a colon, two spaces and a text. A line of TROUBLE
  * says why the newest frame is not written or why the writer ends. It is not
- * logged: it is kept for the report of that failure. All other lines are
- * logged at once, with the prefix and in the format of the server's log. A
+ * logged: it is kept for the report of that failure. A line of DISK is a
+ * measurement of a file system (disks.h). All other lines are logged at once, with the prefix and in the format of the server's log. A
  * line of another shape (a panic, a message of the dynamic linker) is logged
  * unchanged.
  *

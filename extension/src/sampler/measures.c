@@ -18,7 +18,7 @@ static ModelRole roles[MODEL_MAX_TABLE + 1][MEASURE_COLUMNS];
 void
 measures_init(void)
 {
-	for (int table = TABLE_server; table <= TABLE_server_io; table++)
+	for (int table = TABLE_server; table <= TABLE_server_disk; table++)
 		for (int column = 0; column < MEASURE_COLUMNS; column++)
 			roles[table][column] = schema_role(table, column);
 }

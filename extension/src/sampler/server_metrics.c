@@ -35,6 +35,7 @@
 #include "core/guarded.h"
 #include "core/settings.h"
 #include "core/shmem.h"
+#include "history/disks.h"
 #include "sampler/given_names.h"
 #include "sampler/measures.h"
 #include "sampler/recorder.h"
@@ -473,6 +474,28 @@ put_slots(UnixMs now)
 }
 
 static void
+put_disks(UnixMs now)
+{
+	int			count;
+	const Disk *disks = disks_read(&count);
+
+	for (int i = 0; i < count; i++)
+	{
+		int			row;
+		Section    *section = add_row(TABLE_server_disk, now, &row);
+		Values		values;
+
+		forget(values);
+		values[COL_server_disk_disk_free] = disks[i].free;
+		values[COL_server_disk_disk_size] = disks[i].size;
+		section_set(section, row, COL_server_disk_object,
+					object_name(disks[i].name));
+		set_measures(section, row, values, NULL);
+	}
+	disks_forget();
+}
+
+static void
 plan_next(int64 boot_us)
 {
 	int64		interval_us = (int64) tacho_server_interval * 1000;
@@ -515,6 +538,7 @@ server_measure(const SessionScan *scan, int64 wall_us, int64 boot_us,
 	server_io_put(now);
 	put_replicas(scan, now);
 	put_slots(now);
+	put_disks(now);
 	read_us = boot_us;
 	status->server_readings++;
 	status->server_cpu_us += clock_cpu_us() - cpu_before;

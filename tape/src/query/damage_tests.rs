@@ -115,6 +115,7 @@ pub(super) fn fill(b: &mut PartBuilder, hour: i64) {
             "server_replica",
             "server_slot",
             "server_io",
+            "server_disk",
         ] {
             if tick % 5 == 0 && b.schema().table(table).is_some() {
                 row(

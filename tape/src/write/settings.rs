@@ -3,6 +3,7 @@
 
 use crate::files::storage::Space;
 use crate::format::part::Identity;
+use std::path::PathBuf;
 
 const MEGABYTE: u64 = 1 << 20;
 const GIGABYTE: u64 = 1 << 30;
@@ -39,6 +40,10 @@ pub struct Settings {
     /// The sampler's reason why nothing was recorded before its current life. Without it, the
     /// writer derives a reason from the history.
     pub gap_reason: Option<String>,
+    /// Time in ms between two measurements of the server's file systems; 0 = none.
+    pub disk_interval_ms: u64,
+    /// Data directory of the server; empty if it is not known.
+    pub data_directory: PathBuf,
     /// True if `tacho record` started the writer. Then messages name its options instead of
     /// settings.
     pub by_recorder: bool,
@@ -68,6 +73,8 @@ impl Default for Settings {
             text_limit_kb: 16_384,
             file_mode: 0o600,
             gap_reason: None,
+            disk_interval_ms: 0,
+            data_directory: PathBuf::new(),
             by_recorder: false,
         }
     }
@@ -95,6 +102,8 @@ impl Settings {
                 self.gap_reason = Some(value.to_string());
                 true
             }
+            "disk_interval_ms" => take(&mut self.disk_interval_ms, value),
+            "data_directory" => take(&mut self.data_directory, value),
             "started_by" => {
                 self.by_recorder = value == "recorder";
                 true

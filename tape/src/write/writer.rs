@@ -587,6 +587,11 @@ impl Writer {
         (self.end.incarnation, self.end.sequence)
     }
 
+    /// Identity of the server, and the settings of the newest frame that had some.
+    pub fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
     /// True if a hello frame was understood.
     pub fn is_connected(&self) -> bool {
         self.connection.is_some()
