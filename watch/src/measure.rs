@@ -74,6 +74,7 @@ pub fn measure(
             Rule::Wraparound => look.metric(Rule::Wraparound, limits),
             Rule::Slot => look.slot(limits),
             Rule::Replication => look.metric(Rule::Replication, limits),
+            Rule::Disk => look.disk(limits),
         };
         match found {
             Ok(found) => {
@@ -374,6 +375,49 @@ impl Look<'_> {
             ),
         });
         Ok(readings.collect())
+    }
+
+    /// Gives one reading for each file system: the part in percent that the server cannot use any
+    /// more.
+    fn disk(&self, limits: &Limits) -> QueryResult<Vec<Reading>> {
+        let rows = self.history("disk_free,disk_size", limits)?;
+        let mut found = BTreeMap::new();
+        for row in &rows {
+            let object = row.object.as_deref().unwrap_or_default();
+            let (free, size) = found.entry(object).or_insert(((f64::INFINITY, 0.0), 0.0));
+            match row.metric.as_deref() {
+                Some("disk_size") => *size = row.max.map_or(*size, Numeric::to_f64),
+                _ => widen(free, row),
+            }
+        }
+        let readings = found.into_iter().filter(|(_, (_, size))| *size > 0.0);
+        let readings = readings.map(|(object, ((least_free, most_free), size))| {
+            let full = |free: f64| 100.0 * (1.0 - free / size);
+            Reading {
+                rule: Rule::Disk,
+                object: object.to_string(),
+                value: full(least_free),
+                fires: full(most_free) > limits.above,
+                began_us: self.moment_us - limits.hold_us,
+                summary: format!(
+                    "the disk of the {} is {:.1} % full: {:.1} GB are left",
+                    named(object),
+                    full(least_free),
+                    least_free / 1e9
+                ),
+            }
+        });
+        Ok(readings
+            .filter(|reading| reading.value > limits.clear)
+            .collect())
+    }
+}
+
+/// A file system as a sentence names it. The directory of a tablespace begins with a slash.
+fn named(object: &str) -> String {
+    match object.starts_with('/') {
+        true => format!("tablespace {object}"),
+        false => object.to_string(),
     }
 }
 

@@ -63,7 +63,7 @@ fn address(page: &str, alarm: &Alarm, now_us: i64) -> String {
     let tab = match alarm.rule {
         Rule::Queue => "&tab=locks",
         Rule::PlanChange => "&tab=plans",
-        Rule::Wraparound | Rule::Slot | Rule::Replication => "&tab=server",
+        Rule::Wraparound | Rule::Slot | Rule::Replication | Rule::Disk => "&tab=server",
         Rule::Recorder | Rule::Load | Rule::Space => "",
     };
     let since = time::timestamp((alarm.began_us - BEFORE_US) / 1_000_000 * 1_000_000);

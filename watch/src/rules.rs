@@ -27,6 +27,8 @@ pub enum Rule {
     Replication,
     /// Recording waits for disk space.
     Space,
+    /// A file system that the server uses is almost full.
+    Disk,
 }
 
 /// How bad an alarm is.
@@ -68,7 +70,7 @@ const MINUTE: i64 = 60 * SECOND;
 const HOUR: i64 = 60 * MINUTE;
 
 /// All rules with their defaults.
-pub const RULES: [Rule; 8] = [
+pub const RULES: [Rule; 9] = [
     Rule::Recorder,
     Rule::Load,
     Rule::Queue,
@@ -77,6 +79,7 @@ pub const RULES: [Rule; 8] = [
     Rule::Slot,
     Rule::Replication,
     Rule::Space,
+    Rule::Disk,
 ];
 
 impl Rule {
@@ -91,6 +94,7 @@ impl Rule {
             Rule::Slot => "slot",
             Rule::Replication => "replication",
             Rule::Space => "space",
+            Rule::Disk => "disk",
         }
     }
 
@@ -117,6 +121,7 @@ impl Rule {
             Rule::Slot => limits(10e9, 5e9, 15 * MINUTE, HOUR, Severity::Critical),
             Rule::Replication => limits(1e9, 5e8, 10 * MINUTE, HOUR, Severity::Warning),
             Rule::Space => limits(0.0, 0.0, 0, HOUR, Severity::Critical),
+            Rule::Disk => limits(95.0, 90.0, 5 * MINUTE, HOUR, Severity::Critical),
         }
     }
 }

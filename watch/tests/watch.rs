@@ -6,6 +6,7 @@ mod common;
 
 use common::History;
 use serde_json::Value;
+use std::fmt::Write as _;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpListener;
 use std::path::Path;
@@ -281,6 +282,35 @@ fn between_both_limits_an_alarm_goes_on_and_none_begins() {
     let near = "[rules.load]\nclear = 0.8\n";
     let over = history.replayed(near, BEGIN + 300).pop().unwrap();
     assert_eq!(over, "2026-01-01T00:17:00Z over shop load");
+}
+
+#[test]
+fn a_file_system_that_stays_almost_full_is_an_alarm() {
+    let begin = now() - 700;
+    let mut history = History::begin(begin);
+    let mut disks = "time,object,disk_free_bytes,disk_size_bytes\n".to_string();
+    let mut server = "time,elapsed_ms\n".to_string();
+    for second in (begin..begin + 690).step_by(30) {
+        let time = jiff::Timestamp::from_second(second).unwrap();
+        writeln!(server, "{time},30000").unwrap();
+        writeln!(disks, "{time},data directory,40000000000,1000000000000").unwrap();
+        let short = if second == begin { 300 } else { 30_000_000 };
+        writeln!(disks, "{time},/mnt/fast,{short},1000000000").unwrap();
+        writeln!(disks, "{time},history,60000000000,1000000000000").unwrap();
+    }
+    let server = file(&history.path("server.csv"), &server);
+    let disks = file(&history.path("disks.csv"), &disks);
+    let more = [format!("server={server}"), format!("server_disk={disks}")];
+    history.add_with(690, 1, 0, &["--with", &more[0], "--with", &more[1]]);
+    assert_eq!(
+        history.once(&[]),
+        (
+            2,
+            "CRITICAL - shop: the disk of the data directory is 96.0 % full: 40.0 GB are left; \
+             the disk of the tablespace /mnt/fast is 97.0 % full: 0.0 GB are left"
+                .into()
+        )
+    );
 }
 
 #[test]

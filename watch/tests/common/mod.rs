@@ -44,6 +44,11 @@ impl History {
 
     /// Appends seconds: sessions that compute on four CPUs, and sessions that wait for process 500.
     pub fn add(&mut self, seconds: i64, busy: u32, waiting: u32) {
+        self.add_with(seconds, busy, waiting, &[]);
+    }
+
+    /// The same with other rows of these seconds, as `tacho import` takes them.
+    pub fn add_with(&mut self, seconds: i64, busy: u32, waiting: u32, more: &[&str]) {
         let mut text =
             "time,pid,backend_start,state,wait_event_type,wait_event,query_id,blocked_by,vcpus\n"
                 .to_string();
@@ -66,7 +71,7 @@ impl History {
             row(500, "idle in transaction", "Client,ClientRead", 13, "");
         }
         self.at += seconds;
-        self.import(&text, &[]);
+        self.import(&text, more);
     }
 
     /// Imports rows of `tacho import sessions`.
