@@ -130,6 +130,23 @@ fn the_sums_by_sqlstate_are_complete_with_any_n() {
 }
 
 #[test]
+fn the_key_without_a_query_id_is_a_filter() {
+    let found = ask(&WHAT, |spec| {
+        spec.filters = vec![("query_id".to_string(), "(no query id)".to_string())];
+    });
+    assert_eq!(found, ["U0001 (no query id) bob 3"]);
+}
+
+#[test]
+fn errors_without_a_statement_take_no_place() {
+    let found = ask(&WHAT, |spec| {
+        spec.n = Some(1);
+        spec.filters = vec![("sqlstate".to_string(), "U0,(null)".to_string())];
+    });
+    assert_eq!(found, ["U0001 (no query id) bob 3", "null (other) null 5"]);
+}
+
+#[test]
 fn names_and_rates_stand_beside_a_code() {
     let columns = [
         "condition",
@@ -166,6 +183,7 @@ fn a_filter_takes_a_code_or_a_class() {
     assert_eq!(with("40"), ["40P01 12", "40P01 6"]);
     assert_eq!(with("!40,!U0"), ["23505 90", "null 5"]);
     assert_eq!(with("(null)"), ["null 5"]);
+    assert_eq!(with("40p01"), ["40P01 12", "40P01 6"]);
 }
 
 #[test]

@@ -309,9 +309,12 @@ impl<W: Write> Table<W> {
         let hint = self.lines_of(row, "hint");
         let lacks = self.lines_of(row, "hint_lacks");
         let mut lines = String::new();
-        if !hint.is_empty() {
-            let _ = writeln!(lines, "\nHint for pg_hint_plan, in front of the query:\n");
-        }
+        let head = match (hint.is_empty(), lacks.is_empty()) {
+            (false, _) => "\nHint for pg_hint_plan, in front of the query:\n\n",
+            (true, false) => "\nNo hint for pg_hint_plan brings this plan back:\n\n",
+            (true, true) => "",
+        };
+        lines.push_str(head);
         for line in hint.lines().chain(lacks.lines()) {
             let _ = writeln!(lines, "  {line}");
         }

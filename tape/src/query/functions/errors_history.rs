@@ -73,9 +73,7 @@ fn answer(asked: &ErrorsHistory, run: Run, emit: Emit<ErrorsHistoryRow>) -> Quer
             counters: Counters::of(run.catalog).only(|_| false),
             filters: statement_filters!(asked, run)?,
         },
-        sqlstates: sqlstates
-            .map(|text| Filter::parse("sqlstate", text))
-            .transpose()?,
+        sqlstates: sqlstates.map(codes).transpose()?,
     };
     let lines = lines(ranked(&errors, node, &whole)?, n);
     let rows = lines.len().saturating_mul(buckets.len());
@@ -101,6 +99,15 @@ fn answer(asked: &ErrorsHistory, run: Run, emit: Emit<ErrorsHistoryRow>) -> Quer
         }
     }
     Ok(())
+}
+
+/// The filter for codes and classes, which people also write in small letters.
+fn codes(text: &str) -> QueryResult<Filter> {
+    let mut filter = Filter::parse("sqlstate", text)?;
+    for code in filter.items_mut().flatten() {
+        code.make_ascii_uppercase();
+    }
+    Ok(filter)
 }
 
 /// All pairs of a statement and an SQLSTATE, the most frequent first. Among equals the key decides.
@@ -130,13 +137,11 @@ fn others(key: &ErrorKey) -> ErrorKey {
 /// The first `n` statements, then one line for the others of each SQLSTATE, so that the sums by SQLSTATE
 /// are complete.
 fn lines(ranked: Vec<ErrorKey>, n: usize) -> Vec<ErrorKey> {
-    let (shown, rest): (Vec<_>, Vec<_>) = ranked
-        .into_iter()
-        .enumerate()
-        .partition(|(place, key)| *place < n && key.entry.is_some());
-    let rest: BTreeSet<ErrorKey> = rest.into_iter().map(|(_, key)| others(&key)).collect();
-    let shown = shown.into_iter().map(|(_, key)| key);
-    shown.chain(rest).collect()
+    let (mut shown, unnamed): (Vec<_>, Vec<_>) =
+        ranked.into_iter().partition(|key| key.entry.is_some());
+    let rest = shown.split_off(n.min(shown.len()));
+    let rest: BTreeSet<ErrorKey> = rest.iter().chain(&unnamed).map(others).collect();
+    shown.into_iter().chain(rest).collect()
 }
 
 struct Answer<'a> {

@@ -217,8 +217,10 @@ pub(super) fn filters(
             let Some(value) = item.as_deref() else {
                 continue;
             };
+            // Both names of a missing id, as answers show it.
+            let is_none = name == "query_id" && [pg::EVICTED, pg::NO_QUERY_ID].contains(&value);
             let valid = match name {
-                "query_id" => value == pg::EVICTED || value.parse::<i64>().is_ok(),
+                "query_id" => is_none || value.parse::<i64>().is_ok(),
                 "toplevel" => value == "true" || value == "false",
                 _ => true,
             };
@@ -229,7 +231,7 @@ pub(super) fn filters(
                     _ => "Use true or false.",
                 }));
             }
-            if name == "query_id" && value == pg::EVICTED {
+            if is_none {
                 *item = None;
             }
         }
