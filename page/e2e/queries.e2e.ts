@@ -51,6 +51,27 @@ test('a query has the columns of its statistics', async ({ page }) => {
   }
 })
 
+own('load without a query says what it waited for', async ({ page, history }) => {
+  const tick = (second: number) => ({ time: at(second), tick: second + 1 })
+  const sessions = Array.from({ length: 120 }, (_, second) => [
+    { ...tick(second), pid: 1, backend_start: at(-60), backend_type: 'client backend', state: 'active', cpu: 'running', query_id: 7, query_text: 'select 1' },
+    { ...tick(second), pid: 2, backend_start: at(-60), backend_type: 'client backend', state: 'active', wait_event_type: 'LWLock', wait_event: 'WALWrite' },
+    { ...tick(second), pid: 3, backend_start: at(-60), backend_type: 'client backend', state: 'active', wait_event_type: 'IO', wait_event: 'WALSync' },
+  ]).flat()
+  const address = await history(sessions, {})
+  await page.goto(address(`${WINDOW}&tab=queries`))
+  await settled(page)
+  const none = page.getByRole('region', { name: 'Load without a query', exact: true })
+  await expect(none).toHaveCount(0)
+  await table(page).getByRole('button', { name: 'no query', exact: true }).click()
+  await settled(page)
+  await expect(none).toContainText('The server had no query identifier for this work')
+  const types = none.locator('section', { has: page.getByRole('heading', { name: 'process type' }) })
+  expect((await cells(types.locator('table'))).map((row) => [row[0], row[3]])).toEqual([['2.00', 'client backend']])
+  const waits = none.locator('section', { has: page.getByRole('heading', { name: 'wait event' }) })
+  expect((await cells(waits.locator('table'))).map((row) => row[3]).toSorted()).toEqual(['IO:WALSync', 'LWLock:WALWrite'])
+})
+
 for (const [name, column] of [
   ['errors', 'errors'],
   ['calls', 'calls'],
