@@ -10,8 +10,8 @@ const WINDOW = `since=${at(0)}&until=${at(300)}&tab=server`
 const MB = 1024 ** 2
 const panel = (page: Page) => page.getByRole('tabpanel')
 
-/** Five minutes: a replica falls behind, a slot without a process keeps log, checkpoints are
- *  forced, segments cannot be archived, and 97 of 100 connections are used. */
+/** Five minutes: a replica falls behind, a slot without a process keeps log, the disk fills.
+ *  Checkpoints are forced, segments cannot be archived, and 97 of 100 connections are used. */
 function story() {
   const sessions: Record<string, string | number>[] = []
   for (let second = 0; second < 300; second += 1) {
@@ -28,6 +28,7 @@ function story() {
       server_database: [...each(() => ({ object: 'shop', xact_commit: 50, sessions_killed: 0 })), ...each((second) => ({ object: 'crm', xact_commit: 20, sessions_killed: second === 150 ? 3 : 0 }))],
       server_replica: ['one', 'two'].flatMap((object, i) => each((second) => ({ object, replica_sent_lag: 0, replica_write_lag: 10, replica_flush_lag: 20, replica_replay_lag: second * 100_000 * (i + 1) }))),
       server_slot: [...each(() => ({ object: 'used', slot_active: 1, slot_retained: MB })), ...each(() => ({ object: 'left', slot_active: 0, slot_retained: 3000 * MB }))],
+      server_disk: [...each((second) => ({ object: 'data directory', disk_free: (40_000 - 100 * second) * MB, disk_size: 200_000 * MB })), ...each(() => ({ object: '/mnt/fast', disk_free: 50_000 * MB, disk_size: 100_000 * MB }))],
     },
   }
 }
@@ -43,7 +44,7 @@ test('groups stand with the worst first and say what is bad', async ({ page, his
     'Connections | 97 of 100 connections | 6 failed logins | 9 connections refused | 3 sessions killed',
     'Write-ahead log and checkpoints | 19 failures to archive | 2 forced checkpoints',
     'Replication and slots | a replica was 55.3 MB behind | slot left, which no process uses, keeps 2.93 GB of log',
-    'Host',
+    'Host | 10.7 GB left on the disk of the data directory',
     'Transactions',
   ])
 })
@@ -58,6 +59,7 @@ test('lag is shown by stage for each replica, slots by name, commits by database
     expect(await figure(`Log behind: ${replica}`).locator('figcaption span').allInnerTexts()).toEqual(['not sent', 'not written', 'not flushed', 'not replayed'])
   }
   expect(await figure('Log kept for slots').locator('figcaption span').allInnerTexts()).toEqual(['left', 'used'])
+  expect(await figure('Free space of the disks that the server uses').locator('figcaption span').allInnerTexts()).toEqual(['/mnt/fast', 'data directory'])
   expect(await figure('Commits per second').locator('figcaption span').allInnerTexts()).toEqual(['shop', 'crm'])
   await expect(figure('Connections, of max_connections').locator('figcaption')).toContainText('peak 97.0, of 100')
   expect(await figure('Connections by state, of max_connections').locator('figcaption span').allInnerTexts()).toEqual(['idle', 'active', 'idle in transaction'])

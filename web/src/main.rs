@@ -3,6 +3,7 @@
 //! printed, 1 failure, 2 usage.
 
 mod access;
+mod alarms;
 mod api;
 mod desk;
 mod findings;

@@ -91,6 +91,14 @@ fn paths(functions: &[Function]) -> Map<String, Value> {
     let about = "The load of all servers; those with an error first, then by load per CPU";
     let fleet = of_timeline(functions, about, None, &crate::fleet::ARGUMENTS);
     put("/api/v1/fleet", json!({ "get": fleet }));
+    let about = "Measurements of the server that are bad in a window, the most urgent first";
+    let alarms = of_timeline(
+        functions,
+        about,
+        Some(server()),
+        &crate::findings::ARGUMENTS,
+    );
+    put("/api/v1/alarms", json!({ "get": alarms }));
     let about = "Main findings of a window, as sentences of the report";
     let taken = &crate::findings::ARGUMENTS;
     let findings = of_timeline(functions, about, Some(server()), taken);

@@ -1,6 +1,7 @@
 //! The routes of the server and the layers around them. This module has the handlers of routes
 //! that have no module of their own.
 
+use crate::alarms;
 use crate::api::{Api, FORM, answered, given, is_over, json, notices};
 use crate::desk::Answer;
 use crate::findings;
@@ -49,6 +50,7 @@ pub fn router(api: Arc<Api>) -> Router {
         .route("/api/v1/openapi.json", get(description))
         .route("/api/v1/live", get(stream::live))
         .route("/api/v1/fleet", get(fleet::fleet))
+        .route("/api/v1/alarms", get(alarms::of_window))
         .route("/api/v1/findings", get(findings::of_window))
         .route("/api/v1/lanes", get(lanes::lanes))
         .route("/api/v1/report.html", get(saved::report))

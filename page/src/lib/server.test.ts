@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { GROUPS, QUESTIONS, alarms } from './server'
+import { GROUPS, QUESTIONS, alarmsOf, groupOf, measured, sections } from './server'
 
 const row = (metric: string, value: number) => ({ period_start: '2026-04-01T12:00:00Z', metric, object: null, avg: value, min: value, max: value, total: null })
 
@@ -8,13 +8,15 @@ test('every metric of a picture is in one question', () => {
   for (const metric of drawn) expect([metric, QUESTIONS.filter((metrics) => metrics.includes(metric)).length]).toEqual([metric, 1])
 })
 
-test('a source that lacks newer metrics has all older ones and their alarms', () => {
-  const all = [row('load_1', 9), row('vcpus', 4), row('connections', 97), row('max_connections', 100)]
-  const said = (lacks: string[]) => {
-    const answered = QUESTIONS.filter((metrics) => !metrics.some((metric) => lacks.includes(metric))).flat()
-    return alarms(all.filter(({ metric }) => answered.includes(metric))).map(({ why }) => why)
-  }
-  const newest = ['connections_by_state', 'logins_failed', 'logins_refused']
-  expect(said(newest)).toEqual(['97 of 100 connections', 'load 9.0 on 4 CPUs'])
-  expect(said([...newest, 'connections', 'max_connections'])).toEqual(['load 9.0 on 4 CPUs'])
+test('groups and pictures with alarms come first, the urgent ones before others', () => {
+  const known = measured([row('load_1', 9), row('memory_available', 5), row('connections', 97), row('xact_commit', 1), row('deadlocks', 1)])
+  const alarms = alarmsOf([
+    { severity: 'critical', metric: 'connections', text: '97 of 100 connections' },
+    { severity: 'warning', metric: 'deadlocks', text: '1 deadlock' },
+    { severity: 'warning', metric: 'unknown here', text: 'a newer alarm' },
+  ])
+  const found = sections(known, alarms)
+  expect(found.map(({ name, bad }) => [name, ...bad.map(({ text }) => text)])).toEqual([['Connections', '97 of 100 connections'], ['Transactions', '1 deadlock'], ['Host']])
+  expect(found[1]!.pictures.map(({ title }) => title)).toEqual(['Deadlocks per second', 'Commits per second'])
+  expect(groupOf('unknown here')).toBeNull()
 })

@@ -6,7 +6,7 @@ import type { Answer, Asked } from './api'
 /** Most bytes of a text in an answer. */
 export const TEXT_BYTES = 2000
 /** Functions that cut texts themselves. */
-const ENDED = ['lanes', 'fleet', 'findings']
+const ENDED = ['lanes', 'fleet', 'findings', 'alarms']
 
 /** The argument that limits each text. */
 export const textsOf = ({ function: name }: Asked) => (ENDED.includes(name) ? '' : `&texts=${TEXT_BYTES}`)

@@ -2,7 +2,7 @@
 
 use super::findings::{Facts, findings};
 use super::{Report, named, or_nothing, query_name, two};
-use tacho_tape::query::report::{Blocker, Change, Damage, Document, Explanation, Time};
+use tacho_tape::query::report::{Alarming, Blocker, Change, Damage, Document, Explanation, Time};
 use tacho_tape::query::{Numeric, plain_text};
 
 /// Most characters of a name in a sentence; a prepared transaction's may have 200.
@@ -20,10 +20,30 @@ pub fn sentences(report: &Report) -> Vec<String> {
     story.extend(before_sentence(document));
     story.extend(largest(document));
     story.extend(found(report));
+    story.extend(server_sentence(&document.alarms));
     story.extend(change_sentence(&document.changes.queries));
     story.extend(coverage_sentence(document));
     story.extend(damage);
     story
+}
+
+/// Most alarms of the server in its sentence.
+const ALARMS: usize = 6;
+
+/// The alarms of the server in one sentence.
+fn server_sentence(alarms: &[Alarming]) -> Option<String> {
+    let texts: Vec<&str> = alarms.iter().map(|alarm| named(&alarm.text)).collect();
+    let shown = texts
+        .iter()
+        .take(ALARMS)
+        .copied()
+        .collect::<Vec<_>>()
+        .join("; ");
+    match texts.len().saturating_sub(ALARMS) {
+        0 if texts.is_empty() => None,
+        0 => Some(format!("On the server: {shown}.")),
+        more => Some(format!("On the server: {shown}; and {more} more.")),
+    }
 }
 
 /// Names the data that the report leaves out because of damage.

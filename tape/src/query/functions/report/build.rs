@@ -3,15 +3,16 @@
 
 use super::compat::compat;
 use super::value::{
-    self, Bucket, Change, Coverage, Damage, Document, Explanation, Gap, Key, Load, Marker, Period,
-    Query, Text, Time, Wait, Waiter,
+    self, Alarming, Bucket, Change, Coverage, Damage, Document, Explanation, Gap, Key, Load,
+    Marker, Period, Query, Text, Time, Wait, Waiter, alarms,
 };
 use crate::query::ask::context::Run;
 use crate::query::ask::request::Request;
 use crate::query::functions::changes::LONGEST_WITH_CAUSES;
 use crate::query::functions::common_columns::collected;
 use crate::query::functions::structs::{
-    Aas, AasRow, Blocking, BlockingRow, Changes, CompareRow, Markers, Report, Timeline, Top, TopRow,
+    Aas, AasRow, Blocking, BlockingRow, Changes, CompareRow, Markers, Report, ServerHistory,
+    Timeline, Top, TopRow,
 };
 use crate::query::functions::{aas, compare, markers, timeline, top};
 use crate::query::rows::parse::{Samples, Window, samples};
@@ -71,6 +72,7 @@ pub fn document(asked: &Report, run: Run, window: Window) -> QueryResult<Documen
         tree_left_out,
         changes: parts.changes(before.window)?,
         findings: parts.findings()?,
+        alarms: parts.alarms()?,
         markers: parts.markers()?,
         compat: compat(run, parts.samples(), window, asked.n)?,
         damage: Vec::new(),
@@ -324,6 +326,20 @@ impl Parts<'_> {
         };
         let rows = rows.into_iter().map(Explanation::from);
         Ok(rows.filter(is_shown).collect())
+    }
+
+    /// The alarms of the whole server.
+    fn alarms(&self) -> QueryResult<Vec<Alarming>> {
+        if !self.asked.filters.is_empty() || self.window.length() > LONGEST_WITH_CAUSES {
+            return Ok(Vec::new());
+        }
+        let rows = self.ask(&ServerHistory {
+            node: self.asked.node.clone(),
+            since: Some(self.window.since),
+            until: Some(self.window.until),
+            ..ServerHistory::default()
+        })?;
+        Ok(alarms(&rows).iter().map(Alarming::from).collect())
     }
 
     fn markers(&self) -> QueryResult<Vec<Marker>> {

@@ -3,8 +3,10 @@
 //! - `value.rs`: the document as a value, for all programs that show it
 //! - `exact.rs`: its figures and times in JSON
 //! - `build.rs`: asks the other functions for its parts
+//! - `alarms.rs`: what the measurements of the server say is bad
 //! - `compat.rs`: the part with the keys of pg_ash's report
 
+mod alarms;
 mod build;
 mod compat;
 mod exact;

@@ -2,6 +2,7 @@
 //! that JSON, which may come from a server of another version: unknown members are ignored, missing
 //! ones are `None` or empty.
 
+pub use super::alarms::{Alarm, Severity, alarms};
 pub use super::compat::{Compat, Covered, Figures, Largest};
 pub use super::exact::{Hundredths, Id, Interval, Text, Time};
 
@@ -72,6 +73,9 @@ pub struct Document {
     pub changes: Changes,
     /// Causes of a changed load, and the queries that changed; empty with filters.
     pub findings: Vec<Explanation>,
+    /// Measurements of the server that are bad, the most urgent first; empty with filters.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub alarms: Vec<Alarming>,
     /// Markers of the whole server, which explain the history.
     pub markers: Vec<Marker>,
     /// The keys of pg_ash's report; `None` if nothing was observed.
@@ -323,6 +327,28 @@ part! {
         period_start: Time,
         period_end: Time,
         detail: Text,
+    }
+}
+
+/// A measurement of the server that is bad.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Alarming {
+    /// `critical` or `warning`.
+    pub severity: Option<Text>,
+    /// The metric of `server_history` that shows it.
+    pub metric: Option<Text>,
+    /// The sentence, with the figure, without a full stop.
+    pub text: Option<Text>,
+}
+
+impl From<&Alarm> for Alarming {
+    fn from(alarm: &Alarm) -> Alarming {
+        Alarming {
+            severity: Some(alarm.severity.name().into()),
+            metric: Some(alarm.metric.into()),
+            text: Some(alarm.text.as_str().into()),
+        }
     }
 }
 
