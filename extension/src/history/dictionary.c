@@ -401,10 +401,16 @@ define_statement(const StatementEntry *entry)
 uint64
 dictionary_statement(int64 query_id, int64 plan_id, uint64 text_key, NameEntry *tags)
 {
-	StatementKey key = {query_id, plan_id, text_key, tags};
+	StatementKey key;
 	StatementEntry *entry;
 	bool		found;
 
+	/* the key is compared byte by byte */
+	memset(&key, 0, sizeof(key));
+	key.query_id = query_id;
+	key.plan_id = plan_id;
+	key.text_key = text_key;
+	key.tags = tags;
 	if (query_id == 0 && plan_id == 0 && text_key == 0 && tags == NULL)
 		return 0;
 	entry = hash_search(statements, &key, HASH_ENTER, &found);

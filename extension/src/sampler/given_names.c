@@ -38,6 +38,7 @@ typedef struct Account
 	UnixMs		burst_began;	/* at most BURST_MS ago */
 	/* free bytes of returns used in this minute */
 	int64		returned;
+	uint64		left_out;		/* the newest tags without room */
 } Account;
 
 static DaySet recorded;			/* names and sessions of today */
@@ -217,7 +218,10 @@ given_tags(Oid role, const char *tags, int length, int encoding)
 		return NULL;
 	if (tacho_name_limit == 0 || take_room(account, hash, 0, length))
 		return dictionary_find_name(tags, length, encoding);
-	tell(role);
+	/* a statement counts once, not with each of its samples */
+	if (account->left_out != hash)
+		tell(role);
+	account->left_out = hash;
 	return dictionary_find_text(OTHER);
 }
 

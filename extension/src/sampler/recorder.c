@@ -403,7 +403,8 @@ tags_of(const SessionRow *row)
 	const char *tags = row->tags;
 	char		own[TAGS_BYTES];
 
-	if (length == 0 && row->activity != NULL && row->activity_length > 0)
+	if (tacho_statements && length == 0 && row->activity != NULL &&
+		row->activity_length > 0)
 	{
 		length = comment_tags(row->activity, encoding, own);
 		tags = own;

@@ -151,8 +151,13 @@ read_proc(SessionRow *row, volatile PGPROC *proc, int pid)
 	row->xmin = proc->xmin;
 	row->xmin_ignored = (proc->statusFlags & PROC_IN_VACUUM) != 0;
 	leader = proc->lockGroupLeader;
-	if (leader != NULL && leader->pid != pid)
-		row->leader = leader->pid;
+	if (leader == NULL || leader->pid == pid)
+		return;
+	row->leader = leader->pid;
+	/* workers of CREATE INDEX and VACUUM publish none */
+	if (row->tags_length == 0)
+		row->tags_length = running_tags_in(compat_proc_slot(leader),
+										   row->query_start, row->tags);
 }
 
 static void

@@ -272,7 +272,8 @@ value_of(const Pair *pair, int encoding, char *out)
 	if (length >= 0 && memchr(out, 0, length) != NULL)
 		length = -1;
 	if (length >= 0)
-		length = pg_encoding_mbcliplen(encoding, out, length, VALUE_BYTES);
+		/* the last character may be cut: its whole length is not there */
+		length = Min(length, pg_encoding_mbcliplen(encoding, out, length, VALUE_BYTES));
 	if (length < 0 || !pg_verify_mbstr(encoding, out, length, true))
 	{
 		length = pg_encoding_mbcliplen(encoding, pair->value, pair->value_length,
@@ -356,7 +357,7 @@ comment_tags(const char *text, int encoding, char *out)
 	Size		length;
 	Pairs		pairs;
 
-	if (tacho_comment_tags == NULL || tacho_comment_tags[0] == '\0')
+	if (!comment_tags_on())
 		return 0;
 	length = strnlen(text, TEXT_BYTES);
 	pairs.count = 0;

@@ -21,6 +21,7 @@
 #ifndef TACHO_COMMENT_TAGS_H
 #define TACHO_COMMENT_TAGS_H
 
+#include "core/settings.h"
 #include "core/tag_keys.h"
 
 /* a longer text is read at its begin only */
@@ -31,6 +32,14 @@
 /* room for the tags of one statement, in bytes */
 #define TAGS_BYTES		512
 
+/* Tags are part of a text, so they are not read where texts are not. */
+static inline bool
+comment_tags_on(void)
+{
+	return tacho_comment_tags != NULL && tacho_comment_tags[0] != '\0' &&
+		tacho_query_text != QUERY_TEXT_OFF;
+}
+
 /* True if a comment may be at an end of a text. Most texts end otherwise. */
 static inline bool
 comment_tags_may_be(const char *text)
@@ -39,6 +48,8 @@ comment_tags_may_be(const char *text)
 	const char *end;
 	Size		length;
 
+	if (!comment_tags_on())
+		return false;
 	if (text[0] == '/' || tag_keys_blank(text[0]))
 		return true;
 	length = strnlen(text, TEXT_BYTES);

@@ -6,6 +6,7 @@
  */
 #include "postgres.h"
 
+#include "access/xact.h"
 #include "optimizer/planner.h"
 #include "parser/analyze.h"
 #include "tcop/tcopprot.h"
@@ -21,6 +22,15 @@ static HOT_DATA post_parse_analyze_hook_type previous_analyze = NULL;
 static HOT_DATA planner_hook_type previous_planner = NULL;
 static ProcessUtility_hook_type previous_utility = NULL;
 
+/* start of the message whose EXECUTE runs now; it is stale after an error */
+static HOT_DATA TimestampTz execute_start = 0;
+
+static inline bool
+in_execute(void)
+{
+	return execute_start == GetCurrentStatementStartTimestamp();
+}
+
 static pg_attribute_hot void
 on_analyze(ParseState *pstate, Query *query, CompatJumble *jumble)
 {
@@ -29,13 +39,10 @@ on_analyze(ParseState *pstate, Query *query, CompatJumble *jumble)
 	/* not the text of a function that is analysed while a plan is made */
 	if (text == debug_query_string && text != NULL && hooks_at_toplevel())
 	{
-		if (unlikely(comment_tags_may_be(text)))
+		if (unlikely(running_tags_may_be(text)))
 			running_tags_message(text);
 		else
-		{
-			tags_message = text;
-			tags_message_hash = 0;
-		}
+			running_tags_none(text);
 	}
 	if (previous_analyze)
 		previous_analyze(pstate, query, jumble);
@@ -51,15 +58,42 @@ plan_with_tags(COMPAT_PLANNER_PARAMS)
 	return stmt;
 }
 
+/*
+ * True if a text that is planned came from the client. Bind plans the text of
+ * an earlier message, and EXECUTE the text of PREPARE. The query of DECLARE
+ * has the message's text, but not its level. Any other text belongs to a
+ * function, also at the top level: a deferred trigger runs there.
+ */
+static inline bool
+is_of_client(const char *text)
+{
+	return running_tags_is_message(text) ||
+		(hooks_at_toplevel() && (text == debug_query_string || in_execute()));
+}
+
 static pg_attribute_hot PlannedStmt *
 on_plan(COMPAT_PLANNER_PARAMS)
 {
-	/* the query of DECLARE has the message's text, but not its level */
-	if (query_string != NULL && unlikely(running_tags_may_be(query_string)) &&
-		(query_string == tags_message || hooks_at_toplevel()))
+	if (query_string != NULL && is_of_client(query_string) &&
+		unlikely(running_tags_may_be(query_string)))
 		return plan_with_tags(COMPAT_PLANNER_ARGS);
 	return previous_planner ?
 		previous_planner(COMPAT_PLANNER_ARGS) : standard_planner(COMPAT_PLANNER_ARGS);
+}
+
+/* True for EXECUTE, EXPLAIN EXECUTE and CREATE TABLE AS EXECUTE. */
+static bool
+has_execute(const Node *statement)
+{
+	const Node *query = statement;
+
+	if (IsA(statement, ExplainStmt))
+		query = ((const ExplainStmt *) statement)->query;
+	else if (IsA(statement, CreateTableAsStmt))
+		query = ((const CreateTableAsStmt *) statement)->query;
+	if (query != NULL && IsA(query, Query))
+		query = ((const Query *) query)->utilityStmt;
+	return query != NULL && IsA(query, ExecuteStmt);
 }
 
 static void
@@ -69,10 +103,17 @@ on_utility(PlannedStmt *pstmt, const char *queryString, bool readOnlyTree,
 {
 	ProcessUtility_hook_type next = previous_utility ? previous_utility : standard_ProcessUtility;
 
+	bool		is_execute = context == PROCESS_UTILITY_TOPLEVEL &&
+		has_execute(pstmt->utilityStmt);
+
 	if (context == PROCESS_UTILITY_TOPLEVEL && hooks_at_toplevel() &&
 		running_tags_may_be(queryString))
 		running_tags_message(queryString);
+	if (is_execute)
+		execute_start = GetCurrentStatementStartTimestamp();
 	next(pstmt, queryString, readOnlyTree, context, params, queryEnv, dest, qc);
+	if (is_execute)
+		execute_start = 0;
 }
 
 void

@@ -24,7 +24,6 @@
  */
 #include "postgres.h"
 
-#include "access/xact.h"
 #include "common/hashfn.h"
 #include "mb/pg_wchar.h"
 #include "miscadmin.h"
@@ -59,10 +58,8 @@ typedef struct Tags
 static HOT_DATA Place *places = NULL;	/* by slot; NULL = not set up */
 
 HOT_DATA const char *tags_message = NULL;
+HOT_DATA TimestampTz tags_message_start = 0;
 HOT_DATA uint32 tags_message_hash = 0;
-
-/* start of that message, if it was read */
-static TimestampTz message_start = 0;
 
 /* start of the newest message that has tags of its own */
 static HOT_DATA TimestampTz tagged_start = 0;
@@ -141,12 +138,10 @@ read_text(const char *text)
 static uint32
 read_message(const char *text)
 {
-	TimestampTz start = GetCurrentStatementStartTimestamp();
-
-	if (text != tags_message || start != message_start)
+	if (!running_tags_is_message(text))
 	{
 		tags_message = text;
-		message_start = start;
+		tags_message_start = GetCurrentStatementStartTimestamp();
 		tags_message_hash = read_text(text);
 	}
 	return tags_message_hash;
@@ -189,7 +184,7 @@ running_tags_message(const char *text)
 	if (read_message(text) == 0)
 		return;
 	publish(tags_message_hash);
-	tagged_start = message_start;
+	tagged_start = tags_message_start;
 }
 
 void

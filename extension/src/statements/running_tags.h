@@ -10,6 +10,7 @@
 #ifndef TACHO_RUNNING_TAGS_H
 #define TACHO_RUNNING_TAGS_H
 
+#include "access/xact.h"
 #include "executor/execdesc.h"
 #include "nodes/plannodes.h"
 #include "utils/timestamp.h"
@@ -28,15 +29,40 @@ extern void running_tags_shmem_startup(void);
  */
 extern void running_tags_message(const char *text);
 
-/* The text of the newest message, and the hash of its tags, 0 = none. */
+/*
+ * The text of the newest message that was read, its start, and the hash of its
+ * tags, 0 = none.
+ */
 extern HOT_DATA const char *tags_message;
+extern HOT_DATA TimestampTz tags_message_start;
 extern HOT_DATA uint32 tags_message_hash;
+
+/*
+ * True if a text is that message. Its address alone does not say so: a later
+ * message often has the address of an earlier one.
+ */
+static inline bool
+running_tags_is_message(const char *text)
+{
+	return text == tags_message &&
+		tags_message_start == GetCurrentStatementStartTimestamp();
+}
 
 /* False if a text surely has no tags. */
 static inline bool
 running_tags_may_be(const char *text)
 {
-	return text == tags_message ? tags_message_hash != 0 : comment_tags_may_be(text);
+	return running_tags_is_message(text) ? tags_message_hash != 0 :
+		comment_tags_may_be(text);
+}
+
+/* Notes that the newest message has no tags. */
+static inline void
+running_tags_none(const char *text)
+{
+	tags_message = text;
+	tags_message_start = GetCurrentStatementStartTimestamp();
+	tags_message_hash = 0;
 }
 
 /*

@@ -20,12 +20,29 @@ INSERT INTO small SELECT generate_series(1, 20);
 CREATE TABLE locked (id int);
 CREATE FUNCTION inner_query() RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
-  PERFORM pg_sleep(1) /*controller='inner'*/;
+  EXECUTE 'SELECT pg_sleep(1) /*controller=''inner''*/';
 END $$;
 CREATE PROCEDURE inner_call() LANGUAGE plpgsql AS $$
 BEGIN
-  PERFORM pg_sleep(1) /*controller='inner'*/;
+  EXECUTE 'SELECT pg_sleep(1) /*controller=''inner''*/';
 END $$;
+CREATE PROCEDURE short_call() LANGUAGE plpgsql AS $$
+BEGIN
+  PERFORM pg_sleep(0.3);
+END $$;
+CREATE TABLE indexed (id int) WITH (parallel_workers = 1);
+INSERT INTO indexed SELECT generate_series(1, 20);
+CREATE FUNCTION slow(int) RETURNS int IMMUTABLE PARALLEL SAFE LANGUAGE plpgsql AS
+  'BEGIN PERFORM pg_sleep(0.1); RETURN $1; END';
+CREATE TABLE deferred (id int);
+CREATE FUNCTION at_commit() RETURNS trigger LANGUAGE plpgsql AS $$
+DECLARE v int;
+BEGIN
+  SELECT 1 INTO v FROM pg_sleep(1) /*controller='inner'*/;
+  RETURN NULL;
+END $$;
+CREATE CONSTRAINT TRIGGER at_commit AFTER INSERT ON deferred DEFERRABLE INITIALLY DEFERRED
+  FOR EACH ROW EXECUTE FUNCTION at_commit();
 VACUUM ANALYZE small;
 END
 
@@ -60,6 +77,8 @@ my %cases = (
 	'function without' => [ 'SELECT inner_query()', '-' ],
 	procedure => [ "CALL inner_call() /*controller='outer'*/", 'controller=outer' ],
 	'procedure without' => [ 'CALL inner_call()', '-' ],
+	'a deferred trigger' => [ 'INSERT INTO deferred VALUES (1)', '-' ],
+	'a deferred trigger of a tagged one' => [ "INSERT INTO deferred VALUES (2) /*controller='outer'*/", 'controller=outer' ],
 	command => [ "DO \$\$ BEGIN PERFORM pg_sleep(1); END \$\$ /*job='mail'*/", 'job=mail' ],
 	'EXECUTE' => [ "$generic; PREPARE q AS $sleep /*controller='prepared'*/; EXECUTE q", 'controller=prepared' ],
 	'EXECUTE with own' => [ "PREPARE q AS $sleep /*controller='prepared'*/; EXECUTE q /*controller='own'*/", 'controller=own' ],
@@ -68,6 +87,7 @@ my %cases = (
 	'idle in transaction' => [ "BEGIN; SELECT 1 /*controller='idle'*/; \\! sleep 1\nCOMMIT", 'controller=idle' ],
 	'after an error' => [ "SELECT 1 / 0 /*controller='failed'*/; $sleep", '-' ],
 	parallel => [ "SET $parallel = on; SELECT pg_sleep(2) FROM small WHERE id = 1 /*controller='parallel'*/", 'controller=parallel' ],
+	'parallel CREATE INDEX' => [ "CREATE INDEX ON indexed (slow(id)) /*controller='index'*/", 'controller=index' ],
 	'a lock in the analysis' => [ "SELECT 1 FROM locked /*controller='waits'*/", 'controller=waits' ],
 	'a text of 1 MB' => [ "/*job:mail*/ SELECT pg_sleep(1), length('" . 'y' x 1_000_000 . "') /*controller='last'*/", 'job=mail' ],
 	'a comment of 1 MB' => [ "$sleep /*" . "controller='a'," x 70_000 . "action='show'*/", '-' ],
@@ -94,6 +114,14 @@ $node->command_ok([ 'pgbench', '-n', '-M', 'prepared', '-t', '3', '-f', $node->b
 	'-h', $node->host, '-p', $node->port, 'postgres' ], 'pgbench prepares a statement');
 delete $ENV{PGAPPNAME};
 $cases{driver} = [ undef, 'controller=driver' ];
+
+# COMMIT has the address of CALL in each round
+append_to_file($node->basedir . '/called.sql', "BEGIN;\nCALL short_call() /*controller='called'*/;\nCOMMIT;\n");
+$ENV{PGAPPNAME} = 't:called';
+$node->command_ok([ 'pgbench', '-n', '-M', 'prepared', '-t', '9', '-f', $node->basedir . '/called.sql',
+	'-h', $node->host, '-p', $node->port, 'postgres' ], 'pgbench prepares a command');
+delete $ENV{PGAPPNAME};
+$cases{called} = [ undef, 'controller=called' ];
 
 wait_for_ticks($node, 3, server_ms($node));
 

@@ -41,6 +41,7 @@ my %ends = (
 	'5 comments' => [ q{'SELECT 1 /*job:x*/' || repeat('/* y */', 4)}, '' ],
 	'the first value of a key' => [ q{'/*job:x,job:y*/ SELECT 1 /*job:z*/'}, 'job=x' ],
 	'an empty text' => [ q{''}, '' ],
+	'half a character, before it a whole one' => [ q{E'SELECT 1 /*job=\'xx%E6%97%A5\',a=\'yy%E6\'*/'}, "job=xx\xE6\x97\xA5,a=yy%25E6" ],
 	'half a mark' => [ q{'/'}, '' ],
 	'a mark alone' => [ q{'/*/'}, '' ],
 	'an empty comment' => [ q{'/**/'}, '' ],

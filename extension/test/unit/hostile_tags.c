@@ -25,6 +25,7 @@ PG_FUNCTION_INFO_V1(broken_rules);
 #define PAGE	(64 * 1024)
 
 char	   *tacho_comment_tags = NULL;
+int			tacho_query_text = QUERY_TEXT_NORMALIZED;
 
 /* Copies a text to the end of the memory that can be read. */
 static char *
