@@ -273,7 +273,7 @@ COLUMN(server_io, 17, io_fsyncs, UINT, count, COUNTER, "synchronisations of file
 COLUMN(server_io, 18, io_fsync_time, UINT, us, COUNTER, "time spent synchronising")
 
 TABLE(45, server_disk, "space of the file systems that the server uses; no row while a file system does not answer")
-COLUMN(server_disk, 1, time, TIME, none, NONE, "when it was read, at every sixth measurement of the server")
+COLUMN(server_disk, 1, time, TIME, none, NONE, "when it was read, once a minute by default")
 COLUMN(server_disk, 2, object, NAME, none, NONE, "data directory, write-ahead log, history, or the directory of a tablespace; several on one file system have one row, with the first name")
 COLUMN(server_disk, 3, disk_free, UINT, bytes, GAUGE, "space that the server can still use")
 COLUMN(server_disk, 4, disk_size, UINT, bytes, GAUGE, "size of the file system")

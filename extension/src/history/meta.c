@@ -26,8 +26,9 @@
 #include "history/schema.h"
 
 #define VCPUS_FOR_US	60000000
-/* measurements of the server between two of its file systems */
+/* file systems are measured each sixth time, but at least once a minute */
 #define DISK_READINGS	6
+#define DISK_LONGEST_MS	60000
 
 static void
 put_text(Section *section, const char *key, const char *value)
@@ -66,6 +67,14 @@ file_mode(void)
 	return S_IRUSR | S_IWUSR;
 }
 
+static int64
+disk_interval(void)
+{
+	int64		sixth = (int64) tacho_server_interval * DISK_READINGS;
+
+	return Max(tacho_server_interval, Min(sixth, DISK_LONGEST_MS));
+}
+
 static void
 put_settings(Section *section)
 {
@@ -80,8 +89,7 @@ put_settings(Section *section)
 	put_number(section, "retention_unshipped_mb", tacho_retention_unshipped);
 	put_number(section, "min_free_space_mb", tacho_min_free_space);
 	put_number(section, "text_limit_kb", tacho_text_limit);
-	put_number(section, "disk_interval_ms",
-			   (int64) tacho_server_interval * DISK_READINGS);
+	put_number(section, "disk_interval_ms", disk_interval());
 	put_number(section, "statements_full_age_s", tacho_statements_full_age);
 	put_number(section, "statements_ten_minutes_age_s",
 			   tacho_statements_ten_minutes_age);

@@ -153,8 +153,9 @@ is(load('tag:job', ", tags => 'job=(null)'"), 'none', 'a filter for samples with
 is(load('tag:controller', ", tags => '(null)'"), 'none', 'a filter for samples without tags');
 
 # all samples are in some row: the sum by a tag is the load
-is(sql(qq{SELECT sum(backend_seconds) = (SELECT sum(backend_seconds) FROM tacho.aas(since => @{[at($begin)]}, until => @{[at(server_ms($node))]}, bucket => '1 day'))
-	FROM tacho.top('tag:controller', since => @{[at($begin)]}, until => @{[at(server_ms($node))]}, n => null)}), 't', 'no sample is dropped');
+my $window = "since => @{[at($begin)]}, until => @{[at(server_ms($node))]}";
+is(sql(qq{SELECT sum(backend_seconds) = (SELECT sum(backend_seconds) FROM tacho.aas($window, bucket => '1 day'))
+	FROM tacho.top('tag:controller', $window, n => null)}), 't', 'no sample is dropped');
 
 # nothing else of a comment is in the files
 my $directory = $node->data_dir . '/tacho';

@@ -1,20 +1,24 @@
 //! Measures the file systems that the server uses: their size, and the space that is left.
 //!
-//! A file system that does not answer blocks whoever asks it. Therefore a thread of its own asks,
-//! and prints what it learns to standard error, where the sampler reads it. Frames are written
-//! meanwhile, and the file system has no reading.
+//! A file system that does not answer blocks whoever asks it. Therefore a thread for each directory
+//! asks. No second thread asks about a directory before the first has its answer. Meanwhile other
+//! directories are measured, and frames are written. The lines go to standard error, where the
+//! sampler reads them.
 
+use std::collections::HashMap;
 use std::io::Write;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-/// Most file systems that are measured, as many as the sampler keeps (`extension/src/history/disks.h`).
+/// Most directories that are measured, as many as the sampler keeps (`extension/src/history/disks.h`).
 const MOST: usize = 64;
 const STACK_BYTES: usize = 64 << 10;
 /// Shortest pause between two measurements.
 const PAUSE: Duration = Duration::from_millis(100);
+/// Longest wait for the answers of all file systems.
+const PATIENCE: Duration = Duration::from_secs(2);
 
 /// The directories to measure, and the pause between two measurements.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -24,7 +28,7 @@ pub(super) struct Order {
     pub(super) history: PathBuf,
 }
 
-/// The thread, which starts with the first order that asks for measurements.
+/// The thread that asks for measurements. It starts with the first order for some.
 #[derive(Default)]
 pub(super) struct Disks {
     orders: Option<Sender<Order>>,
@@ -34,13 +38,12 @@ pub(super) struct Disks {
 impl Disks {
     /// Gives the thread a new order. Without a thread nothing is measured, and nothing else fails.
     pub(super) fn obey(&mut self, order: Order) {
-        if order == self.last {
+        if order == self.last || (self.orders.is_none() && order.interval_ms == 0) {
             return;
         }
         let orders = self.orders.get_or_insert_with(|| {
             let (sender, receiver) = channel();
-            let thread = std::thread::Builder::new().stack_size(STACK_BYTES);
-            let _ = thread.spawn(move || measure(&receiver));
+            start(move || measure(&receiver));
             sender
         });
         let _ = orders.send(order.clone());
@@ -48,9 +51,16 @@ impl Disks {
     }
 }
 
+/// Starts a thread that ends by itself; false if it cannot start.
+fn start(work: impl FnOnce() + Send + 'static) -> bool {
+    let thread = std::thread::Builder::new().stack_size(STACK_BYTES);
+    thread.spawn(work).is_ok()
+}
+
 /// Measures until the sender of orders is gone.
 fn measure(orders: &Receiver<Order>) {
     let mut order = Order::default();
+    let mut asking = Asking::default();
     loop {
         let next = match order.interval_ms {
             0 => orders.recv().map_err(|_| RecvTimeoutError::Disconnected),
@@ -62,28 +72,80 @@ fn measure(orders: &Receiver<Order>) {
             Err(RecvTimeoutError::Disconnected) => return,
         }
         if order.interval_ms > 0 {
-            report(&order);
+            report(&asking.round(places(&order), PATIENCE));
         }
     }
 }
 
-/// Prints a line for each file system as soon as it has answered.
-fn report(order: &Order) {
-    let mut seen = Vec::new();
-    for (name, path) in places(order) {
-        let Ok(device) = std::fs::metadata(&path).map(|m| m.dev()) else {
-            continue;
+/// A file system: its device number, its free bytes and its size.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Answer {
+    device: u64,
+    free: u64,
+    size: u64,
+}
+
+fn ask(path: &Path) -> Option<Answer> {
+    let device = std::fs::metadata(path).ok()?.dev();
+    let space = rustix::fs::statvfs(path).ok()?;
+    let bytes = |blocks: u64| blocks.saturating_mul(space.f_frsize);
+    Some(Answer {
+        device,
+        free: bytes(space.f_bavail),
+        size: bytes(space.f_blocks),
+    })
+}
+
+/// The directories whose threads have not answered yet.
+#[derive(Default)]
+struct Asking(HashMap<PathBuf, Receiver<Option<Answer>>>);
+
+impl Asking {
+    /// Asks each directory that is not being asked. Returns the names of the directories that answer
+    /// within `patience`, in their order.
+    fn round(
+        &mut self,
+        places: Vec<(String, PathBuf)>,
+        patience: Duration,
+    ) -> Vec<(String, Answer)> {
+        for (_, path) in places.iter().take(MOST) {
+            if !self.0.contains_key(path) {
+                let (sender, receiver) = channel();
+                let asked = path.clone();
+                let work = move || {
+                    let _ = sender.send(ask(&asked));
+                };
+                if start(work) {
+                    self.0.insert(path.clone(), receiver);
+                }
+            }
+        }
+        let end = Instant::now() + patience;
+        let places = places.into_iter();
+        let answer = |(name, path): (String, PathBuf)| {
+            let left = end.saturating_duration_since(Instant::now());
+            match self.0.get(&path)?.recv_timeout(left) {
+                Err(RecvTimeoutError::Timeout) => None,
+                answer => {
+                    self.0.remove(&path);
+                    Some((name, answer.ok()??))
+                }
+            }
         };
-        if seen.len() >= MOST || seen.contains(&device) {
+        places.filter_map(answer).collect()
+    }
+}
+
+/// Prints a line for each file system. Several directories on one have the name of the first.
+fn report(answers: &[(String, Answer)]) {
+    let mut seen = Vec::new();
+    for (name, answer) in answers {
+        if seen.contains(&answer.device) {
             continue;
         }
-        seen.push(device);
-        let Ok(space) = rustix::fs::statvfs(&path) else {
-            continue;
-        };
-        let [free, size] =
-            [space.f_bavail, space.f_blocks].map(|n| n.saturating_mul(space.f_frsize));
-        let line = format!("DISK:  {free} {size} {}\n", name.replace('\n', " "));
+        seen.push(answer.device);
+        let name = name.replace('\n', " ");
+        let line = format!("DISK:  {} {} {name}\n", answer.free, answer.size);
         let _ = std::io::stderr().write_all(line.as_bytes());
     }
 }
@@ -141,5 +203,33 @@ mod tests {
         let found = places(&order);
         std::fs::remove_dir_all(&data).unwrap();
         assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn a_directory_that_does_not_answer_hinders_no_other() {
+        let temp = std::env::temp_dir();
+        let places = || {
+            vec![
+                ("stuck".into(), "/stuck".into()),
+                ("well".into(), temp.clone()),
+            ]
+        };
+        let (sender, receiver) = channel();
+        let mut asking = Asking(HashMap::from([("/stuck".into(), receiver)]));
+        let names = |answers: Vec<(String, Answer)>| -> Vec<String> {
+            answers.into_iter().map(|(name, _)| name).collect()
+        };
+        let long = Duration::from_secs(60);
+        let mut round = |patience| names(asking.round(places(), patience));
+        assert!(!round(Duration::ZERO).contains(&"stuck".to_string()));
+        // The next round takes the late answer. The one after it asks about a path that does not exist.
+        let late = Answer {
+            device: 1,
+            free: 2,
+            size: 3,
+        };
+        sender.send(Some(late)).unwrap();
+        assert_eq!(round(long), ["stuck", "well"]);
+        assert_eq!(round(long), ["well"]);
     }
 }
