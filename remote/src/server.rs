@@ -304,10 +304,12 @@ fn without_texts(document: &str) -> QueryResult<String> {
             Json::Array(items) => items.iter_mut().for_each(remove),
             Json::Object(members) => {
                 let object = numbered(members);
+                let is_named = has_names(members);
                 for (name, member) in members {
                     match (name.as_str(), &object) {
                         ("query_text", _) | ("relation", Some(_)) => *member = Json::Null,
                         ("object", Some(object)) => *member = object.as_str().into(),
+                        ("key" | "explanation", _) if is_named => *member = Json::Null,
                         _ => remove(member),
                     }
                 }
@@ -320,6 +322,12 @@ fn without_texts(document: &str) -> QueryResult<String> {
         parsed.map_err(|e| QueryError::new("22032", format!("invalid document: {e}")))?;
     remove(&mut parsed);
     Ok(parsed.to_string())
+}
+
+/// True for a cause of `changes` that names a table.
+fn has_names(members: &serde_json::Map<String, Json>) -> bool {
+    let rule = members.get("rule").and_then(Json::as_str);
+    matches!(rule, Some("planner input" | "table scanned"))
 }
 
 /// The locked object of a row with the numbers of its table, as a tape without texts has it:

@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use std::sync::Arc;
 use tacho_tape::query::ServerHistoryRow;
 use tacho_tape::query::json::{Object, array, quote};
-use tacho_tape::query::report::{Alarm, alarms};
+use tacho_tape::query::report::{Alarm, METRICS, alarms};
 
 /// Answers with a row for each alarm, the most urgent first.
 pub async fn of_window(
@@ -22,8 +22,17 @@ pub async fn of_window(
     let names = arguments.keys().map(String::as_str);
     check_names("alarms", &ARGUMENTS, names).map_err(Problem::of)?;
     let over = is_over(&arguments, Timestamp::now().as_microsecond());
-    let ask = api.question("server_history", server, arguments);
-    let rows: Vec<ServerHistoryRow> = api.desk().share(ask).await?;
+    let mut narrow = arguments.clone();
+    narrow.insert("metric".to_string(), METRICS.join(","));
+    let ask = api.question("server_history", server.clone(), narrow);
+    let rows: Vec<ServerHistoryRow> = match api.desk().share(ask).await {
+        Ok(rows) => rows,
+        // An older server refuses a metric that it does not know.
+        Err(_) => {
+            let ask = api.question("server_history", server, arguments);
+            api.desk().share(ask).await?
+        }
+    };
     let mut object = Object::default();
     object
         .put("rows", &array(alarms(&rows).iter().map(json)))

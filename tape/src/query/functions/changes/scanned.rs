@@ -190,7 +190,7 @@ fn read(
             rows: rows[row],
         };
         let is_normal = record.since >= windows.before.since && until <= windows.before.until;
-        let is_later = until > windows.before.until && record.since < windows.after.until;
+        let is_later = until > windows.may_begin() && record.since < windows.after.until;
         has_normal |= is_normal && oids[row] == 0;
         if oids[row] == 0 || record.scans == 0 || !(is_normal || is_later) {
             continue;

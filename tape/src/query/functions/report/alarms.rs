@@ -10,6 +10,40 @@ const GB: f64 = 1024.0 * MB;
 /// New sessions per second that cost a server more than their queries do.
 const CHURN: f64 = 20.0;
 
+/// The metrics of the rules.
+pub const METRICS: [&str; 30] = [
+    "connections",
+    "max_connections",
+    "sessions",
+    "logins_failed",
+    "logins_refused",
+    "sessions_killed",
+    "sessions_fatal",
+    "sessions_abandoned",
+    "xact_rollback",
+    "xact_commit",
+    "deadlocks",
+    "conflicts",
+    "oldest_xid_age",
+    "temp_bytes",
+    "checkpoints_requested",
+    "wal_archive_failed",
+    "replica_replay_lag",
+    "replica_replay_delay",
+    "recovery_lag_bytes",
+    "slot_active",
+    "slot_retained",
+    "load_1",
+    "vcpus",
+    "pressure_memory_some",
+    "memory_available",
+    "memory_total",
+    "swap_used",
+    "cpu_throttled",
+    "disk_free",
+    "disk_size",
+];
+
 /// How urgent an alarm is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Severity {
@@ -90,6 +124,7 @@ impl<'a> Measured<'a> {
 
     /// The objects of a metric.
     fn each(&self, metric: &str) -> impl Iterator<Item = (&'a str, Range)> + '_ {
+        debug_assert!(METRICS.contains(&metric), "{metric} is not asked for");
         let objects = self.0.get(metric).into_iter().flatten();
         objects.map(|(object, range)| (*object, *range))
     }
@@ -270,7 +305,7 @@ fn of_replication(of: &Measured) -> Vec<Alarm> {
 fn slot(of: &Measured) -> Option<Alarm> {
     let is_free = |slot: &str| {
         of.each("slot_active")
-            .any(|(name, r)| name == slot && r.min < 1.0)
+            .any(|(name, r)| name == slot && r.max < 1.0)
     };
     let much = of.each("slot_retained");
     let much = much.filter(|(slot, r)| r.max > GB || (r.max > 64.0 * MB && is_free(slot)));
@@ -295,7 +330,7 @@ fn of_host(of: &Measured) -> Vec<Alarm> {
     let all = [
         disk(of),
         alarm("load_1", cpus > 0.0 && load > 2.0 * cpus, false, || {
-            format!("load {load:.1} on {} CPUs", count(cpus))
+            format!("load {load:.1} on {cpus} CPUs")
         }),
         alarm("pressure_memory_some", false, pressure > 200_000.0, || {
             format!("pressure of memory {}", percent(pressure / 10_000.0))
@@ -307,7 +342,7 @@ fn of_host(of: &Measured) -> Vec<Alarm> {
             || format!("{} of memory left", bytes(left)),
         ),
         alarm("swap_used", grown > 16.0 * MB, false, || {
-            format!("swap grew to {}", bytes(swap))
+            format!("use of swap changed, up to {}", bytes(swap))
         }),
         alarm("cpu_throttled", stopped_us >= 1e6, false, || {
             format!(
@@ -323,8 +358,9 @@ fn of_host(of: &Measured) -> Vec<Alarm> {
 fn disk(of: &Measured) -> Option<Alarm> {
     let size = |disk: &str| of.each("disk_size").find(|(name, _)| *name == disk);
     let parts = of.each("disk_free").filter_map(|(disk, free)| {
-        let size = size(disk)?.1.max;
-        Some((disk, free.min, free.min / size))
+        // A file system may grow in the window, and some do not know their size.
+        let size = size(disk)?.1.min;
+        (size > 0.0).then_some((disk, free.min, free.min / size))
     });
     let (disk, left, part) = parts.min_by(|a, b| a.2.total_cmp(&b.2))?;
     let kind = if disk.starts_with('/') {
@@ -435,6 +471,10 @@ mod tests {
             row("slot_active", Some("used"), 1, 1, None),
             row("disk_free", Some("/mnt/fast"), 8 * MB, 9 * MB, None),
             row("disk_size", Some("/mnt/fast"), 100 * MB, 100 * MB, None),
+            row("disk_free", Some("unknown size"), 0, 0, None),
+            row("disk_size", Some("unknown size"), 0, 0, None),
+            row("disk_free", Some("grown"), 20 * MB, 900 * MB, None),
+            row("disk_size", Some("grown"), 100 * MB, 1_000 * MB, None),
             row("load_1", None, 1, 9, None),
             row("vcpus", None, 4, 4, None),
         ]);

@@ -4,7 +4,7 @@
 use super::compat::compat;
 use super::value::{
     self, Alarming, Bucket, Change, Coverage, Damage, Document, Explanation, Gap, Key, Load,
-    Marker, Period, Query, Text, Time, Wait, Waiter, alarms,
+    METRICS, Marker, Period, Query, Text, Time, Wait, Waiter, alarms,
 };
 use crate::query::ask::context::Run;
 use crate::query::ask::request::Request;
@@ -337,6 +337,7 @@ impl Parts<'_> {
             node: self.asked.node.clone(),
             since: Some(self.window.since),
             until: Some(self.window.until),
+            metric: Some(METRICS.join(",")),
             ..ServerHistory::default()
         })?;
         Ok(alarms(&rows).iter().map(Alarming::from).collect())
