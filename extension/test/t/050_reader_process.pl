@@ -47,13 +47,13 @@ is( rows(<<'END', q{tacho.samples(since => '2026-01-02 03:04:05.6+01', n => 7, a
 s/\t/\\t/ for @ARGV;
 my @columns = qw(sample_time tick pid backend_start leader backend_type
   category database username application client_addr state wait_event_type
-  wait_event cpu query_id plan_id query_start xact_start state_change xmin_age
+  wait_event cpu query_id plan_id tags query_start xact_start state_change xmin_age
   xid_age progress_command progress_relation blocked_by weight_ms query_text);
 print join("\t", @columns), "\n";
-print join("\t", ('\N') x 26, $_), "\n" for @ARGV;
+print join("\t", ('\N') x 27, $_), "\n" for @ARGV;
 print "\\.\n";
 END
-	join("\n", map { '|' x 26 . $_ } 'query', 'samples',
+	join("\n", map { '|' x 27 . $_ } 'query', 'samples',
 		'--tape=' . $node->data_dir . '/tacho',
 		'--format=copy',
 		'--memory-limit-mb=512',

@@ -83,6 +83,12 @@ running_plan_in(int slot, uint64 reported, TimestampTz start)
 	return 0;
 }
 
+int
+running_tags_in(int slot, TimestampTz start, char *out)
+{
+	return 0;
+}
+
 /* ---- tests ---- */
 
 static void
