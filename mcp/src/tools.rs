@@ -421,7 +421,7 @@ mod tests {
     }
 
     /// Units that the description of each tool must name.
-    const UNITS: [(&str, &[&str]); 12] = [
+    const UNITS: [(&str, &[&str]); 14] = [
         ("servers", &["UTC"]),
         ("load", &["average number of active sessions", "percent"]),
         ("top", &["average active sessions", "percent", "seconds"]),
@@ -435,6 +435,8 @@ mod tests {
         ("locks", &["seconds", "intervals"]),
         ("sessions", &["seconds"]),
         ("tables", &["rows", "8 kB", "UTC"]),
+        ("indexes", &["bytes", "entries"]),
+        ("errors", &["number", "rate"]),
         ("markers", &["UTC"]),
         ("explain_wait", &[]),
     ];

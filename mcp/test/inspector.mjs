@@ -38,6 +38,8 @@ const others = {
   locks: [{}, 'rows'],
   sessions: [{ n: 2 }, 'rows'],
   tables: [{ n: 2 }, 'rows'],
+  indexes: [{ n: 2 }, 'rows'],
+  errors: [{ n: 2 }, 'rows'],
   markers: [{}, 'rows'],
 }
 for (const [tool, [args, member]] of Object.entries(others)) assert.ok(call(tool, { ...window, ...args })[member], tool)

@@ -400,16 +400,23 @@ impl Look<'_> {
                 fires: full(most_free) > limits.above,
                 began_us: self.moment_us - limits.hold_us,
                 summary: format!(
-                    "the disk of the {} is {:.1} % full: {:.1} GB are left",
+                    "the disk of the {} is {:.1} % full: {} are left",
                     named(object),
                     full(least_free),
-                    least_free / 1e9
+                    bytes(least_free)
                 ),
             }
         });
         Ok(readings
             .filter(|reading| reading.value > limits.clear)
             .collect())
+    }
+}
+
+fn bytes(value: f64) -> String {
+    match value {
+        small if small < 1e9 => format!("{:.0} MB", small / 1e6),
+        large => format!("{:.1} GB", large / 1e9),
     }
 }
 

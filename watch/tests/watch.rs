@@ -306,8 +306,8 @@ fn a_file_system_that_stays_almost_full_is_an_alarm() {
         history.once(&[]),
         (
             2,
-            "CRITICAL - shop: the disk of the data directory is 96.0 % full: 40.0 GB are left; \
-             the disk of the tablespace /mnt/fast is 97.0 % full: 0.0 GB are left"
+            "TACHO CRITICAL - shop disk: the disk of the tablespace /mnt/fast is 97.0 % full: 30 MB are left; \
+             shop disk: the disk of the data directory is 96.0 % full: 40.0 GB are left | alarms=2"
                 .into()
         )
     );
