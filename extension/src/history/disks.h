@@ -3,7 +3,7 @@
  *	  The newest space of the file systems that the server uses.
  *
  * A file system that does not answer blocks whoever asks it. Therefore the
- * writer asks, in a thread of its own. Its messages bring the measurements
+ * writer asks, in threads of their own. Its messages bring the measurements
  * here, where they wait for the next row.
  *
  * Nothing here waits or raises an error.

@@ -20,12 +20,11 @@
 #include "access/xact.h"
 #include "miscadmin.h"
 #include "port/atomics.h"
-#include "storage/ipc.h"
-#include "storage/lwlock.h"
-#include "storage/shmem.h"
+#include "storage/proc.h"
 #include "utils/backend_status.h"
 
 #include "core/compat.h"
+#include "core/slot_area.h"
 #include "plans/plan_ids.h"
 #include "plans/running_plan.h"
 
@@ -46,31 +45,29 @@ static HOT_DATA Place *places = NULL;	/* by slot; NULL = not set up */
 void
 running_plan_shmem_request(void)
 {
-	RequestAddinShmemSpace(mul_size(sizeof(Place), compat_status_slots()));
+	slot_area_request(sizeof(Place));
+}
+
+static void
+init_place(void *memory)
+{
+	Place	   *place = memory;
+
+	pg_atomic_init_u64(&place->start, 0);
+	pg_atomic_init_u64(&place->reported, 0);
+	pg_atomic_init_u64(&place->plan_id, 0);
 }
 
 void
 running_plan_shmem_startup(void)
 {
-	bool		found;
-
-	LWLockAcquire(AddinShmemInitLock, LW_EXCLUSIVE);
-	places = ShmemInitStruct(AREA, mul_size(sizeof(Place), compat_status_slots()),
-							 &found);
-	for (int slot = 0; !found && slot < compat_status_slots(); slot++)
-	{
-		pg_atomic_init_u64(&places[slot].start, 0);
-		pg_atomic_init_u64(&places[slot].reported, 0);
-		pg_atomic_init_u64(&places[slot].plan_id, 0);
-	}
-	LWLockRelease(AddinShmemInitLock);
+	places = slot_area_startup(AREA, sizeof(Place), init_place);
 }
 
 static inline Place *
 place_of(int slot)
 {
-	return places == NULL || slot < 0 || slot >= compat_status_slots() ? NULL
-		: &places[slot];
+	return places != NULL && slot_area_has(slot) ? &places[slot] : NULL;
 }
 
 static inline void

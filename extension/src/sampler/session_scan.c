@@ -154,7 +154,7 @@ read_proc(SessionRow *row, volatile PGPROC *proc, int pid)
 	if (leader == NULL || leader->pid == pid)
 		return;
 	row->leader = leader->pid;
-	/* workers of CREATE INDEX and VACUUM publish none */
+	/* workers publish none of their own */
 	if (row->tags_length == 0)
 		row->tags_length = running_tags_in(compat_proc_slot(leader),
 										   row->query_start, row->tags);

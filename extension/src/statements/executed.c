@@ -16,13 +16,11 @@
 #include "commands/prepare.h"
 #include "miscadmin.h"
 #include "port/atomics.h"
-#include "storage/ipc.h"
-#include "storage/lwlock.h"
 #include "storage/proc.h"
-#include "storage/shmem.h"
 
 #include "core/compat.h"
 #include "core/hot.h"
+#include "core/slot_area.h"
 #include "statements/executed.h"
 
 #define AREA "tacho executed"
@@ -41,30 +39,28 @@ static bool is_set = false;		/* this process has set its place */
 void
 executed_shmem_request(void)
 {
-	RequestAddinShmemSpace(mul_size(sizeof(Place), compat_status_slots()));
+	slot_area_request(sizeof(Place));
+}
+
+static void
+init_place(void *memory)
+{
+	Place	   *place = memory;
+
+	pg_atomic_init_u64(&place->reported, 0);
+	pg_atomic_init_u64(&place->query_id, 0);
 }
 
 void
 executed_shmem_startup(void)
 {
-	bool		found;
-
-	LWLockAcquire(AddinShmemInitLock, LW_EXCLUSIVE);
-	places = ShmemInitStruct(AREA, mul_size(sizeof(Place), compat_status_slots()),
-							 &found);
-	for (int slot = 0; !found && slot < compat_status_slots(); slot++)
-	{
-		pg_atomic_init_u64(&places[slot].reported, 0);
-		pg_atomic_init_u64(&places[slot].query_id, 0);
-	}
-	LWLockRelease(AddinShmemInitLock);
+	places = slot_area_startup(AREA, sizeof(Place), init_place);
 }
 
 static Place *
 place_of(int slot)
 {
-	return places == NULL || slot < 0 || slot >= compat_status_slots() ? NULL
-		: &places[slot];
+	return places != NULL && slot_area_has(slot) ? &places[slot] : NULL;
 }
 
 void

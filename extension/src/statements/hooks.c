@@ -524,10 +524,7 @@ run_in_worker(COMPAT_RUN_PARAMS)
 	if (level == 0 && query_id != reported)
 		executed_set(reported, query_id);
 	if (level == 0)
-	{
 		running_plan_publish_leader();
-		running_tags_publish_leader();
-	}
 	make_key(&key, query_id);
 	key.user_id = GetOuterUserId();
 	usage_clear(&delta);

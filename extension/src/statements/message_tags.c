@@ -102,11 +102,10 @@ on_utility(PlannedStmt *pstmt, const char *queryString, bool readOnlyTree,
 		   QueryEnvironment *queryEnv, DestReceiver *dest, QueryCompletion *qc)
 {
 	ProcessUtility_hook_type next = previous_utility ? previous_utility : standard_ProcessUtility;
+	bool		of_client = context == PROCESS_UTILITY_TOPLEVEL;
+	bool		is_execute = of_client && has_execute(pstmt->utilityStmt);
 
-	bool		is_execute = context == PROCESS_UTILITY_TOPLEVEL &&
-		has_execute(pstmt->utilityStmt);
-
-	if (context == PROCESS_UTILITY_TOPLEVEL && hooks_at_toplevel() &&
+	if (of_client && hooks_at_toplevel() &&
 		running_tags_may_be(queryString))
 		running_tags_message(queryString);
 	if (is_execute)

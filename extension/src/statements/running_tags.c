@@ -28,12 +28,9 @@
 #include "mb/pg_wchar.h"
 #include "miscadmin.h"
 #include "port/atomics.h"
-#include "storage/ipc.h"
-#include "storage/lwlock.h"
-#include "storage/proc.h"
-#include "storage/shmem.h"
 
 #include "core/compat.h"
+#include "core/slot_area.h"
 #include "statements/running_tags.h"
 
 #define AREA "tacho running tags"
@@ -73,31 +70,29 @@ static Tags known[KNOWN];
 void
 running_tags_shmem_request(void)
 {
-	RequestAddinShmemSpace(mul_size(sizeof(Place), compat_status_slots()));
+	slot_area_request(sizeof(Place));
+}
+
+static void
+init_place(void *memory)
+{
+	Place	   *place = memory;
+
+	pg_atomic_init_u64(&place->start, 0);
+	pg_atomic_init_u32(&place->changes, 0);
+	pg_atomic_init_u32(&place->length, 0);
 }
 
 void
 running_tags_shmem_startup(void)
 {
-	bool		found;
-
-	LWLockAcquire(AddinShmemInitLock, LW_EXCLUSIVE);
-	places = ShmemInitStruct(AREA, mul_size(sizeof(Place), compat_status_slots()),
-							 &found);
-	for (int slot = 0; !found && slot < compat_status_slots(); slot++)
-	{
-		pg_atomic_init_u64(&places[slot].start, 0);
-		pg_atomic_init_u32(&places[slot].changes, 0);
-		pg_atomic_init_u32(&places[slot].length, 0);
-	}
-	LWLockRelease(AddinShmemInitLock);
+	places = slot_area_startup(AREA, sizeof(Place), init_place);
 }
 
 static inline Place *
 place_of(int slot)
 {
-	return places == NULL || slot < 0 || slot >= compat_status_slots() ? NULL
-		: &places[slot];
+	return places != NULL && slot_area_has(slot) ? &places[slot] : NULL;
 }
 
 /* Never 0. */
@@ -214,22 +209,6 @@ running_tags_publish_plan(const QueryDesc *query)
 		hash = read_text(query->sourceText);
 	if (hash != 0 && known_place(hash)->hash == hash)
 		publish(hash);
-}
-
-void
-running_tags_publish_leader(void)
-{
-	PGPROC	   *leader = MyProc->lockGroupLeader;
-	Place	   *place = place_of(compat_my_slot());
-	char		bytes[TAGS_BYTES];
-	int			length;
-
-	if (leader == NULL || place == NULL)
-		return;
-	length = running_tags_in(compat_proc_slot(leader),
-							 GetCurrentStatementStartTimestamp(), bytes);
-	if (length > 0)
-		put(place, bytes, length);
 }
 
 int

@@ -74,9 +74,6 @@ extern void running_tags_note(PlannedStmt *stmt, const char *text);
 /* Publishes the tags of a plan, unless its message has tags of its own. */
 extern void running_tags_publish_plan(const QueryDesc *query);
 
-/* Publishes that this parallel worker has its leader's tags. */
-extern void running_tags_publish_leader(void);
-
 /* The number in invalidation items that note tags; no system cache has it. */
 #define TAGS_CACHE_ID	0x54414753
 

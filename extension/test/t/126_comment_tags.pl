@@ -107,21 +107,21 @@ $lock->run('COMMIT');
 $lock->finish;
 $_->finish for @running;
 
-# a driver that prepares statements by the protocol
-append_to_file($node->basedir . '/prepared.sql', "SELECT pg_sleep(0.5) /*controller='driver'*/;\n");
-$ENV{PGAPPNAME} = 't:driver';
-$node->command_ok([ 'pgbench', '-n', '-M', 'prepared', '-t', '3', '-f', $node->basedir . '/prepared.sql',
-	'-h', $node->host, '-p', $node->port, 'postgres' ], 'pgbench prepares a statement');
-delete $ENV{PGAPPNAME};
-$cases{driver} = [ undef, 'controller=driver' ];
+# A case of a driver that prepares its statements by the protocol, and runs them in rounds.
+sub prepared
+{
+	my ($name, $rounds, $script, $what) = @_;
 
+	append_to_file($node->basedir . "/$name.sql", $script);
+	local $ENV{PGAPPNAME} = "t:$name";
+	$node->command_ok([ 'pgbench', '-n', '-M', 'prepared', '-t', $rounds, '-f', $node->basedir . "/$name.sql",
+		'-h', $node->host, '-p', $node->port, 'postgres' ], "pgbench prepares $what");
+	$cases{$name} = [ undef, "controller=$name" ];
+	return;
+}
+prepared('driver', 3, "SELECT pg_sleep(0.5) /*controller='driver'*/;\n", 'a statement');
 # COMMIT has the address of CALL in each round
-append_to_file($node->basedir . '/called.sql', "BEGIN;\nCALL short_call() /*controller='called'*/;\nCOMMIT;\n");
-$ENV{PGAPPNAME} = 't:called';
-$node->command_ok([ 'pgbench', '-n', '-M', 'prepared', '-t', '9', '-f', $node->basedir . '/called.sql',
-	'-h', $node->host, '-p', $node->port, 'postgres' ], 'pgbench prepares a command');
-delete $ENV{PGAPPNAME};
-$cases{called} = [ undef, 'controller=called' ];
+prepared('called', 9, "BEGIN;\nCALL short_call() /*controller='called'*/;\nCOMMIT;\n", 'a command');
 
 wait_for_ticks($node, 3, server_ms($node));
 
