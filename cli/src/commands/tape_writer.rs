@@ -8,7 +8,7 @@
 
 mod disks;
 
-use disks::{Disks, Order};
+use disks::Disks;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::{AsFd, BorrowedFd};
 use std::io;
@@ -91,7 +91,6 @@ fn outlive_signals() -> io::Result<()> {
 /// A connection of the sampler.
 struct Session {
     recording: Recording,
-    directory: PathBuf,
     disks: Disks,
     buffer: FrameBuffer,
     /// Set if the first frame of the buffer could not be written: time of the last attempt (ms of
@@ -107,8 +106,7 @@ impl Session {
     fn new(recording: Recording, directory: PathBuf) -> Self {
         Session {
             recording,
-            directory,
-            disks: Disks::default(),
+            disks: Disks::new(directory),
             buffer: FrameBuffer::default(),
             unwritten: None,
             reader_alive: true,
@@ -251,12 +249,7 @@ impl Session {
 
     /// Seals and merges what is due, prints messages, and has the disks measured.
     fn housekeeping(&mut self) {
-        let settings = self.recording.writer().settings();
-        self.disks.obey(Order {
-            interval_ms: settings.disk_interval_ms,
-            data_directory: settings.data_directory.clone(),
-            history: self.directory.clone(),
-        });
+        self.disks.obey(self.recording.writer().settings());
         self.recording.housekeeping().iter().for_each(print);
     }
 }

@@ -11,6 +11,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
+use tacho_tape::write::settings::Settings;
 
 /// Most directories that are measured, as many as the sampler keeps (`extension/src/history/disks.h`).
 const MOST: usize = 64;
@@ -22,32 +23,48 @@ const PATIENCE: Duration = Duration::from_secs(2);
 
 /// The directories to measure, and the pause between two measurements.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Order {
-    pub(super) interval_ms: u64,
-    pub(super) data_directory: PathBuf,
-    pub(super) history: PathBuf,
+struct Order {
+    interval_ms: u64,
+    data_directory: PathBuf,
+    history: PathBuf,
 }
 
 /// The thread that asks for measurements. It starts with the first order for some.
-#[derive(Default)]
 pub(super) struct Disks {
     orders: Option<Sender<Order>>,
     last: Order,
 }
 
 impl Disks {
-    /// Gives the thread a new order. Without a thread nothing is measured, and nothing else fails.
-    pub(super) fn obey(&mut self, order: Order) {
-        if order == self.last || (self.orders.is_none() && order.interval_ms == 0) {
+    /// Measures nothing yet.
+    pub(super) fn new(history: PathBuf) -> Disks {
+        Disks {
+            orders: None,
+            last: Order {
+                history,
+                ..Order::default()
+            },
+        }
+    }
+
+    /// Gives the thread a new order if the settings have changed. Without a thread nothing is
+    /// measured, and nothing else fails.
+    pub(super) fn obey(&mut self, settings: &Settings) {
+        let is_known = settings.disk_interval_ms == self.last.interval_ms
+            && settings.data_directory == self.last.data_directory;
+        if is_known || (self.orders.is_none() && settings.disk_interval_ms == 0) {
             return;
         }
+        self.last.interval_ms = settings.disk_interval_ms;
+        self.last
+            .data_directory
+            .clone_from(&settings.data_directory);
         let orders = self.orders.get_or_insert_with(|| {
             let (sender, receiver) = channel();
             start(move || measure(&receiver));
             sender
         });
-        let _ = orders.send(order.clone());
-        self.last = order;
+        let _ = orders.send(self.last.clone());
     }
 }
 
