@@ -6,6 +6,7 @@ use crate::rules::{Limits, Rule};
 use std::collections::BTreeMap;
 use tacho_source::rows::{Status, ask};
 use tacho_source::{Server, Source, State};
+use tacho_tape::query::report::disk_name;
 use tacho_tape::query::{
     Blocking, BlockingRow, Numeric, PlanChanges, QueryResult, ServerHistory, ServerHistoryRow,
     Timeline,
@@ -352,16 +353,7 @@ impl Look<'_> {
     /// value is the WAL that the slot keeps, in bytes.
     fn slot(&self, limits: &Limits) -> QueryResult<Vec<Reading>> {
         let rows = self.history("slot_retained,slot_active", limits)?;
-        let mut found = BTreeMap::new();
-        for row in &rows {
-            let object = row.object.as_deref().unwrap_or_default();
-            let (kept, active) = found.entry(object).or_insert(((f64::INFINITY, 0.0), 0.0));
-            match row.metric.as_deref() {
-                Some("slot_active") => *active = row.max.map_or(*active, Numeric::to_f64),
-                _ => widen(kept, row),
-            }
-        }
-        let idle = found.into_iter();
+        let idle = by_object(&rows, "slot_active").into_iter();
         let idle = idle.filter(|(_, (kept, active))| *active == 0.0 && kept.1 > limits.clear);
         let readings = idle.map(|(object, ((least, most), _))| Reading {
             rule: Rule::Slot,
@@ -381,16 +373,8 @@ impl Look<'_> {
     /// more.
     fn disk(&self, limits: &Limits) -> QueryResult<Vec<Reading>> {
         let rows = self.history("disk_free,disk_size", limits)?;
-        let mut found = BTreeMap::new();
-        for row in &rows {
-            let object = row.object.as_deref().unwrap_or_default();
-            let (free, size) = found.entry(object).or_insert(((f64::INFINITY, 0.0), 0.0));
-            match row.metric.as_deref() {
-                Some("disk_size") => *size = row.max.map_or(*size, Numeric::to_f64),
-                _ => widen(free, row),
-            }
-        }
-        let readings = found.into_iter().filter(|(_, (_, size))| *size > 0.0);
+        let all = by_object(&rows, "disk_size").into_iter();
+        let readings = all.filter(|(_, (_, size))| *size > 0.0);
         let readings = readings.map(|(object, ((least_free, most_free), size))| {
             let full = |free: f64| 100.0 * (1.0 - free / size);
             Reading {
@@ -401,7 +385,7 @@ impl Look<'_> {
                 began_us: self.moment_us - limits.hold_us,
                 summary: format!(
                     "the disk of the {} is {:.1} % full: {} are left",
-                    named(object),
+                    disk_name(object),
                     full(least_free),
                     bytes(least_free)
                 ),
@@ -420,12 +404,22 @@ fn bytes(value: f64) -> String {
     }
 }
 
-/// A file system as a sentence names it. The directory of a tablespace begins with a slash.
-fn named(object: &str) -> String {
-    match object.starts_with('/') {
-        true => format!("tablespace {object}"),
-        false => object.to_string(),
+/// The range of the metric that is measured, and the newest value of the metric beside it, by
+/// object.
+fn by_object<'r>(
+    rows: &'r [ServerHistoryRow],
+    beside: &str,
+) -> BTreeMap<&'r str, ((f64, f64), f64)> {
+    let mut found = BTreeMap::new();
+    for row in rows {
+        let object = row.object.as_deref().unwrap_or_default();
+        let (range, other) = found.entry(object).or_insert(((f64::INFINITY, 0.0), 0.0));
+        match row.metric.as_deref() {
+            Some(metric) if metric == beside => *other = row.max.map_or(*other, Numeric::to_f64),
+            _ => widen(range, row),
+        }
     }
+    found
 }
 
 fn widen(range: &mut (f64, f64), row: &ServerHistoryRow) {

@@ -363,14 +363,22 @@ fn disk(of: &Measured) -> Option<Alarm> {
         (size > 0.0).then_some((disk, free.min, free.min / size))
     });
     let (disk, left, part) = parts.min_by(|a, b| a.2.total_cmp(&b.2))?;
-    let kind = if disk.starts_with('/') {
-        "tablespace "
-    } else {
-        ""
-    };
     alarm("disk_free", part < 0.1, part < 0.05, || {
-        format!("{} left on the disk of the {kind}{disk}", bytes(left))
+        format!(
+            "{} left on the disk of the {}",
+            bytes(left),
+            disk_name(disk)
+        )
     })
+}
+
+/// The object of `disk_free` as a sentence names it. The directory of a tablespace begins with a
+/// slash.
+pub fn disk_name(object: &str) -> String {
+    match object.starts_with('/') {
+        true => format!("tablespace {object}"),
+        false => object.to_string(),
+    }
 }
 
 // ---- figures ----

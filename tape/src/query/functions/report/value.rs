@@ -2,7 +2,7 @@
 //! that JSON, which may come from a server of another version: unknown members are ignored, missing
 //! ones are `None` or empty.
 
-pub use super::alarms::{Alarm, METRICS, Severity, alarms};
+pub use super::alarms::{Alarm, METRICS, Severity, alarms, disk_name};
 pub use super::compat::{Compat, Covered, Figures, Largest};
 pub use super::exact::{Hundredths, Id, Interval, Text, Time};
 
