@@ -10,6 +10,9 @@ use tacho_tape::query::{self, Argument, Field, Function, Kind, QueryError, Query
 /// Columns with texts of queries, or with names of tables beside other words.
 const TEXT_COLUMNS: [&str; 4] = ["query_text", "inputs", "old_hint", "old_hint_lacks"];
 
+/// Rules of `changes` whose causes name a table.
+pub const TABLE_RULES: [&str; 2] = ["planner input", "table scanned"];
+
 /// A column with names of tables. Without texts it has numbers, as from a tape (5/16400), or is null
 /// where the answer of a tape has no such row.
 struct Named {
@@ -18,8 +21,15 @@ struct Named {
     /// The column with the number, or with the kind of the row. A function that lacks it does not know
     /// names.
     number: &'static str,
-    /// The text without names, in SQL.
+    /// The text without names, in SQL; `{TABLE_RULES}` stands for the list of these.
     numbers: &'static str,
+}
+
+impl Named {
+    fn without_names(&self) -> String {
+        let rules = TABLE_RULES.map(|rule| format!("'{rule}'")).join(", ");
+        self.numbers.replace("{TABLE_RULES}", &rules)
+    }
 }
 
 const NAMED: [Named; 6] = [
@@ -27,13 +37,13 @@ const NAMED: [Named; 6] = [
         function: "changes",
         column: "key",
         number: "rule",
-        numbers: "case when r.\"rule\" not in ('planner input', 'table scanned') then r.\"key\" end",
+        numbers: "case when r.\"rule\" not in ({TABLE_RULES}) then r.\"key\" end",
     },
     Named {
         function: "changes",
         column: "explanation",
         number: "rule",
-        numbers: "case when r.\"rule\" not in ('planner input', 'table scanned') then r.\"explanation\" end",
+        numbers: "case when r.\"rule\" not in ({TABLE_RULES}) then r.\"explanation\" end",
     },
     Named {
         function: "tables_history",
@@ -182,7 +192,7 @@ fn column(function: &str, field: &Field, signature: &Signature, texts: bool) -> 
         (named.function, named.column) == (function, field.0) && signature.has(named.number)
     };
     match NAMED.iter().find(is_it).filter(|_| !texts) {
-        Some(named) => named.numbers.to_string(),
+        Some(named) => named.without_names(),
         None => value::expression(field),
     }
 }
@@ -282,12 +292,17 @@ mod tests {
             asked.texts = false;
             let hidden = call(&asked, &knows).unwrap().sql;
             let shown = format!("r.\"{}\"::text", named.column);
-            assert!(hidden.contains(named.numbers), "{hidden}");
+            assert!(hidden.contains(&named.without_names()), "{hidden}");
             assert!(!hidden.contains(&shown), "{hidden}");
             let lacks = Edition::test(&[(named.function, &["n", "order_by"], &columns[..1])]);
             assert!(call(&asked, &lacks).unwrap().sql.contains(&shown));
             asked.texts = true;
-            assert!(!call(&asked, &knows).unwrap().sql.contains(named.numbers));
+            assert!(
+                !call(&asked, &knows)
+                    .unwrap()
+                    .sql
+                    .contains(&named.without_names())
+            );
         }
     }
 

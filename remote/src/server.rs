@@ -1,6 +1,6 @@
 //! One server, asked through connections.
 
-use crate::call::Call;
+use crate::call::{Call, TABLE_RULES};
 use crate::error;
 use crate::pool::{Pool, PooledSession, Session};
 use crate::value;
@@ -327,7 +327,7 @@ fn without_texts(document: &str) -> QueryResult<String> {
 /// True for a cause of `changes` that names a table.
 fn has_names(members: &serde_json::Map<String, Json>) -> bool {
     let rule = members.get("rule").and_then(Json::as_str);
-    matches!(rule, Some("planner input" | "table scanned"))
+    rule.is_some_and(|rule| TABLE_RULES.contains(&rule))
 }
 
 /// The locked object of a row with the numbers of its table, as a tape without texts has it:

@@ -79,6 +79,18 @@ pub fn describe(functions: &[Function]) -> String {
     format!("{described}\n")
 }
 
+/// Answers about a window of a server that are no function.
+const OF_WINDOW: [(&str, &str); 2] = [
+    (
+        "/api/v1/alarms",
+        "Measurements of the server that are bad in a window, the most urgent first",
+    ),
+    (
+        "/api/v1/findings",
+        "Main findings of a window, as sentences of the report",
+    ),
+];
+
 /// All paths with their operations.
 fn paths(functions: &[Function]) -> Map<String, Value> {
     let mut paths = Map::new();
@@ -91,18 +103,11 @@ fn paths(functions: &[Function]) -> Map<String, Value> {
     let about = "The load of all servers; those with an error first, then by load per CPU";
     let fleet = of_timeline(functions, about, None, &crate::fleet::ARGUMENTS);
     put("/api/v1/fleet", json!({ "get": fleet }));
-    let about = "Measurements of the server that are bad in a window, the most urgent first";
-    let alarms = of_timeline(
-        functions,
-        about,
-        Some(server()),
-        &crate::findings::ARGUMENTS,
-    );
-    put("/api/v1/alarms", json!({ "get": alarms }));
-    let about = "Main findings of a window, as sentences of the report";
-    let taken = &crate::findings::ARGUMENTS;
-    let findings = of_timeline(functions, about, Some(server()), taken);
-    put("/api/v1/findings", json!({ "get": findings }));
+    for (path, about) in OF_WINDOW {
+        let taken = &crate::findings::ARGUMENTS;
+        let get = of_timeline(functions, about, Some(server()), taken);
+        put(path, json!({ "get": get }));
+    }
     put("/api/v1/lanes", json!({ "get": lanes(functions) }));
     for function in functions {
         let mut methods = json!({ "get": asked(function) });

@@ -32,18 +32,13 @@ const ALARMS: usize = 6;
 
 /// The alarms of the server in one sentence.
 fn server_sentence(alarms: &[Alarming]) -> Option<String> {
-    let texts: Vec<&str> = alarms.iter().map(|alarm| named(&alarm.text)).collect();
-    let shown = texts
-        .iter()
-        .take(ALARMS)
-        .copied()
-        .collect::<Vec<_>>()
-        .join("; ");
-    match texts.len().saturating_sub(ALARMS) {
-        0 if texts.is_empty() => None,
-        0 => Some(format!("On the server: {shown}.")),
-        more => Some(format!("On the server: {shown}; and {more} more.")),
-    }
+    let shown = alarms.iter().take(ALARMS);
+    let shown: Vec<&str> = shown.map(|alarm| named(&alarm.text)).collect();
+    let rest = match alarms.len() - shown.len() {
+        0 => String::new(),
+        more => format!("; and {more} more"),
+    };
+    (!shown.is_empty()).then(|| format!("On the server: {}{rest}.", shown.join("; ")))
 }
 
 /// Names the data that the report leaves out because of damage.
