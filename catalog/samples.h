@@ -172,6 +172,11 @@ COLUMN(relation_state, 13, known_since, TIME, none, NONE, "of the end of a round
  * its unit as target. The stored number is the value plus one; 0 = not known.
  * Readers call these columns metrics, so names are unique among these tables.
  */
+TABLE(34, tree_left_out, "plans that were executed and have no tree, once a day for each plan and reason")
+COLUMN(tree_left_out, 1, time, TIME, none, NONE, "when the sampler saw it")
+COLUMN(tree_left_out, 2, plan_id, INT, none, NONE, "id of the plan")
+COLUMN(tree_left_out, 3, reason, ENUM, left_out, NONE, "why it has no tree")
+
 TABLE(40, server, "measurements of the server and its host")
 COLUMN(server, 1, time, TIME, none, NONE, "when it was read")
 COLUMN(server, 2, elapsed_ms, UINT, none, NONE, "time since the reading before, 0 = first")
@@ -429,6 +434,13 @@ LABEL(relation_kind, 8, "materialized view")
 LABEL(relation_kind, 9, "TOAST table")
 LABEL(relation_kind, 10, "sequence")
 LABEL(relation_kind, 11, "other")
+
+LABEL(left_out, 1, "off")
+LABEL(left_out, 2, "limit of the database")
+LABEL(left_out, 3, "limit of the server")
+LABEL(left_out, 4, "share of the day")
+LABEL(left_out, 5, "no room")
+LABEL(left_out, 6, "no memory")
 
 LABEL(marker, 1, "start")
 LABEL(marker, 2, "stop")

@@ -91,6 +91,8 @@ shmem_make(TachoShared *shared)
 	pg_atomic_init_u64(&shared->trees_taken, 0);
 	for (int i = 0; i < TREE_DATABASES; i++)
 		pg_atomic_init_u64(&shared->trees_taken_in[i], 0);
+	for (int i = 0; i < TREES_LEFT_OUT; i++)
+		pg_atomic_init_u64(&shared->trees_left_out[i], 0);
 	for (int i = 0; i < KNOWN_TEXTS; i++)
 		pg_atomic_init_u64(&shared->known[i], 0);
 }

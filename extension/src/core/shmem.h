@@ -27,6 +27,7 @@
 #define RING_BYTES		(1024 * 1024)	/* power of two */
 #define TEXT_ACCOUNTS	1024	/* roles in databases, see query_text.c */
 #define TREE_DATABASES	64		/* power of two, see plan_trees.c */
+#define TREES_LEFT_OUT	1024	/* power of two, see plan_trees.c */
 
 /* Texts of different kinds do not share the limit of the day. */
 typedef enum TextKind
@@ -98,6 +99,12 @@ typedef struct TachoShared
 	 */
 	pg_atomic_uint64 trees_taken;
 	pg_atomic_uint64 trees_taken_in[TREE_DATABASES];
+
+	/*
+	 * Plans that have no tree: the id without its lowest bits, which choose
+	 * the place, and the reason in their place; 0 = none.
+	 */
+	pg_atomic_uint64 trees_left_out[TREES_LEFT_OUT];
 
 	pg_atomic_uint64 known[KNOWN_TEXTS] pg_attribute_aligned(PG_CACHE_LINE_SIZE);
 	char		ring[RING_BYTES];

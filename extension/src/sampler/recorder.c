@@ -106,6 +106,7 @@ recorder_init(uint64 life, bool first)
 	processes_init(slots);
 	given_names_init();
 	text_share_init();
+	recorder_trees_init();
 }
 
 void
@@ -335,11 +336,13 @@ recorder_texts(UnixMs now, TachoStatus *status)
 		text_day = day;
 		text_share_day();
 		recorder_relations_forget();
+		recorder_trees_day();
 		memset(sent_texts, 0, sizeof(sent_texts));
 		query_text_want(true, true);
 	}
 	open_frame(now, clock_boot_us() / 1000);
 	query_text_drain(take_text);
+	recorder_trees_left_out(frame, now);
 	status->texts_dropped = query_text_dropped();
 }
 

@@ -17,4 +17,13 @@
  */
 extern void recorder_put_tree(Frame *frame, const QueryText *tree, UnixMs now);
 
+/* Must be called first. Allocates in the current memory context. */
+extern void recorder_trees_init(void);
+
+/* Begins a new day: reasons are recorded again. */
+extern void recorder_trees_day(void);
+
+/* Adds the plans without a tree to the frame, at most once a second. */
+extern void recorder_trees_left_out(Frame *frame, UnixMs now);
+
 #endif							/* TACHO_RECORDER_TREES_H */

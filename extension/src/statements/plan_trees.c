@@ -15,6 +15,10 @@
  * Limits: tacho.plan_text_rate trees a second, and a tenth of it for each
  * database. Up to BURST seconds of unused turns are kept.
  *
+ * A plan whose tree is left out gets a place in shared memory with the reason.
+ * Plans with equal lowest bits share a place, which the last one has. The
+ * sampler records the reasons (recorder_trees.c).
+ *
  * Locking: the ring's lock is only tried. Memory: a block for the tree, freed
  * before the return.
  *
@@ -53,37 +57,76 @@ tree_key(uint64 query_id, int64 plan_id)
 	return key != 0 ? key : 1;
 }
 
+/* Tells the sampler why a plan has no tree. */
+static void
+leave_out(int64 plan_id, TreeLeftOut reason)
+{
+	uint64		mask = TREES_LEFT_OUT - 1;
+	pg_atomic_uint64 *place = &tacho_shared->trees_left_out[(uint64) plan_id & mask];
+	uint64		value = ((uint64) plan_id & ~mask) | reason;
+
+	if (pg_atomic_read_u64(place) != value)
+		pg_atomic_write_u64(place, value);
+}
+
+void
+plan_trees_left_out(void (*take) (int64 plan_id, TreeLeftOut reason))
+{
+	uint64		mask = TREES_LEFT_OUT - 1;
+
+	for (uint64 i = 0; i < TREES_LEFT_OUT; i++)
+	{
+		uint64		value = pg_atomic_read_u64(&tacho_shared->trees_left_out[i]);
+
+		if (value != 0)
+			take((int64) ((value & ~mask) | i), (TreeLeftOut) (value & mask));
+	}
+}
+
+void
+plan_trees_forget_left_out(void)
+{
+	for (int i = 0; i < TREES_LEFT_OUT; i++)
+		pg_atomic_write_u64(&tacho_shared->trees_left_out[i], 0);
+}
+
 /*
  * Takes a turn, at most one per `each` us on average; unused turns of the
  * last BURST seconds are kept. `*taken` is the time up to which turns are
  * taken. If the clock was set back, all turns of the last BURST seconds are
- * free. Returns false if no turn is free.
+ * free. Returns TREE_KEPT, `limit` if no turn is free, or TREE_NO_ROOM if
+ * another process took one at the same moment.
  */
-static bool
-take_turn(pg_atomic_uint64 *taken, uint64 now, uint64 each)
+static TreeLeftOut
+take_turn(pg_atomic_uint64 *taken, uint64 now, uint64 each, TreeLeftOut limit)
 {
 	uint64		before = pg_atomic_read_u64(taken);
 	uint64		oldest = now - BURST * UINT64CONST(1000000);
 	uint64		from = before > now || before < oldest ? oldest : before;
 
-	return from + each <= now &&
-		pg_atomic_compare_exchange_u64(taken, &before, from + each);
+	if (from + each > now)
+		return limit;
+	return pg_atomic_compare_exchange_u64(taken, &before, from + each) ? TREE_KEPT : TREE_NO_ROOM;
 }
 
-static bool
-may_make_tree(void)
+/* Takes a turn of the database and of the server. */
+static TreeLeftOut
+take_turns(void)
 {
 	uint64		now = (uint64) GetCurrentStatementStartTimestamp();
 	uint32		place = murmurhash32(MyDatabaseId) & (TREE_DATABASES - 1);
 	int			rate = tacho_plan_text_rate;
+	TreeLeftOut left_out = take_turn(&tacho_shared->trees_taken_in[place], now,
+									 UINT64CONST(1000000) / Max(rate / 10, 1),
+									 TREE_LIMIT_OF_DATABASE);
 
-	return take_turn(&tacho_shared->trees_taken_in[place], now,
-					 UINT64CONST(1000000) / Max(rate / 10, 1)) &&
-		take_turn(&tacho_shared->trees_taken, now, UINT64CONST(1000000) / rate);
+	return left_out != TREE_KEPT ? left_out :
+		take_turn(&tacho_shared->trees_taken, now, UINT64CONST(1000000) / rate,
+				  TREE_LIMIT_OF_SERVER);
 }
 
 /* Makes the tree of a plan and puts it into the ring. */
-static bool
+static TreeLeftOut
 offer(const QueryDesc *query, int64 plan_id)
 {
 	char	   *bytes = MemoryContextAllocExtended(CurrentMemoryContext, PLAN_TREE_MOST,
@@ -96,16 +139,18 @@ offer(const QueryDesc *query, int64 plan_id)
 		.encoding = GetDatabaseEncoding(),
 		.bytes = bytes,
 	};
-	bool		done;
+	TreeLeftOut left_out = TREE_KEPT;
 
 	if (bytes == NULL)
-		return false;
+		return TREE_NO_MEMORY;
 	tree.length = plan_tree_write(query, bytes);
-	done = tree.length > PLAN_TREE_LEAST &&
-		query_text_has_room(query_text_account(tree.database, tree.user), tree.length) &&
-		query_text_put(&tree);
+	if (tree.length <= PLAN_TREE_LEAST)
+		left_out = TREE_NO_MEMORY;
+	else if (!query_text_has_room(query_text_account(tree.database, tree.user), tree.length) ||
+			 !query_text_put(&tree))
+		left_out = TREE_NO_ROOM;
 	pfree(bytes);
-	return done;
+	return left_out;
 }
 
 /*
@@ -115,18 +160,27 @@ offer(const QueryDesc *query, int64 plan_id)
 static pg_noinline bool
 make_known(const QueryDesc *query, int64 plan_id, uint64 key)
 {
-	bool		done;
+	TreeLeftOut left_out;
 
-	if (query_text_is_known(key) || query_text_share_is_used(TEXT_OF_PLAN))
+	if (query_text_is_known(key))
 		return true;
-	if (!may_make_tree())
-		return false;
-	HOLD_INTERRUPTS();
-	done = offer(query, plan_id);
-	RESUME_INTERRUPTS();
-	if (done)
+	if (query_text_share_is_used(TEXT_OF_PLAN))
+	{
+		leave_out(plan_id, TREE_SHARE_OF_DAY);
+		return true;
+	}
+	left_out = take_turns();
+	if (left_out == TREE_KEPT)
+	{
+		HOLD_INTERRUPTS();
+		left_out = offer(query, plan_id);
+		RESUME_INTERRUPTS();
+	}
+	if (left_out == TREE_KEPT)
 		query_text_remember(key);
-	return done;
+	else
+		leave_out(plan_id, left_out);
+	return left_out == TREE_KEPT;
 }
 
 pg_attribute_hot void
@@ -135,9 +189,15 @@ plan_trees_see(const QueryDesc *query, int64 plan_id, int eflags)
 	uint32		generation;
 	uint64		key;
 
-	if (plan_id == 0 || !tacho_plan_text || tacho_shared == NULL ||
+	if (plan_id == 0 || tacho_shared == NULL ||
 		pg_atomic_read_u32(&tacho_shared->texts_wanted) == 0)
 		return;
+	if (unlikely(!tacho_plan_text))
+	{
+		if (!(eflags & EXEC_FLAG_EXPLAIN_ONLY))
+			leave_out(plan_id, TREE_OFF);
+		return;
+	}
 	generation = pg_atomic_read_u32(&tacho_shared->texts_generation);
 	pg_read_barrier();			/* see collect_text() in query_text.c */
 	key = tree_key(query->plannedstmt->queryId, plan_id);

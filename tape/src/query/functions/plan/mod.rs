@@ -1,6 +1,7 @@
 //! `plan`: the nodes of one plan, with the text of EXPLAIN and JSON for viewers of plans. Or the
 //! nodes of two plans, with their differences.
 
+mod absent;
 mod differences;
 mod explained;
 pub(super) mod hint;
@@ -92,7 +93,10 @@ fn answer(asked: &Plan, run: Run, emit: Emit<PlanRow>) -> QueryResult<()> {
     {
         match newest(asked, run, id, &filters)? {
             Some(recorded) => found.push(recorded),
-            None => run.damage.note_missing(missing(id, run)),
+            None => {
+                let why = absent::notice(run, asked.node.as_deref(), id)?;
+                run.damage.note_missing(why);
+            }
         }
     }
     match &found[..] {
@@ -170,22 +174,6 @@ fn filters(asked: &Plan, run: Run) -> QueryResult<[Option<Filter>; 3]> {
     };
     let query_id = parse("query_id", &asked.query_id)?;
     Ok([query_id, parse("database", &asked.database)?, username])
-}
-
-/// The reasons for which a plan may have no tree.
-fn missing(plan_id: i64, run: Run) -> QueryError {
-    let error = notice(format!("plan {plan_id} has no tree in the history"));
-    if !run.texts {
-        return error.hint("Only roles that may read the texts of queries see trees of plans.");
-    }
-    let error = match run.owner {
-        Some(_) => error.detail("Trees of plans that other roles executed are not shown to you."),
-        None => error,
-    };
-    error.hint(
-        "A plan is recorded when it is executed by a server with tacho.plan_text on, within tacho.plan_text_rate and tacho.text_limit. \
-         Histories of \"tacho record\" and of the SQL edition have none.",
-    )
 }
 
 /// The tree that was recorded last.
