@@ -275,6 +275,21 @@ read_counter(int i, Oid oid)
 		(int64) (DatumGetFloat8(value) * 1000) : DatumGetInt64(value);
 }
 
+/*
+ * A reset of one table's counters sets the reset time of its database, too,
+ * and leaves the counters of the database.
+ */
+static bool
+has_fallen(const Database *database)
+{
+	for (int column = 0; column < MEASURE_COLUMNS; column++)
+		if (database->before[column] != NOT_KNOWN &&
+			database->now[column] != NOT_KNOWN &&
+			database->now[column] < database->before[column])
+			return true;
+	return false;
+}
+
 static void
 mark_database_reset(Database *database, TimestampTz reset)
 {
@@ -317,7 +332,7 @@ read_database(Oid oid, const char *name)
 		DatumGetInt64(call(pg_stat_get_db_blocks_fetched, oid)) -
 		database->now[COL_server_database_blks_hit];
 	reset = DatumGetInt64(call(pg_stat_get_db_stat_reset_time, oid));
-	if (!fresh && reset != database->reset)
+	if (!fresh && reset != database->reset && has_fallen(database))
 		mark_database_reset(database, reset);
 	database->reset = reset;
 }

@@ -95,6 +95,14 @@ $kb =~ s/\D//g;
 is( sql("SELECT max::bigint FROM tacho.server_history(metric => 'memory_total', since => $since)"),
 	$kb * 1024, 'memory of the host equals /proc');
 
+# The reset of one table's counters changes the time of the database's reset alone.
+shop(q{SELECT pg_stat_reset_single_table_counters('item'::regclass)});
+next_reading();
+is(total('tup_inserted', 'shop', q{'2000-01-01'}), sql(q{SELECT tup_inserted FROM pg_stat_database WHERE datname = 'shop'}),
+	'a reset of one table adds nothing to its database');
+is(sql(q{SELECT count(*) FROM tacho.markers(since => '2000-01-01') WHERE kind = 'statistics reset'}),
+	0, 'a reset of one table is no reset of its database');
+
 # resets
 shop('SELECT pg_stat_reset()');
 ok(wait_for_marker($node, 'statistics reset', 1), 'a reset is marked');
