@@ -21,6 +21,7 @@
 #include "parser/parser.h"
 #include "parser/scanner.h"
 #include "pgstat.h"
+#include "replication/slot.h"
 #include "storage/latch.h"
 #include "storage/lock.h"
 #include "storage/proc.h"
@@ -103,11 +104,28 @@ compat_next_full_xid(void)
 #endif
 }
 
-/* True if a process uses a replication slot; `slot` may be volatile. */
+/*
+ * True if a process uses a replication slot, which may be volatile. The length
+ * of the array of slots: 19 has slots for REPACK after the others.
+ */
 #if PG_VERSION_NUM >= 190000
 #define compat_slot_is_active(slot)	((slot)->active_proc != INVALID_PROC_NUMBER)
+#define compat_slots_total()	(max_replication_slots + max_repack_replication_slots)
 #else
 #define compat_slot_is_active(slot)	((slot)->active_pid != 0)
+#define compat_slots_total()	max_replication_slots
+#endif
+
+/*
+ * True if the server has given up a replication slot, which then keeps no WAL
+ * and holds back no vacuum; `slot` may be volatile.
+ */
+#if PG_VERSION_NUM >= 160000
+#define compat_slot_is_invalid(slot)	((slot)->data.invalidated != RS_INVAL_NONE)
+#else
+#define compat_slot_is_invalid(slot) \
+	((slot)->data.invalidated_at != InvalidXLogRecPtr && \
+	 (slot)->data.restart_lsn == InvalidXLogRecPtr)
 #endif
 
 /* The oldest transaction id in any database: one 32-bit read. */
@@ -663,49 +681,25 @@ compat_rows(const EState *estate)
  * Numbers of parallel workers that an execution wanted to launch, and that it
  * launched. Before 18 both are 0.
  */
-static inline int
-compat_workers_to_launch(const EState *estate)
-{
 #if PG_VERSION_NUM >= 180000
-	return estate->es_parallel_workers_to_launch;
+#define compat_workers_to_launch(estate)	((estate)->es_parallel_workers_to_launch)
+#define compat_workers_launched(estate)	((estate)->es_parallel_workers_launched)
 #else
-	return 0;
+#define compat_workers_to_launch(estate)	0
+#define compat_workers_launched(estate)	0
 #endif
-}
-
-static inline int
-compat_workers_launched(const EState *estate)
-{
-#if PG_VERSION_NUM >= 180000
-	return estate->es_parallel_workers_launched;
-#else
-	return 0;
-#endif
-}
 
 /*
  * True if the plan cache made this plan as a generic plan, or as a custom
  * plan. False before 19, where plans do not say so.
  */
-static inline bool
-compat_plan_is_generic(const PlannedStmt *plan)
-{
 #if PG_VERSION_NUM >= 190000
-	return plan->planOrigin == PLAN_STMT_CACHE_GENERIC;
+#define compat_plan_is_generic(plan)	((plan)->planOrigin == PLAN_STMT_CACHE_GENERIC)
+#define compat_plan_is_custom(plan)	((plan)->planOrigin == PLAN_STMT_CACHE_CUSTOM)
 #else
-	return false;
+#define compat_plan_is_generic(plan)	false
+#define compat_plan_is_custom(plan)	false
 #endif
-}
-
-static inline bool
-compat_plan_is_custom(const PlannedStmt *plan)
-{
-#if PG_VERSION_NUM >= 190000
-	return plan->planOrigin == PLAN_STMT_CACHE_CUSTOM;
-#else
-	return false;
-#endif
-}
 
 /* The join types that came after 15; -1 if this major lacks them. */
 #if PG_VERSION_NUM >= 160000

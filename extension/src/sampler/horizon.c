@@ -104,12 +104,12 @@ consider_slots(Horizon *horizon, uint64 next_xid)
 {
 	if (ReplicationSlotCtl == NULL)
 		return;
-	for (int i = 0; i < max_replication_slots; i++)
+	for (int i = 0; i < compat_slots_total(); i++)
 	{
 		volatile ReplicationSlot *slot = &ReplicationSlotCtl->replication_slots[i];
 		bool		older;
 
-		if (!slot->in_use)
+		if (!slot->in_use || compat_slot_is_invalid(slot))
 			continue;
 		older = consider(horizon, slot->effective_xmin, true, next_xid);
 		older |= consider(horizon, slot->effective_catalog_xmin, true,

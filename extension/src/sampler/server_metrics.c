@@ -465,7 +465,7 @@ xmin_age(TransactionId xmin, TransactionId catalog_xmin)
 static void
 put_slots(UnixMs now)
 {
-	for (int i = 0; ReplicationSlotCtl != NULL && i < max_replication_slots; i++)
+	for (int i = 0; ReplicationSlotCtl != NULL && i < compat_slots_total(); i++)
 	{
 		volatile ReplicationSlot *slot = &ReplicationSlotCtl->replication_slots[i];
 		char		name[NAMEDATALEN];
@@ -478,10 +478,13 @@ put_slots(UnixMs now)
 		forget(values);
 		strlcpy(name, (const char *) NameStr(slot->data.name), NAMEDATALEN);
 		values[COL_server_slot_slot_active] = compat_slot_is_active(slot);
-		values[COL_server_slot_slot_retained] =
-			bytes_behind(slot->data.restart_lsn);
-		values[COL_server_slot_slot_xmin_age] =
-			xmin_age(slot->effective_xmin, slot->effective_catalog_xmin);
+		if (!compat_slot_is_invalid(slot))
+		{
+			values[COL_server_slot_slot_retained] =
+				bytes_behind(slot->data.restart_lsn);
+			values[COL_server_slot_slot_xmin_age] =
+				xmin_age(slot->effective_xmin, slot->effective_catalog_xmin);
+		}
 		section = add_row(TABLE_server_slot, now, &row);
 		section_set(section, row, COL_server_slot_object, object_name(name));
 		set_measures(section, row, values, NULL);

@@ -6,7 +6,7 @@ use FindBin;
 use lib "$FindBin::RealBin/../perl";
 use PostgreSQL::Test::Utils;
 use TachoStatus qw(metric wait_for_metric);
-use TachoTest qw(at server_ms tacho_cluster wait_for_marker);
+use TachoTest qw(at server_ms tacho_cluster tacho_session wait_for_marker);
 use Test::More;
 
 my $node = tacho_cluster('server_history',
@@ -51,6 +51,18 @@ sub total
 	return sql(
 		"SELECT coalesce(sum(total), 0)::bigint FROM tacho.server_history($filter metric => '$metric', since => $since)"
 	);
+}
+
+# The kind and the name of what holds back vacuum in the last tick.
+sub holder
+{
+	my ($csv) = run_command([ $ENV{TACHO_PROGRAM}, 'export', 'sessions', '--tape',
+		$node->data_dir . '/tacho' ]);
+	my ($head, @lines) = split /\n/, $csv;
+	my %tick;
+
+	@tick{ split /,/, $head } = split /,/, $lines[-1], -1;
+	return "$tick{oldest_xmin_holder} $tick{oldest_xmin_name}";
 }
 
 sql('CREATE DATABASE shop');
@@ -144,15 +156,41 @@ next_reading();
 is( sql("SELECT max::bigint FROM tacho.server_history(metric => 'slot_xmin_age', object => 'decoder', since => $since)"),
 	sql(q{SELECT age(catalog_xmin) FROM pg_replication_slots WHERE slot_name = 'decoder'}),
 	'the age of what a slot holds back vacuum for');
+is(holder(), 'replication slot decoder', 'each tick names the slot as the holder');
+
+# REPACK has slots of its own, after the others.
+if ($node->pg_version->major >= 19)
 {
-	my ($csv) = run_command([ $ENV{TACHO_PROGRAM}, 'export', 'sessions', '--tape',
-		$node->data_dir . '/tacho' ]);
-	my ($head, @lines) = split /\n/, $csv;
-	my %tick;
-	@tick{ split /,/, $head } = split /,/, $lines[-1], -1;
-	is("$tick{oldest_xmin_holder} $tick{oldest_xmin_name}", 'replication slot decoder',
-		'each tick names the slot as the holder');
+	my ($reader, $packer) = map { tacho_session($node, app => $_) } 'reader', 'packer';
+
+	sql('CREATE TABLE packed AS SELECT g AS id FROM generate_series(1, 10) g; ALTER TABLE packed ADD PRIMARY KEY (id)');
+	$reader->run('BEGIN')->run('SELECT count(*) FROM packed');
+	$packer->send('REPACK (CONCURRENTLY) packed');
+	$node->poll_query_until('postgres', q{SELECT count(*) = 3 FROM pg_replication_slots})
+	  or die 'REPACK has no slot';
+	$since = at(server_ms($node));
+	next_reading();
+	is( sql("SELECT string_agg(DISTINCT object, ',' ORDER BY object) FROM tacho.server_history(metric => 'slot_active', since => $since)"),
+		sql("SELECT string_agg(slot_name, ',' ORDER BY slot_name) FROM pg_replication_slots"), 'the slot of REPACK is measured');
+	$reader->run('COMMIT');
+	$_->finish foreach $packer, $reader;
 }
+
+# Slots that the server has given up keep no log and hold back no vacuum.
+sql($_) foreach q{ALTER SYSTEM SET max_slot_wal_keep_size = '1MB'}, 'SELECT pg_reload_conf()',
+	(q{SELECT pg_logical_emit_message(false, 'x', 'y'), pg_switch_wal()}) x 3, 'CHECKPOINT';
+$node->poll_query_until('postgres',
+	q{SELECT count(*) = 2 FROM pg_replication_slots WHERE wal_status = 'lost'})
+  or die 'the slots are not lost';
+next_reading();
+$since = at(server_ms($node));
+next_reading();
+is( sql("SELECT string_agg(concat_ws(' ', object, metric), ', ' ORDER BY object, metric) FROM tacho.server_history(
+		metric => 'slot_active,slot_retained,slot_xmin_age', since => $since)"),
+	'decoder slot_active, standby_gone slot_active', 'an invalidated slot keeps nothing');
+is( sql("SELECT count(*) FROM tacho.server_history(metric => 'slot_active', since => $since)"), 2, 'an invalidated slot is listed');
+isnt(holder(), 'replication slot decoder', 'no tick names an invalidated slot as the holder');
+
 my ($ret, $out, $err) = $node->psql('postgres',
 	q{SELECT * FROM tacho.server_history(metric => 'wal')});
 like($err, qr/metric "wal" does not exist/, 'an unknown metric is an error');
@@ -160,7 +198,7 @@ like($err, qr/metric "wal" does not exist/, 'an unknown metric is an error');
 # off and on
 $node->append_conf('postgresql.conf', 'tacho.server_interval = 0');
 $node->reload;
-wait_for_marker($node, 'settings changed', 1);
+wait_for_marker($node, 'settings changed', 2);
 my $readings = metric($node, 'server_readings');
 my $ticks = metric($node, 'ticks_taken');
 wait_for_metric($node, 'ticks_taken', "value::bigint >= $ticks + 10");
