@@ -49,6 +49,14 @@
 #define LONG_US			1000000	/* a shorter failed transaction leaves no
 								 * marker */
 
+/* of ProcessUtility_hook */
+#define UTILITY_PARAMS \
+	PlannedStmt *pstmt, const char *queryString, bool readOnlyTree, \
+	ProcessUtilityContext context, ParamListInfo params, \
+	QueryEnvironment *queryEnv, DestReceiver *dest, QueryCompletion *qc
+#define UTILITY_ARGS \
+	pstmt, queryString, readOnlyTree, context, params, queryEnv, dest, qc
+
 enum
 {
 	SLOT_FREE,
@@ -182,7 +190,7 @@ post_notes(SchemaOutcome outcome)
 
 /*
  * Posts a statement that has failed, if it has run for LONG_US or longer:
- * others may have waited for its locks.
+ * others may have waited for its locks. Raises no error.
  */
 static void
 post_running(void)
@@ -305,31 +313,49 @@ begin(Node *statement)
 }
 
 static void
-on_utility(PlannedStmt *pstmt, const char *queryString, bool readOnlyTree,
-		   ProcessUtilityContext context, ParamListInfo params,
-		   QueryEnvironment *queryEnv, DestReceiver *dest, QueryCompletion *qc)
+execute(UTILITY_PARAMS)
 {
-	bool		changes = changes_schema(pstmt->utilityStmt, context);
-	SchemaChange outer;
-
-	if (changes)
-	{
-		outer = running;
-		begin(pstmt->utilityStmt);
-	}
 	if (previous_utility)
-		previous_utility(pstmt, queryString, readOnlyTree, context, params,
-						 queryEnv, dest, qc);
+		previous_utility(UTILITY_ARGS);
 	else
-		standard_ProcessUtility(pstmt, queryString, readOnlyTree, context, params,
-								queryEnv, dest, qc);
-	if (changes)
+		standard_ProcessUtility(UTILITY_ARGS);
+}
+
+/*
+ * Executes a statement and makes its note. A statement that fails gives way to
+ * the one around it, which may catch the error. A session that ends by a FATAL
+ * error comes to on_transaction() instead.
+ */
+static void
+execute_noted(UTILITY_PARAMS)
+{
+	SchemaChange outer = running;
+
+	PG_TRY();
 	{
+		begin(pstmt->utilityStmt);
+		execute(UTILITY_ARGS);
 		if (statement_creates(pstmt->utilityStmt))
 			running.object = relation_of(pstmt->utilityStmt);
 		note();
-		running = outer;
 	}
+	PG_CATCH();
+	{
+		post_running();
+		running = outer;
+		PG_RE_THROW();
+	}
+	PG_END_TRY();
+	running = outer;
+}
+
+static void
+on_utility(UTILITY_PARAMS)
+{
+	if (changes_schema(pstmt->utilityStmt, context))
+		execute_noted(UTILITY_ARGS);
+	else
+		execute(UTILITY_ARGS);
 }
 
 /* ---- setting up ---- */

@@ -100,6 +100,13 @@ is_deeply(changes(1), ["CREATE TABLE p$by (prepared, not committed)"], 'changes 
 run('BEGIN', 'ALTER TABLE app.orders ADD COLUMN late int', 'SELECT pg_sleep(1.1)', 'ROLLBACK');
 like(changes(1)->[0], qr/^ALTER TABLE app\.orders\Q$by\E \(rolled back after 1\.\d s\)$/, 'a change that is rolled back after a second has that time');
 
+# A statement that fails in a subtransaction leaves nothing behind.
+run('BEGIN', 'SAVEPOINT s', 'CREATE TABLE app.orders(x int)', 'ROLLBACK TO s', 'SELECT pg_sleep(1.1)', 'ROLLBACK', 'CREATE TABLE after_failure(x int)');
+is_deeply(changes(1), ["CREATE TABLE after_failure$by"], 'a statement that failed at once has no marker when its transaction ends');
+run(q{CREATE FUNCTION failing() RETURNS int LANGUAGE plpgsql AS $$BEGIN BEGIN CREATE TABLE app.orders(x int);
+	EXCEPTION WHEN duplicate_table THEN RETURN 1; END; RETURN 2; END$$}, 'CREATE TABLE around AS SELECT failing()');
+is_deeply(changes(2), [ "CREATE FUNCTION failing$by", "CREATE TABLE AS around$by" ], 'a failed statement in a function leaves the statement around it');
+
 # Bounds: of a transaction, of a minute.
 run(q{DO $$BEGIN FOR i IN 1..100 LOOP EXECUTE format('CREATE TABLE many%s(x int)', i); END LOOP; END$$});
 is_deeply([ changes(16)->[0], $seen > 0 && (sort @{ [ split /\n/, sql(q{SELECT detail FROM tacho.markers(since => '2000-01-01')
