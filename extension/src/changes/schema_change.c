@@ -144,6 +144,8 @@ schema_change_drain(void (*take) (const SchemaChange *change))
 			continue;
 		pg_read_barrier();
 		change = slot->change;
+		/* the copy ends before another process may write the slot */
+		pg_memory_barrier();
 		pg_atomic_write_u32(&slot->state, SLOT_FREE);
 		take(&change);
 	}
