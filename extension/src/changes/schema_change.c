@@ -253,6 +253,18 @@ on_subtransaction(SubXactEvent event, SubTransactionId mine, SubTransactionId pa
 
 /* ---- statements ---- */
 
+/* Counts no blocks, as relation_of() below. */
+static bool
+is_temporary(const Node *statement)
+{
+	BufferUsage before = pgBufferUsage;
+	bool		temporary = statement_is_temporary(statement) ||
+		statement_changes_temporary(statement);
+
+	pgBufferUsage = before;
+	return temporary;
+}
+
 /*
  * TRUNCATE changes no schema, but it changes plans and statistics. EXECUTE
  * never changes the schema, because only queries can be prepared; finding its
@@ -265,7 +277,7 @@ changes_schema(Node *statement, ProcessUtilityContext context)
 		context != PROCESS_UTILITY_SUBCOMMAND && !IsA(statement, ExecuteStmt) &&
 		!creating_extension && !IsParallelWorker() &&
 		(IsA(statement, TruncateStmt) || GetCommandLogLevel(statement) == LOGSTMT_DDL) &&
-		!statement_is_temporary(statement);
+		!is_temporary(statement);
 }
 
 /*

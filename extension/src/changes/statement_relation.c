@@ -6,11 +6,14 @@
  */
 #include "postgres.h"
 
+#include "access/htup_details.h"
 #include "catalog/index.h"
 #include "catalog/namespace.h"
+#include "catalog/pg_class.h"
 #include "nodes/parsenodes.h"
 #include "nodes/value.h"
 #include "utils/lsyscache.h"
+#include "utils/syscache.h"
 
 #include "changes/statement_relation.h"
 
@@ -42,21 +45,21 @@ find_index(const IndexStmt *index)
 		get_relname_relid(index->idxname, get_rel_namespace(table)) : InvalidOid;
 }
 
-/*
- * The relation that a DROP names, if it names only one: as schema and
- * relation, or as relation alone.
- */
+/* The relation of a name: schema and relation, or relation alone. */
+static Oid
+find_named(const List *name)
+{
+	int			parts = list_length(name);
+
+	return find(parts > 1 ? strVal(list_nth(name, parts - 2)) : NULL, strVal(llast(name)));
+}
+
+/* The relation that a DROP names, if it names only one. */
 static Oid
 find_dropped(const DropStmt *drop)
 {
-	const List *name;
-	int			parts;
-
-	if (list_length(drop->objects) != 1 || !IsA(linitial(drop->objects), List))
-		return InvalidOid;
-	name = (const List *) linitial(drop->objects);
-	parts = list_length(name);
-	return find(parts > 1 ? strVal(list_nth(name, parts - 2)) : NULL, strVal(llast(name)));
+	return list_length(drop->objects) == 1 && IsA(linitial(drop->objects), List) ?
+		find_named((const List *) linitial(drop->objects)) : InvalidOid;
 }
 
 static bool
@@ -115,6 +118,67 @@ statement_relation(const Node *statement)
 			return InvalidOid;
 	}
 #undef FIELD
+}
+
+/*
+ * get_rel_persistence() raises an error for a relation that another session
+ * has just dropped.
+ */
+static bool
+is_temporary(Oid relation)
+{
+	HeapTuple	tuple;
+	bool		temporary;
+
+	if (!OidIsValid(relation))
+		return false;
+	tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(relation));
+	if (!HeapTupleIsValid(tuple))
+		return false;
+	temporary = ((Form_pg_class) GETSTRUCT(tuple))->relpersistence == RELPERSISTENCE_TEMP;
+	ReleaseSysCache(tuple);
+	return temporary;
+}
+
+static bool
+truncates_temporary(const TruncateStmt *truncate)
+{
+	ListCell   *cell;
+
+	foreach(cell, truncate->relations)
+		if (!is_temporary(find_relation(lfirst(cell))))
+			return false;
+	return true;
+}
+
+static bool
+drops_temporary(const DropStmt *drop)
+{
+	ListCell   *cell;
+
+	/* the names of other objects have parts that are no strings */
+	if (!is_relation(drop->removeType))
+		return false;
+	foreach(cell, drop->objects)
+		if (!is_temporary(find_named(lfirst(cell))))
+			return false;
+	return true;
+}
+
+bool
+statement_changes_temporary(const Node *statement)
+{
+	switch (nodeTag(statement))
+	{
+		case T_IndexStmt:
+			return is_temporary(find_relation(((const IndexStmt *) statement)->relation));
+		case T_TruncateStmt:
+			return truncates_temporary((const TruncateStmt *) statement);
+		case T_DropStmt:
+			return drops_temporary((const DropStmt *) statement);
+		default:
+			return !statement_creates(statement) && is_temporary(statement_relation(statement));
+	}
 }
 
 bool

@@ -23,6 +23,12 @@ extern bool statement_creates(const Node *statement);
 extern Oid	statement_relation(const Node *statement);
 
 /*
+ * True if all relations that the statement changes are temporary ones, which
+ * exist. Searches as statement_relation() does.
+ */
+extern bool statement_changes_temporary(const Node *statement);
+
+/*
  * Sets schema and name of the table whose index `index` a DROP INDEX is about
  * to remove. False for other statements.
  */

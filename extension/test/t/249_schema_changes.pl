@@ -107,6 +107,11 @@ run(q{CREATE FUNCTION failing() RETURNS int LANGUAGE plpgsql AS $$BEGIN BEGIN CR
 	EXCEPTION WHEN duplicate_table THEN RETURN 1; END; RETURN 2; END$$}, 'CREATE TABLE around AS SELECT failing()');
 is_deeply(changes(2), [ "CREATE FUNCTION failing$by", "CREATE TABLE AS around$by" ], 'a failed statement in a function leaves the statement around it');
 
+# Temporary objects, whose statements do not say so.
+run('CREATE TEMP TABLE own(x int)', 'CREATE INDEX own_x ON own(x)', 'CREATE INDEX ON own(x)', 'ALTER TABLE own ADD COLUMN y int', 'ALTER TABLE own RENAME COLUMN y TO z',
+	'TRUNCATE own', 'TRUNCATE own, scratch', 'DROP INDEX own_x', 'DROP TABLE own, scratch', 'CREATE TEMP TABLE own(x int)', 'CREATE TABLE lasting(x int)', 'DROP TABLE own, lasting');
+is_deeply(changes(2), [ "CREATE TABLE lasting$by", "DROP TABLE own, lasting$by" ], 'changes of temporary objects have no marker');
+
 # Bounds: of a transaction, of a minute.
 run(q{DO $$BEGIN FOR i IN 1..100 LOOP EXECUTE format('CREATE TABLE many%s(x int)', i); END LOOP; END$$});
 is_deeply([ changes(16)->[0], $seen > 0 && (sort @{ [ split /\n/, sql(q{SELECT detail FROM tacho.markers(since => '2000-01-01')
