@@ -89,6 +89,8 @@ static Note notes[MOST_NOTED];
 static int	note_count = 0;
 static int	left_out = 0;		/* changes without a note */
 
+static uint64 commits = 0;		/* while a statement was running */
+
 /* the running statement; begin = 0: none */
 static SchemaChange running;
 
@@ -214,6 +216,7 @@ on_transaction(XactEvent event, void *arg)
 			/* CREATE INDEX CONCURRENTLY, for example, commits while it runs */
 			post_notes(SCHEMA_COMMITTED);
 			note_count = left_out = 0;
+			commits++;
 			break;
 		case XACT_EVENT_PREPARE:
 			post_notes(SCHEMA_PREPARED);
@@ -337,13 +340,16 @@ execute(UTILITY_PARAMS)
 
 /*
  * Executes a statement and makes its note. A statement that fails gives way to
- * the one around it, which may catch the error. A session that ends by a FATAL
+ * the one around it, which may catch the error. A statement that did nothing,
+ * such as DROP TABLE IF EXISTS of a missing table, has no note. A session that ends by a FATAL
  * error comes to on_transaction() instead.
  */
 static void
 execute_noted(UTILITY_PARAMS)
 {
 	SchemaChange outer = running;
+	CommandId	command = GetCurrentCommandId(false);
+	uint64		commits_before = commits;
 
 	PG_TRY();
 	{
@@ -351,7 +357,9 @@ execute_noted(UTILITY_PARAMS)
 		execute(UTILITY_ARGS);
 		if (statement_creates(pstmt->utilityStmt))
 			running.object = relation_of(pstmt->utilityStmt);
-		note();
+		if (!statement_may_do_nothing(pstmt->utilityStmt) ||
+			commits != commits_before || GetCurrentCommandId(false) != command)
+			note();
 	}
 	PG_CATCH();
 	{

@@ -413,3 +413,28 @@ statement_is_temporary(const Node *statement)
 			return false;
 	}
 }
+
+bool
+statement_may_do_nothing(const Node *statement)
+{
+#define FIELD(type, field) \
+		case T_##type: \
+			return ((const type *) statement)->field;
+
+	switch (nodeTag(statement))
+	{
+			FIELD(CreateStmt, if_not_exists);
+			FIELD(CreateForeignTableStmt, base.if_not_exists);
+			FIELD(CreateTableAsStmt, if_not_exists);
+			FIELD(CreateSeqStmt, if_not_exists);
+			FIELD(CreateSchemaStmt, if_not_exists);
+			FIELD(CreateExtensionStmt, if_not_exists);
+			FIELD(IndexStmt, if_not_exists);
+			FIELD(AlterTableStmt, missing_ok);
+			FIELD(DropStmt, missing_ok);
+			FIELD(DropRoleStmt, missing_ok);
+		default:
+			return false;
+	}
+#undef FIELD
+}

@@ -38,4 +38,10 @@ extern void statement_target(Node *statement, StatementTarget *target);
  */
 extern bool statement_is_temporary(const Node *statement);
 
+/*
+ * True for a statement with IF EXISTS or IF NOT EXISTS that advances the
+ * command counter or commits if it does anything.
+ */
+extern bool statement_may_do_nothing(const Node *statement);
+
 #endif							/* TACHO_STATEMENT_TARGET_H */

@@ -112,6 +112,15 @@ run('CREATE TEMP TABLE own(x int)', 'CREATE INDEX own_x ON own(x)', 'CREATE INDE
 	'TRUNCATE own', 'TRUNCATE own, scratch', 'DROP INDEX own_x', 'DROP TABLE own, scratch', 'CREATE TEMP TABLE own(x int)', 'CREATE TABLE lasting(x int)', 'DROP TABLE own, lasting');
 is_deeply(changes(2), [ "CREATE TABLE lasting$by", "DROP TABLE own, lasting$by" ], 'changes of temporary objects have no marker');
 
+# Statements that find nothing to do.
+run('CREATE TABLE IF NOT EXISTS app.orders(x int)', 'CREATE TABLE IF NOT EXISTS app.copied AS SELECT 1 AS x', 'CREATE SCHEMA IF NOT EXISTS app',
+	'CREATE INDEX IF NOT EXISTS later ON app.orders(notes)', 'CREATE INDEX CONCURRENTLY IF NOT EXISTS later ON app.orders(notes)',
+	'DROP TABLE IF EXISTS missing', 'DROP INDEX CONCURRENTLY IF EXISTS missing', 'DROP SCHEMA IF EXISTS missing', 'DROP ROLE IF EXISTS missing', 'ALTER TABLE IF EXISTS missing ADD COLUMN x int',
+	'CREATE TABLE IF NOT EXISTS app.found(x int)', 'CREATE INDEX CONCURRENTLY IF NOT EXISTS found_x ON app.found(x)', 'ALTER TABLE IF EXISTS app.found SET (fillfactor = 90)',
+	'DROP INDEX CONCURRENTLY IF EXISTS app.found_x', 'DROP TABLE IF EXISTS missing, app.found', 'CREATE ROLE found', 'DROP ROLE IF EXISTS found', 'CREATE SCHEMA IF NOT EXISTS found', 'DROP SCHEMA IF EXISTS found');
+is_deeply(changes(9), [ sort "CREATE TABLE app.found$by", "CREATE INDEX found_x on app.found$by", "ALTER TABLE app.found$by", "DROP INDEX app.found_x on app.found$by",
+		"DROP TABLE missing, app.found$by", "CREATE ROLE found$by", "DROP ROLE found$by", "CREATE SCHEMA found$by", "DROP SCHEMA found$by" ], 'a statement that did nothing has no marker');
+
 # Bounds: of a transaction, of a minute.
 run(q{DO $$BEGIN FOR i IN 1..100 LOOP EXECUTE format('CREATE TABLE many%s(x int)', i); END LOOP; END$$});
 is_deeply([ changes(16)->[0], $seen > 0 && (sort @{ [ split /\n/, sql(q{SELECT detail FROM tacho.markers(since => '2000-01-01')
