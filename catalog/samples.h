@@ -316,6 +316,7 @@ TABLE(61, statement_stats, "counter deltas of statements per interval")
 COLUMN(statement_stats, 1, time, TIME, none, NONE, "end of the interval")
 COLUMN(statement_stats, 2, elapsed_ms, UINT, none, NONE, "length of the interval")
 COLUMN(statement_stats, 3, entry, REF, entry, NONE, "the entry")
+COLUMN(statement_stats, 4, since_call_ms, UINT, none, NONE, "time from the last call to the end of the interval, plus 1 ms; 0 = not in this row")
 
 TABLE(62, plan_stats, "counter deltas of the plans of an entry that has had several, per interval: they add up to its row of statement_stats")
 COLUMN(plan_stats, 1, time, TIME, none, NONE, "end of the interval")

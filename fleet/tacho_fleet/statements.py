@@ -55,7 +55,8 @@ class Question:
 def counters(engine: Engine) -> list[str]:
     """The columns with sums, in the order of the table."""
     names = [name for name, _ in engine.columns["statements"]]
-    return [name for name in names[names.index("toplevel") + 1 :] if name != "fingerprint"]
+    others = ("fingerprint", "since_call_ms")
+    return [name for name in names[names.index("toplevel") + 1 :] if name not in others]
 
 
 def shown_counters(engine: Engine) -> list[str]:

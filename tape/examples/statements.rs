@@ -148,14 +148,21 @@ fn row(random: &mut Random, entry: &Entry, calls: u64) -> (Vec<u64>, [u64; BUCKE
     (values, histogram)
 }
 
+/// Time from the last of `calls` calls to the end of their minute, in ms plus 1.
+fn since_call(random: &mut Random, calls: u64) -> u64 {
+    let last = share(random).powf(1.0 / calls as f64);
+    1 + (60_000.0 * (1.0 - last)) as u64
+}
+
 fn day(out: &mut impl Write, n: usize) -> io::Result<()> {
     let mut random = Random(5);
+    let mut random_calls = Random(6);
     let entries = entries(&mut random, n);
     write!(out, "{COLUMNS}")?;
     for bucket in 0..BUCKETS {
         write!(out, ",histogram_{bucket}")?;
     }
-    writeln!(out)?;
+    writeln!(out, ",since_call_ms")?;
     for minute in 0..1_440 {
         let angle = f64::from(minute) / 1_440.0 * std::f64::consts::TAU;
         let load = 1.0 - 0.5 * angle.cos();
@@ -183,7 +190,7 @@ fn day(out: &mut impl Write, n: usize) -> io::Result<()> {
             for value in values.iter().chain(&histogram) {
                 write!(out, ",{value}")?;
             }
-            writeln!(out)?;
+            writeln!(out, ",{}", since_call(&mut random_calls, calls))?;
         }
     }
     Ok(())

@@ -121,9 +121,9 @@ mod tests {
         let counters = TEXT.lines().filter(|line| line.starts_with("COUNTER("));
         let is_stored = |line: &&str| !line.contains(", MIN, ") && !line.contains(", MAX, ");
         // Two of the counters are histograms: each of their buckets is a column.
-        let columns = 3 + counters.filter(is_stored).count() - 2 + HISTOGRAM_BUCKETS + LONG_BUCKETS;
+        let columns = 4 + counters.filter(is_stored).count() - 2 + HISTOGRAM_BUCKETS + LONG_BUCKETS;
         assert_eq!(stats.columns.len(), columns);
-        assert_eq!(samples().table(STATS).unwrap().columns.len(), 3);
+        assert_eq!(samples().table(STATS).unwrap().columns.len(), 4);
     }
 
     /// Number of columns of a table after `line` is inserted behind the line that begins with

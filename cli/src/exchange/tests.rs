@@ -10,7 +10,7 @@ use std::sync::Arc;
 use tacho_source::catalog;
 use tacho_source::exchange::{Field, Place, SESSIONS, fields, has_ticks, kinds, table_of};
 use tacho_source::time::timestamp;
-use tacho_tape::format::schema::{ColumnDef, ColumnType, Role, Schema};
+use tacho_tape::format::schema::{ColumnDef, ColumnType, Role, SINCE_CALL, Schema};
 use tacho_tape::testing::Random;
 use tacho_tape::{Part, Snapshot};
 
@@ -100,6 +100,8 @@ fn value(schema: &Schema, field: &Field, row: Row, seed: u64) -> String {
             labels[random.below(labels.len() as u64) as usize].to_string()
         }
         ColumnType::Int => (-number).to_string(),
+        // A sealed file has whole seconds, plus 1 (last_calls.rs of the tape).
+        _ if field.column.name == SINCE_CALL => (number * 1_000 + 1).to_string(),
         _ if field.is_measured() => (number - 1).to_string(),
         _ if field.is_fraction() => format!("{}.{:02}", number / 100, number % 100),
         _ => number.to_string(),

@@ -190,6 +190,20 @@ put_plan(Frame *frame, uint64 entry, const PlanIncrease *plan)
 #undef SET
 }
 
+/*
+ * Time from the last call to the end of the interval, as the history stores
+ * it. A call during the pass, and a clock that was set, count as 0 ms.
+ */
+static int64
+since_call_ms(const StatementRow *counted)
+{
+	UnixMs		call = (counted->last_call + TACHO_EPOCH_OFFSET_US) / 1000;
+
+	if (counted->last_call == 0)
+		return 0;
+	return Max(pass.time - call, 0) + 1;
+}
+
 static void
 put_row(const StatementRow *counted)
 {
@@ -199,6 +213,8 @@ put_row(const StatementRow *counted)
 	Section    *section = frame_section(frame, TABLE_statement_stats);
 	const uint8 *ids = column_ids();
 
+	section_set(section, row, COL_statement_stats_since_call_ms,
+				since_call_ms(counted));
 	for (int i = 0; i < HISTORY_COLUMNS; i++)
 		if (counted->values[i] != 0)
 			section_set(section, row, ids[i], counted->values[i]);

@@ -176,6 +176,7 @@ typedef struct StatementRow
 	uint64		generation;
 	uint32		slot;
 	int			plans;
+	TimestampTz last_call;		/* 0 = not known, or evicted entries */
 	int64		values[HISTORY_COLUMNS];
 	PlanIncrease plan[PLANS_AT_ONCE + 1];
 } StatementRow;

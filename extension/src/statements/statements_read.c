@@ -290,6 +290,18 @@ matches(const StatementKey *key, const ResetFilter *filter)
 		(filter->query_id == 0 || key->query_id == filter->query_id);
 }
 
+/* Time of an entry's last call. The caller has locked its stripes. */
+static TimestampTz
+latest_call(StatementEntry *entry)
+{
+	StripeGroup *group = entry_group(entry);
+	TimestampTz latest = 0;
+
+	for (int i = 0; i < stripe_count(group); i++)
+		latest = Max(latest, entry_stripe(entry, group, i)->last_call);
+	return latest;
+}
+
 /* Resets the entry in a slot if it matches. */
 static ResetResult
 reset_slot(uint32 slot, const ResetFilter *filter, TimestampTz now)
@@ -316,11 +328,12 @@ reset_slot(uint32 slot, const ResetFilter *filter, TimestampTz now)
 	}
 	else
 	{
+		TimestampTz last_call = latest_call(entry);
 		Counters	counters;
 
 		counters_init(&counters);
 		entry_remove(entry, &counters, &text);
-		leaves = entry_leaves(entry, generation, &counters);
+		leaves = entry_leaves(entry, generation, &counters, last_call);
 		result = RESET_DONE;
 	}
 	LWLockRelease(lock);

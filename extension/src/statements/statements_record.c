@@ -209,6 +209,7 @@ record(StatementEntry *entry, uint64 generation, StatementRow *row)
 	row->key = copy.key;
 	row->generation = generation;
 	row->slot = entry - statements_memory.entries;
+	row->last_call = is_accumulator(&copy.key) ? 0 : copy.last_call;
 	recorded_of(entry, generation, had);
 	if (!lacking(entry, generation, &copy.counters, row->values))
 		return false;
@@ -224,7 +225,8 @@ record(StatementEntry *entry, uint64 generation, StatementRow *row)
 /* ---- entries that were reset ---- */
 
 bool
-entry_leaves(StatementEntry *entry, uint64 generation, const Counters *counters)
+entry_leaves(StatementEntry *entry, uint64 generation, const Counters *counters,
+			 TimestampTz last_call)
 {
 	StatementRow unused;
 
@@ -234,6 +236,7 @@ entry_leaves(StatementEntry *entry, uint64 generation, const Counters *counters)
 	stripe_init(&entry->stripe);
 	stripe_merge(&entry->stripe, entry_rare(entry, NULL, 0), counters,
 				 counters_groups(counters));
+	entry->stripe.last_call = last_call;
 	pg_atomic_add_fetch_u32(&statements_memory.shared->leaving, 1);
 	pg_write_barrier();
 	pg_atomic_write_u64(&entry->leaving, generation);
@@ -257,6 +260,7 @@ take_leaving(StatementEntry *entry, StatementRow *row, bool with_plans)
 	row->key = entry->key;
 	row->generation = generation;
 	row->slot = entry - statements_memory.entries;
+	row->last_call = is_accumulator(&row->key) ? 0 : entry->stripe.last_call;
 	counters_init(&counters);
 	stripe_collect(&counters, &entry->stripe, entry_rare(entry, NULL, 0));
 	recorded_of(entry, generation, had);

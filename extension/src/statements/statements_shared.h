@@ -313,6 +313,7 @@ static inline void
 stripe_init(Stripe *stripe)
 {
 	stripe->groups = GROUP_exec;
+	stripe->last_call = 0;
 	parts_init(&stripe->hot, NULL, GROUP_exec);
 }
 
@@ -471,12 +472,12 @@ extern void recorded_all(StatementEntry *entry);
 
 /*
  * Keeps the slot of an entry that a reset has just removed, if the history
- * lacks any of its counters. The next record takes these and frees the slot.
- * False if there is nothing to keep. The caller holds the partition lock
- * exclusively.
+ * lacks any of its counters. The next record takes these, with the time of
+ * the last call, and frees the slot. False if there is nothing to keep. The
+ * caller holds the partition lock exclusively.
  */
 extern bool entry_leaves(StatementEntry *entry, uint64 generation,
-						 const Counters *counters);
+						 const Counters *counters, TimestampTz last_call);
 
 /*
  * Frees a slot that waits for the next record, if no other slot is free. Its

@@ -12,6 +12,7 @@ pub mod frame;
 pub(crate) mod frame_summary;
 pub mod hello;
 pub mod ingest;
+pub(crate) mod last_calls;
 pub mod log;
 pub(crate) mod noting;
 pub(crate) mod numbers;

@@ -201,6 +201,8 @@ pub struct Schema {
 pub const RUN: &str = "run";
 /// Name of the table with the increases of statements' counters.
 pub const STATS: &str = "statement_stats";
+/// Name of the column of `statement_stats` with the time since the last call, plus 1 ms.
+pub const SINCE_CALL: &str = "since_call_ms";
 /// Name of the table with the increases of plans' counters.
 pub const PLAN_STATS: &str = "plan_stats";
 /// Name of the table with the errors of statements by SQLSTATE.

@@ -5,6 +5,7 @@
 use crate::error::{Error, Result};
 use crate::files::directory::{Kind, Numbers, file_name};
 use crate::files::storage::{ReadFile, Storage, read_all, read_readable};
+use crate::format::last_calls::keep_last;
 use crate::format::log::{LogContents, LogHeader, read_log};
 use crate::format::part::{Identity, LogDamage, PartInfo};
 use crate::format::part_builder::PartBuilder;
@@ -228,6 +229,7 @@ impl SealedFile {
             thin(&schema, &mut tables, width as i64);
             info.statements_ms = width;
         }
+        keep_last(&schema, &mut tables);
         info.identity = self.identity.clone();
         self.groups += 1;
         if info.first_tick <= info.last_tick {

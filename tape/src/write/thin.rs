@@ -1,9 +1,9 @@
 //! Thins old statistics of statements. Each row covers a period. Rows with the same
 //! entry, plan and SQLSTATE whose periods have their middle in the same interval become one row.
-//! Every counter is summed, so the sum over all rows stays the same. Only the longest execution is
-//! the greatest of the rows.
+//! Every counter is summed, so the sum over all rows stays the same. The longest execution is the
+//! greatest of the rows. The time since the last call is taken from the latest row.
 
-use crate::format::schema::{ERROR_STATS, PLAN_STATS, STATS, Schema};
+use crate::format::schema::{ERROR_STATS, PLAN_STATS, SINCE_CALL, STATS, Schema};
 use crate::format::table::{Data, Table};
 use std::collections::HashMap;
 
@@ -37,6 +37,7 @@ fn thin_table(
         .map(|key| def.index(key))
         .collect::<Option<_>>()?;
     let longest = def.index("max_exec_time");
+    let since_call = def.index(SINCE_CALL);
     let old = std::mem::replace(&mut tables[t], Table::new(def));
     let mut rows: HashMap<(Vec<i64>, i64), usize> = HashMap::new();
     let new = &mut tables[t];
@@ -49,12 +50,18 @@ fn thin_table(
         for &c in &keys {
             new.set(c, to, old.get(c, row));
         }
+        if let Some(c) = since_call
+            && old.get(time, row) >= new.get(time, to)
+        {
+            new.set(c, to, old.get(c, row));
+        }
         new.set(time, to, new.get(time, to).max(old.get(time, row)));
         target.push(to);
     }
     for (c, column) in old.columns.iter().enumerate() {
         if let Data::Ints(values) = column
             && c != time
+            && Some(c) != since_call
             && !keys.contains(&c)
         {
             for (&value, &to) in values.iter().zip(&target) {
@@ -133,6 +140,24 @@ mod tests {
         assert_eq!(column(&schema, &tables, "elapsed_ms"), [300_000; 4]);
         let times = [540_013, 600_013, 1_140_013, 1_200_013];
         assert_eq!(column(&schema, &tables, "time"), times);
+    }
+
+    #[test]
+    fn the_latest_row_has_the_last_call() {
+        let schema = stats_schema();
+        let rows: Vec<_> = (1..=12).map(|m| (m % 2, m * 60_000, 60_000, 1)).collect();
+        let mut tables = table(&schema, &rows);
+        let (t, c) = schema.column(STATS, SINCE_CALL).unwrap();
+        for row in 0..12 {
+            tables[t].set(c, row, 1_000 + row as i64);
+        }
+        tables[t].set(c, 11, 0);
+        thin(&schema, &mut tables, 600_000);
+        assert_eq!(column(&schema, &tables, "entry"), [1, 0, 1, 0]);
+        let minutes = [9, 10, 11, 12].map(|minute| minute * 60_000);
+        assert_eq!(column(&schema, &tables, "time"), minutes);
+        let since = [1_008, 1_009, 1_010, 0];
+        assert_eq!(column(&schema, &tables, SINCE_CALL), since);
     }
 
     #[test]

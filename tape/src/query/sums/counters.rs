@@ -3,13 +3,13 @@
 
 use super::executions::{Executions, Histogram};
 use crate::format::schema::{
-    ColumnDef, ColumnType, HISTOGRAM_BUCKETS, LONG_BUCKETS, STATS, Schema,
+    ColumnDef, ColumnType, HISTOGRAM_BUCKETS, LONG_BUCKETS, SINCE_CALL, STATS, Schema,
 };
 use crate::query::ask::row::Numeric;
 use crate::query::value::number::Ratio;
 
 /// Columns of the table that are no counters.
-const KEYS: [&str; 3] = ["time", "elapsed_ms", "entry"];
+const KEYS: [&str; 4] = ["time", "elapsed_ms", "entry", SINCE_CALL];
 
 /// A counter of the catalog.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
