@@ -35,7 +35,7 @@ def ended(*words: object) -> list[dict[str, object]]:
     called = {statement(row) for row in rows if row["calls"] not in (None, "0")}
     rows = [row for row in rows if statement(row) in called]
     for row in rows:
-        del row["running"], row["running_time"]
+        del row["running"], row["running_time"], row["last_call"]
     return rows
 
 

@@ -60,6 +60,7 @@ impl Tape {
             ("rows", calls * 3),
             ("errors", i64::from(query_id == 9)),
             (&bucket, calls),
+            ("since_call_ms", if query_id == 0 { 0 } else { 1 + ms * 10 }),
         ];
         self.0.row("statement_stats", &row).unwrap();
     }
@@ -197,4 +198,71 @@ fn load_equals_top_and_cost_equals_statements_history() {
             assert_eq!(figures(&row), (own.calls_per_second, own.p99_exec_time));
         }
     }
+}
+
+#[test]
+fn queries_are_ordered_by_the_last_call_of_any_role() {
+    let rows = ask(|request| request.order_by = Some("last_call".into()));
+    let found: Vec<_> = rows
+        .iter()
+        .map(|row| (row.key.as_deref().unwrap(), row.last_call))
+        .collect();
+    let expected = [
+        ("9", Some(59_990_000)),
+        ("7", Some(59_980_000)),
+        ("8", None),
+        ("(no query id)", None),
+        ("(evicted)", None),
+    ];
+    assert_eq!(found[..2], expected[..2]);
+    for row in &expected[2..] {
+        assert!(found.contains(row), "{row:?}");
+    }
+}
+
+/// The last call in each minute of `statements_history`, in seconds.
+fn last_calls(rows: &[[(&str, i64); 3]]) -> Vec<Option<i64>> {
+    let catalog = catalog();
+    let mut builder = PartBuilder::new(Arc::new(catalog.clone().with_runs())).unwrap();
+    let entry = [("query_id", 7), ("toplevel", 1)];
+    let entry = builder.intern("entry", &entry).unwrap();
+    for row in rows {
+        let own = [("elapsed_ms", 60_000), ("calls", 1)];
+        let own = [&row[..], &own].concat();
+        builder.row("statement_stats", &own).unwrap();
+        let pass = [("time", row[0].1), ("elapsed_ms", 60_000)];
+        builder.row("statement_stats", &pass).unwrap();
+    }
+    assert_eq!(entry, 1);
+    let store = Snapshot::from_parts(vec![builder.finish(Identity::default())]);
+    let request = StatementsHistory {
+        since: Some(0),
+        bucket: Some(MINUTE),
+        ..StatementsHistory::default()
+    };
+    let context = Context::new(&catalog, 3 * MINUTE);
+    let answer = store.statements_history(&request, &context).unwrap();
+    let seconds = |us: i64| us / 1_000_000;
+    answer
+        .rows
+        .iter()
+        .map(|row| row.last_call.map(seconds))
+        .collect()
+}
+
+#[test]
+fn an_interval_with_a_later_call_in_its_group_ends_with_a_call() {
+    let row = |minute: i64, since: i64| {
+        [
+            ("time", minute * 60_000),
+            ("entry", 1),
+            ("since_call_ms", since),
+        ]
+    };
+    assert_eq!(
+        last_calls(&[row(1, 0), row(2, 0), row(3, 20_001)]),
+        [Some(60), Some(120), Some(160)]
+    );
+    // A tape of `tacho record` knows no last call.
+    assert_eq!(last_calls(&[row(1, 0), row(2, 0), row(3, 0)]), [None; 3]);
 }

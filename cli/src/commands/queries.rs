@@ -22,6 +22,7 @@ impl Reader for Queries {
         ("p95_exec_time", "p95 ms"),
         ("errors", "errors"),
         ("running", "running"),
+        ("last_call", "last call"),
         ("query_text", "query"),
     ]);
 }

@@ -23,6 +23,7 @@ impl Reader for StatementsHistory {
         ("p95_exec_time", "p95"),
         ("rows", "rows"),
         ("running", "running"),
+        ("last_call", "last call"),
         ("query_text", "query"),
     ]);
 }

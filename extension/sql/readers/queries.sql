@@ -29,6 +29,7 @@ returns table (
 	errors bigint,
 	running bigint,
 	running_time numeric,
+	last_call timestamptz,
 	observed_pct numeric,
 	counted_pct numeric
 )
@@ -38,4 +39,4 @@ set search_path = pg_catalog, pg_temp
 as 'MODULE_PATHNAME', 'tacho_reader';
 
 comment on function tacho.queries is
-'The n largest queries of a window (the last hour by default), each with its load and its cost, and (other) for the rest. order_by is load, time, calls, mean, p95, rows, reads, temp, errors or running_time. Load (avg_aas, pct of all load) comes from the samples. The other measures come from the executions that ended in the window, in the listed databases and by the listed roles. Times are in ms, blocks have 8 kB: shared_blks_read were not in shared buffers, temp_blks_written went to temporary files. running is the number of executions that have not ended, running_time how long they have run, in ms. (no query id) is load without a query, (evicted) is the cost of statements that made room for others. NULL means nothing was recorded: observed_pct of the window has samples, counted_pct has costs. Filters by query_id, database and username apply to load and cost; with another filter, cost covers all executions of the queries that have load. Dimensions and filters: {DIMENSIONS}. Example: select key, avg_aas, calls_per_second, mean_exec_time, query_text from tacho.queries(since => now() - interval ''15 minutes'');';
+'The n largest queries of a window (the last hour by default), each with its load and its cost, and (other) for the rest. order_by is load, time, calls, mean, p95, rows, reads, temp, errors, running_time or last_call. Load (avg_aas, pct of all load) comes from the samples. The other measures come from the executions that ended in the window, in the listed databases and by the listed roles. Times are in ms, blocks have 8 kB: shared_blks_read were not in shared buffers, temp_blks_written went to temporary files. running is the number of executions that have not ended, running_time how long they have run, in ms. last_call is the time of the last call in the window, as far as the record knows it. (no query id) is load without a query, (evicted) is the cost of statements that made room for others. NULL means nothing was recorded: observed_pct of the window has samples, counted_pct has costs. Filters by query_id, database and username apply to load and cost; with another filter, cost covers all executions of the queries that have load. Dimensions and filters: {DIMENSIONS}. Example: select key, avg_aas, calls_per_second, mean_exec_time, query_text from tacho.queries(since => now() - interval ''15 minutes'');';

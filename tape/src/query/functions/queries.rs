@@ -44,6 +44,7 @@ row! {
         errors: Int,
         running: Int,
         running_time: Numeric,
+        last_call: Time,
         observed_pct: Numeric,
         counted_pct: Numeric,
     }
@@ -56,7 +57,7 @@ request! {
         since,
         until,
         n("Maximum number of queries, or all", Some("10")),
-        order_by("load, time, calls, mean, p95, rows, reads, temp, errors or running_time", Some("load")),
+        order_by("load, time, calls, mean, p95, rows, reads, temp, errors, running_time or last_call", Some("load")),
         scope,
         by_leader,
         filters,
@@ -85,6 +86,7 @@ enum Order {
     Mean,
     P95,
     RunningTime,
+    LastCall,
 }
 
 impl Order {
@@ -100,9 +102,10 @@ impl Order {
             "mean" => Order::Mean,
             "p95" => Order::P95,
             "running_time" => Order::RunningTime,
+            "last_call" => Order::LastCall,
             other => {
                 return Err(QueryError::invalid(format!("invalid order_by \"{other}\"")).hint(
-                    "Available orders are load, time, calls, mean, p95, rows, reads, temp, errors, running_time.",
+                    "Available orders are load, time, calls, mean, p95, rows, reads, temp, errors, running_time, last_call.",
                 ));
             }
         })
@@ -118,6 +121,9 @@ impl Order {
             Order::Mean => sums.and_then(|sums| counters.mean(sums)),
             Order::P95 => sums.and_then(|sums| counters.percentile(sums, 95)),
             Order::RunningTime => Ratio::new(line.running.time_ms.into(), 1),
+            Order::LastCall => {
+                sums.and_then(|sums| Ratio::new(sums.last_call_ms.unwrap_or(0).into(), 1))
+            }
         };
         measure.unwrap_or(Ratio::ZERO)
     }
@@ -192,7 +198,7 @@ fn answer(asked: &Queries, run: Run, emit: Emit<QueriesRow>) -> QueryResult<()> 
     let stats = Stats {
         run,
         window,
-        counters: Counters::of(run.catalog).only(is_needed),
+        counters: Counters::of(run.catalog).only(is_needed).with_last_call(),
         filters: filters_of_statements(asked, run)?,
     };
     let whole = scan.whole();
@@ -397,6 +403,7 @@ impl Rows<'_> {
             shared_blks_read: Some(sum(Named::Reads)),
             temp_blks_written: Some(sum(Named::TempWrites)),
             errors: Some(sum(Named::Errors)),
+            last_call: sums.last_call_us(),
             ..row
         }
     }

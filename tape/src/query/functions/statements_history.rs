@@ -43,6 +43,7 @@ row! {
         p99_exec_time: Numeric,
         running: Int,
         running_time: Numeric,
+        last_call: Time,
     } and counters of columns_of_counters
 }
 
@@ -424,7 +425,7 @@ impl Answer<'_> {
         let all = (0..lines).filter_map(|number| self.sums(bucket, number));
         let calls = i128::from(counters.calls(sums));
         let percentile = |percent| numeric(counters.percentile(sums, percent));
-        let shown = counters.list().iter().zip(&sums.0);
+        let shown = counters.list().iter().zip(&sums.counts);
         let value = |(counter, &sum): (&Counter, &i64)| match counter.unit {
             Unit::Time => Value::Numeric(i128::from(sum) * 100),
             _ => Value::Int(sum),
@@ -437,6 +438,7 @@ impl Answer<'_> {
             p50_exec_time: percentile(50),
             p95_exec_time: percentile(95),
             p99_exec_time: percentile(99),
+            last_call: sums.last_call_us(),
             counters: shown.filter(|(c, _)| c.is_shown()).map(value).collect(),
             ..row
         }

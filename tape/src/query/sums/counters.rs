@@ -121,6 +121,8 @@ pub struct Counters<'c> {
     named: [Option<usize>; Named::ALL.len()],
     /// Bucket and place of each counter of the histogram.
     buckets: Vec<(usize, usize)>,
+    /// True if the time of the last call is needed, too.
+    has_last_call: bool,
 }
 
 impl<'c> Counters<'c> {
@@ -128,10 +130,22 @@ impl<'c> Counters<'c> {
     pub fn of(catalog: &'c Schema) -> Counters<'c> {
         let columns = catalog.table(STATS).map_or(&[][..], |t| &t.columns);
         let columns = columns.iter().filter(|c| !KEYS.contains(&c.name.as_str()));
-        Counters::new(columns.map(Counter::of).collect())
+        Counters::new(columns.map(Counter::of).collect()).with_last_call()
     }
 
-    /// The counters that `needs` accepts.
+    /// The same counters and the time of the last call.
+    #[must_use]
+    pub fn with_last_call(mut self) -> Self {
+        self.has_last_call = true;
+        self
+    }
+
+    /// True if the time of the last call is needed, too.
+    pub fn has_last_call(&self) -> bool {
+        self.has_last_call
+    }
+
+    /// The counters that `needs` accepts, without the time of the last call.
     pub fn only(&self, needs: impl Fn(&Counter) -> bool) -> Counters<'c> {
         let needed = self.list.iter().copied().filter(|c| needs(c));
         Counters::new(needed.collect())
@@ -146,6 +160,7 @@ impl<'c> Counters<'c> {
         Counters {
             named: Named::ALL.map(|named| place(named.column())),
             buckets: list.iter().enumerate().filter_map(bucket).collect(),
+            has_last_call: false,
             list,
         }
     }
@@ -157,7 +172,10 @@ impl<'c> Counters<'c> {
 
     /// Zero for each counter.
     pub fn zeros(&self) -> Sums {
-        Sums(vec![0; self.list.len()])
+        Sums {
+            counts: vec![0; self.list.len()],
+            last_call_ms: None,
+        }
     }
 
     /// The place of a counter.
@@ -221,27 +239,38 @@ impl<'c> Counters<'c> {
         let mut histogram = Histogram([0; HISTOGRAM_BUCKETS + LONG_BUCKETS]);
         for &(bucket, place) in &self.buckets {
             if let Some(count) = histogram.0.get_mut(bucket) {
-                *count = sums.0[place];
+                *count = sums.counts[place];
             }
         }
         histogram
     }
 }
 
-/// One sum for each counter.
+/// One sum for each counter, and the last call.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Sums(pub Vec<i64>);
+pub struct Sums {
+    /// The sums in the order of the counters.
+    pub counts: Vec<i64>,
+    /// Time of the last call, in ms since 1970; `None` if it is not known.
+    pub last_call_ms: Option<i64>,
+}
 
 impl Sums {
     /// The sum of the counter with the index `place`; 0 for `None`.
     pub fn at(&self, place: Option<usize>) -> i64 {
-        place.map_or(0, |place| self.0[place])
+        place.map_or(0, |place| self.counts[place])
+    }
+
+    /// Time of the last call, in µs since 1970.
+    pub fn last_call_us(&self) -> Option<i64> {
+        self.last_call_ms.map(|ms| ms.saturating_mul(1_000))
     }
 
     /// Adds `other`. A sum that would overflow stays at the largest number.
     pub fn add(&mut self, other: &Sums) {
-        for (to, from) in self.0.iter_mut().zip(&other.0) {
+        for (to, from) in self.counts.iter_mut().zip(&other.counts) {
             *to = to.saturating_add(*from);
         }
+        self.last_call_ms = self.last_call_ms.max(other.last_call_ms);
     }
 }

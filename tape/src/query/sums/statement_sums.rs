@@ -4,8 +4,9 @@
 
 use super::counters::{Counters, Sums};
 use super::intervals::{Recorded, may_have, middle_us, record};
+use crate::error::Result;
 use crate::format::part::Part;
-use crate::format::schema::STATS;
+use crate::format::schema::{SINCE_CALL, STATS};
 use crate::query::ask::context::Run;
 use crate::query::rows::integers::Reference;
 use crate::query::rows::keys::View;
@@ -13,7 +14,7 @@ use crate::query::rows::parse::Window;
 use crate::query::value::bucket::Buckets;
 use crate::query::value::error::QueryResult;
 use crate::query::value::filter::Filter;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 /// Identifies a statement.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -163,8 +164,15 @@ impl Stats<'_> {
             }
             let values = part.ints(STATS, counter.name)?;
             for &(row, cell) in &rows {
-                let sum = &mut cells[cell].1.0[c];
+                let sum = &mut cells[cell].1.counts[c];
                 *sum = sum.saturating_add(values[row]);
+            }
+        }
+        if self.counters.has_last_call() {
+            let calls = last_calls(part, &time, &entry)?;
+            for &(row, cell) in rows.iter().filter(|_| !calls.is_empty()) {
+                let last = &mut cells[cell].1.last_call_ms;
+                *last = (*last).max(calls[row]);
             }
         }
         for (key, sums) in cells {
@@ -173,4 +181,22 @@ impl Stats<'_> {
         }
         Ok(())
     }
+}
+
+/// The time of the last call of each row, in ms since 1970; empty if the part knows none.
+///
+/// A sealed file has it in the last row of each entry. Earlier rows of the entry have a call in
+/// their interval, and another one soon after: its end is taken as the time.
+fn last_calls(part: &Part, time: &[i64], entry: &[i64]) -> Result<Vec<Option<i64>>> {
+    if part.range(STATS, SINCE_CALL)? == Some((0, 0)) {
+        return Ok(Vec::new());
+    }
+    let since = part.ints(STATS, SINCE_CALL)?;
+    let with = |row: &usize| since[*row] > 0;
+    let known: HashSet<i64> = (0..time.len()).filter(with).map(|row| entry[row]).collect();
+    let call = |row: usize| match since[row] {
+        0 => Some(time[row]).filter(|_| known.contains(&entry[row])),
+        since => Some(time[row].saturating_sub(since).saturating_add(1)),
+    };
+    Ok((0..time.len()).map(call).collect())
 }
