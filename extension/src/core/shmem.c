@@ -93,6 +93,15 @@ shmem_make(TachoShared *shared)
 		pg_atomic_init_u64(&shared->trees_taken_in[i], 0);
 	for (int i = 0; i < TREES_LEFT_OUT; i++)
 		pg_atomic_init_u64(&shared->trees_left_out[i], 0);
+	for (int i = 0; i < MEASURED_PLANS; i++)
+	{
+		pg_atomic_init_u64(&shared->measured[i].key, 0);
+		pg_atomic_init_u64(&shared->measured[i].due, 0);
+	}
+	for (int i = 0; i < SLOW_PLANS / 32; i++)
+		pg_atomic_init_u32(&shared->slow_plans[i], 0);
+	for (int i = 0; i < SLOW_QUERIES; i++)
+		pg_atomic_init_u64(&shared->slow[i], 0);
 	for (int i = 0; i < KNOWN_TEXTS; i++)
 		pg_atomic_init_u64(&shared->known[i], 0);
 }

@@ -28,12 +28,22 @@
 #define TEXT_ACCOUNTS	1024	/* roles in databases, see query_text.c */
 #define TREE_DATABASES	64		/* power of two, see plan_trees.c */
 #define TREES_LEFT_OUT	1024	/* power of two, see plan_trees.c */
+#define MEASURED_PLANS	1024	/* power of two, see plan_measures.c */
+#define SLOW_PLANS		65536	/* bits, power of two, see plan_measures.c */
+#define SLOW_QUERIES	1024	/* power of two, see plan_measures.c */
 
 /* Texts of different kinds do not share the limit of the day. */
 typedef enum TextKind
 {
-	TEXT_OF_QUERY, TEXT_OF_PLAN, TEXT_KINDS
+	TEXT_OF_QUERY, TEXT_OF_PLAN, TEXT_OF_ACTUALS, TEXT_KINDS
 } TextKind;
+
+/* A plan whose rows are to be counted (plan_measures.c). */
+typedef struct MeasuredPlan
+{
+	pg_atomic_uint64 key;		/* of its tree; 0 = free */
+	pg_atomic_uint64 due;		/* time of its next turn, and a flag */
+} MeasuredPlan;
 
 typedef struct TachoShared
 {
@@ -105,6 +115,14 @@ typedef struct TachoShared
 	 * the place, and the reason in their place; 0 = none.
 	 */
 	pg_atomic_uint64 trees_left_out[TREES_LEFT_OUT];
+
+	/*
+	 * plan_measures.c: plans whose rows are counted, a bit for each of them,
+	 * and keys of slow queries
+	 */
+	MeasuredPlan measured[MEASURED_PLANS];
+	pg_atomic_uint32 slow_plans[SLOW_PLANS / 32];
+	pg_atomic_uint64 slow[SLOW_QUERIES];
 
 	pg_atomic_uint64 known[KNOWN_TEXTS] pg_attribute_aligned(PG_CACHE_LINE_SIZE);
 	char		ring[RING_BYTES];

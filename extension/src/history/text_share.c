@@ -80,7 +80,10 @@ text_share_frame(void)
 bool
 text_share_in_frame(void)
 {
-	return shares[TEXT_OF_QUERY].in_frame > 0 || shares[TEXT_OF_PLAN].in_frame > 0;
+	for (int kind = 0; kind < TEXT_KINDS; kind++)
+		if (shares[kind].in_frame > 0)
+			return true;
+	return false;
 }
 
 static void
@@ -128,7 +131,7 @@ most_bytes(const Share *share, const Account *account, bool repeat, int length)
 static int
 bytes_of_kind(TextKind kind, int bytes, int length)
 {
-	return kind == TEXT_OF_PLAN && bytes < length ? 0 : bytes;
+	return kind != TEXT_OF_QUERY && bytes < length ? 0 : bytes;
 }
 
 int

@@ -11,7 +11,7 @@
  * a quarter of the limit.
  *
  * Trees of plans have a limit of their own. It is as high as the limit of texts.
- * A tree is recorded whole or left out.
+ * Trees with counted rows have another one. A tree is recorded whole or left out.
  *
  * The shares begin again when the sampler starts, which only a superuser can
  * cause. A new sampler collects all texts again, because the frames of the

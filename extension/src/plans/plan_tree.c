@@ -62,6 +62,7 @@ typedef struct Tree
 	int			level;
 	uint8		printed[256];	/* a bit for each subplan that is written */
 	PlanNode   *above;			/* the node above the visited one */
+	PlanActuals actuals;
 } Tree;
 
 /* A node that is being written. */
@@ -70,6 +71,7 @@ typedef struct Writing
 	Tree	   *tree;
 	PlanNode	node;
 	const PlanState *state;
+	bool		stopped;		/* see plan_actuals_stopped() */
 	PlanText	text;
 } Writing;
 
@@ -664,6 +666,24 @@ put_settings(Writing *to)
 	}
 }
 
+/* Writes the rows that the node has counted. */
+static void
+put_actuals(Writing *to)
+{
+	double		rows;
+	double		loops;
+
+	if (to->tree->actuals.end == PLAN_NOT_COUNTED ||
+		!plan_actuals_of(to->state, &rows, &loops))
+		return;
+	if (loops == 0 && to->tree->actuals.end == PLAN_FAILED && plan_actuals_started(to->state))
+		loops = 1;
+	put_number_text(to, TEXT_ACTUAL_ROWS, (uint64) Min(rows, 1e18));
+	put_number_text(to, TEXT_ACTUAL_LOOPS, (uint64) Min(loops, 1e18));
+	if (to->stopped)
+		put_number_text(to, TEXT_STOPPED, 1);
+}
+
 static void
 put_node(Writing *to, StateRole role)
 {
@@ -681,6 +701,7 @@ put_node(Writing *to, StateRole role)
 		put_step(to);
 	if (role == STATE_ROOT)
 		put_settings(to);
+	put_actuals(to);
 	put_byte(to->tree, 0);
 }
 
@@ -707,6 +728,7 @@ visit(const PlanState *state, StateRole role, const SubPlan *use, void *argument
 {
 	Tree	   *tree = argument;
 	PlanNode   *above = tree->above;
+	PlanActuals actuals = tree->actuals;
 	int			begin = tree->length;
 	Writing		to = {
 		.tree = tree,
@@ -721,6 +743,8 @@ visit(const PlanState *state, StateRole role, const SubPlan *use, void *argument
 		tree->cut = true;
 		return;
 	}
+	to.stopped = actuals.end != PLAN_NOT_COUNTED &&
+		plan_actuals_stopped(&actuals, state, role, use);
 	put_node(&to, role);
 	if (tree->cut)
 	{
@@ -729,15 +753,18 @@ visit(const PlanState *state, StateRole role, const SubPlan *use, void *argument
 	}
 	tree->level++;
 	tree->above = &to.node;
+	tree->actuals.above = state;
+	tree->actuals.stopped = to.stopped;
 	plan_states_below(state, visit, tree);
 	tree->above = above;
+	tree->actuals = actuals;
 	tree->level--;
 }
 
 int
-plan_tree_write(const QueryDesc *query, char *bytes)
+plan_tree_write(const QueryDesc *query, PlanEnd end, char *bytes)
 {
-	Tree		tree = {.bytes = bytes};
+	Tree		tree = {.bytes = bytes, .actuals = {.end = end}};
 	AliasNumbers *numbers;
 
 	if (query->planstate == NULL || query->estate == NULL)

@@ -55,18 +55,20 @@ recorder_put_tree(Frame *frame, const QueryText *tree, UnixMs now)
 {
 	uint64		database = dictionary_use_name(processes_database_name(tree->database));
 	uint64		role = dictionary_use_name(processes_role_name(tree->user));
+	TextKind	kind = tree->has_actuals ? TEXT_OF_ACTUALS : TEXT_OF_PLAN;
 	Section    *section;
 	bool		first;
 	int			row;
 
-	if (text_share_take(TEXT_OF_PLAN, tree->database, tree->user,
+	if (text_share_take(kind, tree->database, tree->user,
 						(uint64) tree->plan_id ^ (uint64) tree->query_id, tree->length,
 						&first) == 0)
 	{
-		query_text_share_used(TEXT_OF_PLAN, tree->database, tree->user);
+		query_text_share_used(kind, tree->database, tree->user);
 		left_out_at = now;
 		left_out_frame = frame;
-		put_left_out(tree->plan_id, TREE_SHARE_OF_DAY);
+		if (!tree->has_actuals)
+			put_left_out(tree->plan_id, TREE_SHARE_OF_DAY);
 		return;
 	}
 	/* names take fewer bytes than their tree, so the share of trees limits them */

@@ -39,6 +39,7 @@
 #include "statements/executed.h"
 #include "statements/failures.h"
 #include "statements/hooks.h"
+#include "statements/plan_measures.h"
 #include "statements/plan_trees.h"
 #include "statements/running_tags.h"
 #include "statements/secrets.h"
@@ -210,8 +211,7 @@ execution_follow(const QueryDesc *query, int64 plan_id)
 		unused_count--;
 	}
 	else
-		execution = MemoryContextAllocExtended(TopMemoryContext,
-											   sizeof(Execution),
+		execution = MemoryContextAllocExtended(TopMemoryContext, sizeof(Execution),
 											   MCXT_ALLOC_NO_OOM);
 	if (execution == NULL)
 		return;
@@ -262,6 +262,7 @@ piece_failed(Execution *execution, const UsageStart *start)
 	if (execution == NULL)
 		return;
 	execution->ms += usage_end(start, &execution->delta);
+	plan_measures_end(execution->query, execution->user, execution->plan_id, execution->ms, true);
 	execution_failed(execution);
 }
 
@@ -572,6 +573,7 @@ on_executor_run(COMPAT_RUN_PARAMS)
 		PG_RE_THROW();
 	}
 	PG_END_TRY();
+	plan_measures_ran(queryDesc, direction, count);
 	piece_end(execution, &start);
 }
 
@@ -632,6 +634,7 @@ on_executor_end(QueryDesc *queryDesc)
 			.toplevel = execution->level == 0,
 		};
 
+		plan_measures_end(queryDesc, execution->user, execution->plan_id, execution->ms, false);
 		execution->delta.plan_id = execution->plan_id;
 		usage_executor(&execution->delta, queryDesc);
 		usage_executed(&execution->delta, execution->ms,

@@ -37,6 +37,7 @@
 #include "core/settings.h"
 #include "core/shmem.h"
 #include "plans/plan_tree.h"
+#include "statements/plan_measures.h"
 #include "statements/plan_trees.h"
 #include "statements/text_ring.h"
 
@@ -45,17 +46,6 @@
 
 static HOT_DATA uint32 found_generation = 0;
 static uint64 found[FOUND];		/* 0 = none */
-
-/* A tree's key; it differs from the keys of texts, as plan_id is not 0. */
-static inline uint64
-tree_key(uint64 query_id, int64 plan_id)
-{
-	uint64		key = (query_id ^ (uint64) plan_id * UINT64CONST(0x9E3779B97F4A7C15)) +
-		((uint64) MyDatabaseId << 32 | GetUserId()) * UINT64CONST(0xC2B2AE3D27D4EB4F);
-
-	key ^= key >> 29;
-	return key != 0 ? key : 1;
-}
 
 /* Tells the sampler why a plan has no tree. */
 static void
@@ -143,7 +133,7 @@ offer(const QueryDesc *query, int64 plan_id)
 
 	if (bytes == NULL)
 		return TREE_NO_MEMORY;
-	tree.length = plan_tree_write(query, bytes);
+	tree.length = plan_tree_write(query, PLAN_NOT_COUNTED, bytes);
 	if (tree.length <= PLAN_TREE_LEAST)
 		left_out = TREE_NO_MEMORY;
 	else if (!query_text_has_room(query_text_account(tree.database, tree.user), tree.length) ||
@@ -200,7 +190,9 @@ plan_trees_see(const QueryDesc *query, int64 plan_id, int eflags)
 	}
 	generation = pg_atomic_read_u32(&tacho_shared->texts_generation);
 	pg_read_barrier();			/* see collect_text() in query_text.c */
-	key = tree_key(query->plannedstmt->queryId, plan_id);
+	key = plan_tree_key(query->plannedstmt->queryId, plan_id, GetUserId());
+	if (unlikely(plan_measures_may_have(key)))
+		plan_measures_begin(query, plan_id, key, eflags);
 	if (likely(found_generation == generation && found[key & (FOUND - 1)] == key))
 		return;
 	if ((eflags & EXEC_FLAG_EXPLAIN_ONLY) || IsParallelWorker())
@@ -208,6 +200,7 @@ plan_trees_see(const QueryDesc *query, int64 plan_id, int eflags)
 	if (found_generation != generation)
 		memset(found, 0, sizeof(found));
 	found_generation = generation;
+	plan_measures_new(query, plan_id, key, eflags);
 	if (make_known(query, plan_id, key))
 		found[key & (FOUND - 1)] = key;
 }

@@ -36,6 +36,7 @@ typedef struct RingEntry
 	int32		whole_length;
 	int64		query_id;
 	int64		plan_id;
+	bool		has_actuals;
 } RingEntry;
 
 static uint32
@@ -147,6 +148,7 @@ query_text_put(const QueryText *text)
 		.whole_length = text->whole_length,
 		.query_id = text->query_id,
 		.plan_id = text->plan_id,
+		.has_actuals = text->has_actuals,
 	};
 
 	return ring_offer(&entry, text->bytes);
@@ -232,6 +234,7 @@ query_text_drain(void (*take) (const QueryText *text))
 		}
 		text.query_id = entry->query_id;
 		text.plan_id = entry->plan_id;
+		text.has_actuals = entry->has_actuals;
 		text.database = entry->database;
 		text.user = entry->user;
 		text.encoding = entry->encoding;

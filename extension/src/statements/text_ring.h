@@ -14,6 +14,7 @@ typedef struct QueryText
 {
 	int64		query_id;
 	int64		plan_id;		/* of the tree that is in `bytes`; 0 = a text */
+	bool		has_actuals;	/* the tree has counted rows */
 	Oid			database;
 	Oid			user;
 	int			encoding;

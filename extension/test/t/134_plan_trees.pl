@@ -10,6 +10,7 @@ my $node = tacho_cluster('plan_trees', conf => q{
 tacho.sample_interval = 100ms
 tacho.flush_interval = 100ms
 tacho.plan_text_rate = 10000
+tacho.plan_actuals = off
 max_parallel_workers_per_gather = 2
 jit = off
 });

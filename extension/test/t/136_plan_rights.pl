@@ -8,6 +8,7 @@ my $node = tacho_cluster('plan_rights', conf => q{
 tacho.sample_interval = 100ms
 tacho.flush_interval = 100ms
 tacho.plan_text_rate = 10000
+tacho.plan_actuals = off
 jit = off
 });
 

@@ -20,6 +20,7 @@ my $node = tacho_cluster('plan_faults', start => 0, conf => q{
 tacho.sample_interval = 50ms
 tacho.flush_interval = 100ms
 tacho.plan_text_rate = 10000
+tacho.plan_actuals = off
 tacho.statements_track = all
 jit = off
 });
@@ -105,6 +106,54 @@ for my $allocation (1, 2)
 my ($table, $out, $message) = with_fault($refuse, 3);
 is("$out$message", '1 1 1', 'a query has no third allocation to refuse');
 is(recorded_before_and_after($table), $seen, 'the plan is recorded');
+
+# Executes a slow plan of 32 nodes once, then with a fault while its rows are counted. The
+# allocations are: the counts, and the two of the tree at the end.
+sub counted_with_fault
+{
+	my ($fault, $number) = @_;
+	my $table = 'faults_' . ++$tables;
+	my $query = "SELECT (SELECT pg_sleep(0.01)) AS s, count(*) FROM $table";
+
+	sql("CREATE TABLE $table (a int) PARTITION BY LIST (a);"
+		  . join '', map { "CREATE TABLE ${table}_$_ PARTITION OF $table FOR VALUES IN ($_); INSERT INTO $table VALUES ($_);" } 1 .. 28);
+	sql("SET tacho.plan_actuals = on; ANALYZE $table; $query");
+	my ($status, $out, $message) = $node->psql('postgres',
+		"SELECT faults_left() + 1; SET tacho.plan_actuals = on; SELECT faults_arm($fault, $number); $query; SELECT faults_left()", on_error_stop => 0);
+	return ($table, $query, join(' ', split /\s+/, $out), $message);
+}
+
+# The counted rows of the root, and whether they are a lower bound, once they are recorded.
+sub counted
+{
+	my ($table) = @_;
+	my $ids = sql("SELECT format('%L, query_id => %L', plan_id, queryid) FROM tacho.statement_plans JOIN tacho.statements USING (userid, dbid, toplevel, queryid)"
+		  . " WHERE query LIKE '%count(*) FROM $table' AND query NOT LIKE '%tacho%'");
+
+	for (1 .. 100)
+	{
+		my $found = sql("SELECT actual_rows || ' ' || is_lower_bound FROM tacho.plan($ids) WHERE node_number = 1 AND measured_at IS NOT NULL");
+		return $found if $found ne '';
+		select undef, undef, undef, 0.1;
+	}
+	return 'none';
+}
+
+my $query;
+($table, $query, $out, $message) = counted_with_fault($refuse, 1);
+is("$out$message", '1 |28 0', 'memory for the counts was refused, and the query has its result');
+sql("SET tacho.plan_actuals = on; $query");
+is(counted($table), '1.0000 false', 'the rows of the next execution are counted');
+my @refused = map { [ counted_with_fault($refuse, $_) ] } 2, 3;
+is("$_->[2]$_->[3]", '1 |28 0', 'memory for the tree was refused, and the query has its result') for @refused;
+($table, $query, $out, $message) = counted_with_fault($cancel, 1);
+is($out, '1 0', 'a cancelled query has no result');
+is(counted($table), '0.0000 true', 'the rows of a cancelled query are lower bounds');
+($table, $query, $out, $message) = counted_with_fault($terminate, 1);
+like($message, qr/FATAL:  terminating connection due to administrator command/, 'the terminated session has the error of the termination');
+($table, $query, $out, $message) = counted_with_fault($refuse, 4);
+is("$out$message", '1 |28 1', 'an execution has no fourth allocation to refuse');
+is(counted($table), '1.0000 false', 'the rows are counted');
 $node->stop;
 unlike(slurp_file($node->logfile), qr/PANIC|terminated by signal|reference leak|was not closed|not owned/, 'no process of the server died, no reference is left');
 done_testing();

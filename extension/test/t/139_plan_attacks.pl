@@ -14,6 +14,7 @@ my $node = tacho_cluster('plan_attacks', conf => q{
 tacho.sample_interval = 50ms
 tacho.flush_interval = 100ms
 tacho.plan_text_rate = 10000
+tacho.plan_actuals = off
 tacho.statements_track = all
 max_parallel_workers_per_gather = 0
 max_stack_depth = 6MB

@@ -12,6 +12,7 @@ tacho.sample_interval = 100ms
 tacho.flush_interval = 100ms
 tacho.statements_interval = 500ms
 tacho.plan_text_rate = 10000
+tacho.plan_actuals = off
 autovacuum = off
 });
 

@@ -9,6 +9,7 @@ my $node = tacho_cluster('plan_hints', conf => q{
 tacho.sample_interval = 100ms
 tacho.flush_interval = 100ms
 tacho.plan_text_rate = 10000
+tacho.plan_actuals = off
 autovacuum = off
 jit = off
 enable_mergejoin = off
