@@ -1,5 +1,6 @@
 //! A plan as the text of EXPLAIN.
 
+use super::actuals::Actuals;
 use super::tree::{Node, Tree};
 use super::words::{ALIAS, BITMAP_INDEX_SCAN, CUSTOM_SCAN, INDEX, NAME, RELATION, SUBPLAN};
 use std::fmt::Write as _;
@@ -17,11 +18,22 @@ pub(super) fn texts(tree: &Tree) -> Vec<String> {
             line(&mut text, indent, name);
             indent += 1;
         }
+        let actuals = node.actuals();
+        let counted = actuals
+            .as_ref()
+            .map_or_else(String::new, Actuals::explained);
         match indent {
-            0 => text.push_str(&head(node)),
-            _ => line(&mut text, indent, &format!("->  {}", head(node))),
+            0 => text.push_str(&format!("{}{counted}", head(node))),
+            _ => line(&mut text, indent, &format!("->  {}{counted}", head(node))),
         }
         let inner = if indent == 0 { 1 } else { indent + 3 };
+        if actuals.is_some_and(|actuals| actuals.is_lower_bound && actuals.loops > 0) {
+            line(
+                &mut text,
+                inner,
+                "Actual Rows: at least, it was stopped early",
+            );
+        }
         for (label, value) in node.lines() {
             line(&mut text, inner, &format!("{label}: {value}"));
         }

@@ -67,6 +67,13 @@ fn object(node: &Node) -> Map<String, Value> {
     put("Total Cost", Some(cost(node.total_cost)));
     put("Plan Rows", Some(node.rows.into()));
     put("Plan Width", Some(node.width.into()));
+    if let Some(actuals) = node.actuals() {
+        put("Actual Rows", Some(actuals.json_rows().into()));
+        put("Actual Loops", Some(actuals.loops.into()));
+        if actuals.is_lower_bound {
+            put("Stopped Early", Some(true.into()));
+        }
+    }
     for (label, value) in node.lines() {
         put(label, Some(property(label, value)));
     }

@@ -2,6 +2,7 @@
 //! nodes of two plans, with their differences.
 
 mod absent;
+mod actuals;
 mod differences;
 mod explained;
 pub(super) mod hint;
@@ -11,6 +12,7 @@ mod tree;
 mod trees;
 mod words;
 
+use self::actuals::Actuals;
 use self::differences::differences;
 use self::hint::Hint;
 use self::tree::{Node, Tree};
@@ -22,6 +24,7 @@ use crate::query::ask::context::Run;
 use crate::query::ask::request::{Emit, request};
 use crate::query::ask::row::{Numeric, row};
 use crate::query::rows::parse::nodes;
+use crate::query::value::bucket::DAY;
 use crate::query::value::error::{QueryError, QueryResult};
 use crate::query::value::filter::Filter;
 use std::sync::Arc;
@@ -55,6 +58,10 @@ row! {
         table_pages: Int,
         hint: Text,
         hint_lacks: Text,
+        actual_rows: Numeric,
+        actual_loops: Int,
+        is_lower_bound: Bool,
+        measured_at: Time,
     }
 }
 
@@ -176,6 +183,19 @@ fn filters(asked: &Plan, run: Run) -> QueryResult<[Option<Filter>; 3]> {
     Ok([query_id, parse("database", &asked.database)?, username])
 }
 
+impl Recorded {
+    /// True if this tree is shown instead of the other one: one whose rows were counted within the
+    /// day before is shown first.
+    fn is_before(&self, other: &Recorded) -> bool {
+        let counted = (self.tree.has_actuals(), other.tree.has_actuals());
+        match counted {
+            (true, false) => self.time_ms >= other.time_ms - DAY / 1000,
+            (false, true) => self.time_ms > other.time_ms + DAY / 1000,
+            _ => self.time_ms >= other.time_ms,
+        }
+    }
+}
+
 /// The tree that was recorded last.
 fn newest(
     asked: &Plan,
@@ -194,17 +214,21 @@ fn newest(
             if part.rows("plan_tree") == 0 {
                 continue;
             }
+            let since_ms = newest.as_ref().map(|known| known.time_ms - DAY / 1000);
+            if since_ms.is_some_and(|since_ms| part.max_ms() < since_ms) {
+                break;
+            }
             let read = read_part(run, part, plan_id, filters);
             let Some(found) = run.damage.leave_out_part(part, read)?.flatten() else {
                 continue;
             };
-            if newest
-                .as_ref()
-                .is_none_or(|known| known.time_ms < found.time_ms)
-            {
+            let is_last = found.tree.has_actuals();
+            if newest.as_ref().is_none_or(|known| found.is_before(known)) {
                 newest = Some(found);
             }
-            break;
+            if is_last {
+                break;
+            }
         }
     }
     Ok(newest)
@@ -218,7 +242,7 @@ fn read_part(
     filters: &[Option<Filter>; 3],
 ) -> QueryResult<Option<Recorded>> {
     let trees = Trees::of(run, part)?;
-    let mut found = None;
+    let mut found: Option<Recorded> = None;
     for row in trees.rows_of(plan_id) {
         let executed = trees.executed(row)?;
         let keys = [
@@ -235,12 +259,15 @@ fn read_part(
         let Some(tree) = trees.tree(row)? else {
             continue;
         };
-        found = Some(Recorded {
+        let recorded = Recorded {
             time_ms: trees.time_ms(row)?,
             plan_id,
             executed,
             tree,
-        });
+        };
+        if found.as_ref().is_none_or(|known| recorded.is_before(known)) {
+            found = Some(recorded);
+        }
     }
     Ok(found)
 }
@@ -250,6 +277,7 @@ fn row(found: &Recorded, index: usize, node: &Node, explain: String) -> PlanRow 
     let text = |kind: u8| node.text(kind).map(Arc::from);
     let cost = |hundredths: u64| Some(Numeric(i128::from(hundredths) * 100));
     let count = |number: u64| i64::try_from(number).ok();
+    let actuals = node.actuals();
     let lines: Vec<String> = node
         .lines()
         .map(|(label, value)| format!("{label}: {value}"))
@@ -281,5 +309,9 @@ fn row(found: &Recorded, index: usize, node: &Node, explain: String) -> PlanRow 
         table_pages: node.number(TABLE_PAGES),
         hint: None,
         hint_lacks: None,
+        actual_rows: actuals.as_ref().and_then(Actuals::rows),
+        actual_loops: actuals.as_ref().and_then(|actuals| count(actuals.loops)),
+        is_lower_bound: actuals.as_ref().map(|actuals| actuals.is_lower_bound),
+        measured_at: actuals.and(some_time(found.time_ms, 1000)),
     }
 }

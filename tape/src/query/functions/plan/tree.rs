@@ -46,6 +46,11 @@ impl Node {
 }
 
 impl Tree {
+    /// True if the rows of its nodes were counted.
+    pub(super) fn has_actuals(&self) -> bool {
+        self.nodes.iter().any(|node| node.actuals().is_some())
+    }
+
     /// The settings of the planner that were not the default, each with its name and value.
     pub(super) fn settings(&self) -> impl Iterator<Item = (&str, &str)> {
         let root = self.nodes.first().into_iter();

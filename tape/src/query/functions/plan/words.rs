@@ -15,6 +15,12 @@ pub(super) const SETTING: u8 = 24;
 /// Rows and pages of the table, as its last VACUUM or ANALYZE has found them.
 pub(super) const TABLE_ROWS: u8 = 25;
 pub(super) const TABLE_PAGES: u8 = 26;
+/// Rows that all executions of the node gave together, and the number of its executions. Only in a
+/// tree whose rows were counted.
+pub(super) const ACTUAL_ROWS: u8 = 30;
+pub(super) const ACTUAL_LOOPS: u8 = 31;
+/// Not empty if the node may have ended before its last row.
+pub(super) const STOPPED: u8 = 32;
 /// Number of planned workers: the first kind of text that EXPLAIN prints on a line of its own.
 pub(super) const WORKERS: u8 = 7;
 const FIRST_LINE: u8 = WORKERS;
