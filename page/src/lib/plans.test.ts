@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { asText, chosen, planFlags, planLanes, planQuestion, times, trees, turned } from './plans'
+import { asText, chosen, misestimate, planFlags, planLanes, planQuestion, times, trees, turned } from './plans'
 import type { Series } from './series'
 import { HOUR } from './time'
 import { parseView } from './view'
@@ -34,6 +34,17 @@ test('the rows of two plans are two trees, whose different nodes are marked', ()
   expect(found.map((tree) => [tree.hint, tree.lacks])).toEqual([['/*+ SeqScan(t) */', ['a', 'b']], [null, []]])
   expect(trees([row(1, '41', 'Limit', null)])[0]!.nodes[0]!.isMarked).toBe(false)
   expect(trees([])).toEqual([])
+})
+
+test('rows of ten times the estimate or a tenth of it are a misestimate unless they are a lower bound', () => {
+  const rows = (estimated: number, actual: string | null, is_lower_bound = false) => misestimate({ rows: estimated, actual_rows: actual, is_lower_bound })
+  expect(rows(100, '5000.00')).toBe('▲ 5,000 rows, ×50 of the estimate')
+  expect(rows(5000, '50.00')).toBe('▼ 50 rows, ×0.01 of the estimate')
+  expect(rows(100, '1000.00')).toBe('▲ 1,000 rows, ×10 of the estimate')
+  expect(rows(100, '999.00')).toBeNull()
+  expect(rows(1, '0.00')).toBeNull()
+  expect(rows(5000, '50.00', true)).toBeNull()
+  expect(rows(5000, null)).toBeNull()
 })
 
 test('two plans at most are chosen; a third takes the place of the first', () => {

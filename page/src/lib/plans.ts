@@ -81,11 +81,15 @@ export interface PlanNode {
   text: string
   isMarked: boolean
   other: string
+  /** The counted rows, if the estimate is wrong: "▲ 5,000 rows, ×50 of the estimate". */
+  misestimate: string | null
 }
 export interface PlanTree {
   id: string
   /** When it was recorded. */
   recorded: string
+  /** When its rows were counted; null if they were not. */
+  measured: string | null
   /** The hint that brings the plan back, and what it does not say. */
   hint: string | null
   lacks: string[]
@@ -95,6 +99,17 @@ export interface PlanTree {
   json: string
 }
 
+/** Ratio of rows to estimated rows from which an estimate is wrong. Smaller ratios rarely change a plan. */
+const WRONG = 10
+
+/** The counted rows of a node as words, if they are a misestimate. A lower bound is no misestimate. */
+export function misestimate({ rows, actual_rows, is_lower_bound }: Row): string | null {
+  if (actual_rows === null || actual_rows === undefined || is_lower_bound === true) return null
+  const ratio = Math.max(Number(actual_rows), 1) / Math.max(Number(rows), 1)
+  if (ratio < WRONG && ratio > 1 / WRONG) return null
+  return `${ratio > 1 ? '▲' : '▼'} ${grouped(Math.round(Number(actual_rows)))} rows, ${times(ratio)} of the estimate`
+}
+
 /** The lines of a text that may be missing. */
 export const lines = (text: unknown) => String(text ?? '').split('\n').filter(Boolean)
 
@@ -102,9 +117,9 @@ export const lines = (text: unknown) => String(text ?? '').split('\n').filter(Bo
 export function trees(rows: Row[]): PlanTree[] {
   const found: PlanTree[] = []
   for (const row of rows) {
-    if (row.node_number === 1) found.push({ id: String(row.plan_id), recorded: String(row.recorded_at), settings: lines(row.settings), hint: row.hint === null || row.hint === undefined ? null : String(row.hint), lacks: lines(row.hint_lacks), nodes: [], json: String(row.plan_json) })
+    if (row.node_number === 1) found.push({ id: String(row.plan_id), recorded: String(row.recorded_at), measured: row.measured_at === null || row.measured_at === undefined ? null : String(row.measured_at), settings: lines(row.settings), hint: row.hint === null || row.hint === undefined ? null : String(row.hint), lacks: lines(row.hint_lacks), nodes: [], json: String(row.plan_json) })
     const isMarked = row.differs !== null && row.differs !== 'same'
-    found.at(-1)?.nodes.push({ text: String(row.explain), isMarked, other: row.differs === 'missing' ? 'nothing like it' : String(row.other) })
+    found.at(-1)?.nodes.push({ text: String(row.explain), isMarked, other: row.differs === 'missing' ? 'nothing like it' : String(row.other), misestimate: misestimate(row) })
   }
   return found
 }
