@@ -169,6 +169,7 @@ static void
 read_log(void)
 {
 	XLogRecPtr	received;
+	TimestampTz replayed;		/* time of the last commit; 0: none yet */
 
 	if (!RecoveryInProgress())
 	{
@@ -183,8 +184,12 @@ read_log(void)
 		return;
 	server_now[COL_server_recovery_lag_bytes] =
 		received > position ? received - position : 0;
-	server_now[COL_server_recovery_lag] = received <= position ? 0 :
-		Max(0, (GetCurrentTimestamp() - GetLatestXTime()) / 1000);
+	replayed = GetLatestXTime();
+	if (received <= position)
+		server_now[COL_server_recovery_lag] = 0;
+	else if (replayed != 0)
+		server_now[COL_server_recovery_lag] =
+			Max(0, (GetCurrentTimestamp() - replayed) / 1000);
 }
 
 static void

@@ -23,8 +23,16 @@ $primary->safe_psql('postgres', 'CREATE TABLE item AS SELECT g AS id FROM genera
 $primary->backup($backup);
 $standby->init_from_backup($primary, $backup, has_streaming => 1);
 $standby->append_conf('postgresql.conf',
-	"tacho.directory = '" . $standby->basedir . "/history'");
+	"tacho.directory = '" . $standby->basedir . "/history'\nrecovery_min_apply_delay = '1h'");
 $standby->start;
+
+# Before the first commit is replayed, there is no time to compare with: not 26 years.
+$primary->safe_psql('postgres', 'CREATE TABLE delayed (id int)');
+ok($standby->poll_query_until('postgres', q{SELECT max(max) > 0 FROM tacho.server_history(metric => 'recovery_lag_bytes')}),
+	'a standby with a delay is behind');
+is($standby->safe_psql('postgres', q{SELECT coalesce(max(max), 0)::bigint FROM tacho.server_history(metric => 'recovery_lag')}),
+	'0', 'the time that it is behind is not known before a commit');
+$standby->safe_psql('postgres', $_) foreach 'ALTER SYSTEM SET recovery_min_apply_delay = 0', 'SELECT pg_reload_conf()';
 $primary->wait_for_catchup($standby);
 
 ok(wait_for_metric($standby, 'recording', "value = 'on'"), 'the standby records');
