@@ -35,6 +35,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include "miscadmin.h"
 #include "storage/fd.h"
 
 #include "core/clocks.h"
@@ -51,6 +52,7 @@
 #define BUSY_SLACK_NS	10000000	/* counters lag by a timer tick */
 #define STATE_READINGS	4		/* readings a busy state is kept */
 #define MAX_OPEN		400		/* sessions with open files */
+#define NO_DESCRIPTOR	(-2)	/* instead of a file */
 
 typedef enum Reading
 {
@@ -65,7 +67,7 @@ typedef struct CpuSlot
 	int			pid;			/* 0 = no session */
 	TimestampTz backend_start;
 	bool		is_open;
-	int			stat_fd;		/* -1 = could not be opened */
+	int			stat_fd;		/* < 0: could not be opened */
 	int			schedstat_fd;
 	int64		used_us;		/* CLOCK_BOOTTIME of last use and reading */
 	int64		read_us;
@@ -167,12 +169,28 @@ complain(const char *path)
 	snprintf(trouble, sizeof(trouble), "could not open file \"%s\": %s", path,
 			 strerror(save_errno));
 	errno = save_errno;
+	HOLD_INTERRUPTS();
 	ereport(LOG,
 			(errcode_for_file_access(),
 			 errmsg("could not open file \"%s\": %m", path),
 			 errdetail("Sessions that are active without a wait event are recorded as \"CPU*\".")));
+	RESUME_INTERRUPTS();
 }
 
+/*
+ * Reserves a descriptor. Closing a slot may free none: its files may have
+ * been refused when it was opened.
+ */
+static bool
+reserve_descriptor(int64 now_us)
+{
+	while (!AcquireExternalFD())
+		if (!close_oldest(now_us))
+			return false;
+	return true;
+}
+
+/* Opens a file of a process; NO_DESCRIPTOR if descriptors have run out. */
 static int
 open_file(int pid, const char *name, int64 now_us)
 {
@@ -180,11 +198,8 @@ open_file(int pid, const char *name, int64 now_us)
 	int			fd;
 
 	snprintf(path, sizeof(path), "/proc/%d/%s", pid, name);
-	if (!AcquireExternalFD())
-	{
-		if (!close_oldest(now_us) || !AcquireExternalFD())
-			return -1;
-	}
+	if (!reserve_descriptor(now_us))
+		return NO_DESCRIPTOR;
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
 	{
@@ -203,6 +218,9 @@ open_slot(CpuSlot *slot, int64 now_us)
 	slot->stat_fd = open_file(slot->pid, "stat", now_us);
 	slot->is_open = true;
 	open_count++;
+	/* the next reading tries again */
+	if (slot->schedstat_fd == NO_DESCRIPTOR || slot->stat_fd == NO_DESCRIPTOR)
+		close_slot(slot);
 }
 
 /* The slot of a row; emptied if it has a new session. */
