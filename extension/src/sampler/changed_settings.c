@@ -21,6 +21,7 @@
 #include "common/hashfn.h"
 #include "lib/stringinfo.h"
 #include "mb/pg_wchar.h"
+#include "miscadmin.h"
 #include "port/pg_crc32c.h"
 #include "storage/fd.h"
 #include "utils/memutils.h"
@@ -115,11 +116,13 @@ keep(const Look *look)
 	for (int i = 0; i < look->count; i++)
 		put_known(&bytes, &look->settings[i]);
 	((KeptHead *) bytes.data)->crc = kept_crc(bytes.data, bytes.len);
+	HOLD_INTERRUPTS();
 	if (!write_file(&bytes))
 		ereport(LOG,
 				(errcode_for_file_access(),
 				 errmsg("could not write file \"%s\": %m", KEPT_FILE),
 				 errdetail("Settings that are changed before the next start of the sampler get no marker.")));
+	RESUME_INTERRUPTS();
 	pfree(bytes.data);
 }
 
