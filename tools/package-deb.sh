@@ -55,8 +55,9 @@ source_tree() {
 	tar -C "$work/$name" -xf "$deb_cache/vendor.tar.xz"
 	git archive HEAD debian | tar -C "$work/$name" -xf -
 	cp "$deb_cache/copyright" "$work/$name/debian/copyright"
-	# packages of a later release of Debian replace packages of an earlier one
-	case $suite in bookworm) number=12 ;; trixie) number=13 ;; forky) number=14 ;; *) number=14.1 ;; esac
+	# Packages of a later release of Debian replace packages of an earlier one. A revision with a
+	# point would be an upload by somebody who is not the maintainer.
+	case $suite in bookworm) number=12 ;; trixie) number=13 ;; forky) number=14 ;; *) number=14+1 ;; esac
 	sed -i "1s/-\([0-9]*\)) [a-z]*;/-\1~deb$number) $suite;/" "$work/$name/debian/changelog"
 	deb_in -b "$work:/build" "$root" /bin/sh -c "cd /build/$name && pg_buildext updatecontrol"
 }
