@@ -3,7 +3,7 @@
 
 use crate::measure::{Reading, Readings};
 use crate::rules::{Config, Limits, Mute, Rule, Severity};
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use std::io::Write;
 use std::path::Path;
 use tacho_source::Failure;
@@ -18,7 +18,9 @@ pub struct Alarm {
     pub rule: Rule,
     pub object: String,
     pub severity: Severity,
+    #[serde(deserialize_with = "or_infinity")]
     pub value: f64,
+    #[serde(deserialize_with = "or_infinity")]
     pub limit: f64,
     pub summary: String,
     /// Time at which the alarm began, µs since 1970.
@@ -30,6 +32,11 @@ pub struct Alarm {
     /// First findings of `changes` when it began.
     #[serde(default)]
     pub findings: Vec<String>,
+}
+
+/// JSON has no infinity: null stands for it. Example: the value of a recorder that never recorded.
+fn or_infinity<'de, D: Deserializer<'de>>(number: D) -> Result<f64, D::Error> {
+    Option::deserialize(number).map(|number| number.unwrap_or(f64::INFINITY))
 }
 
 /// A message that is to be sent.
@@ -297,6 +304,28 @@ mod tests {
             ["4 alarm", "5 over"]
         );
         assert!(told(&config, &[1.1, 0.1, 0.1, 0.1, 0.1]).is_empty());
+    }
+
+    #[test]
+    fn a_value_without_bound_survives_the_file() {
+        let mut state = State::default();
+        let fires = Readings {
+            found: vec![reading(f64::INFINITY, true)],
+            measured: vec![Rule::Load],
+            failed: Vec::new(),
+        };
+        let told = state.take(&Config::default(), "a", &fires, MINUTE);
+        state.post(Message {
+            alarm: told[0].clone(),
+            page: None,
+            sent: Vec::new(),
+        });
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("state");
+        state.write(&path).unwrap();
+        let text = std::fs::read_to_string(&path).unwrap();
+        assert_eq!(text.matches("\"value\": null").count(), 2);
+        assert_eq!(State::read(&path).map_err(|e| e.lines()).unwrap(), state);
     }
 
     #[test]
