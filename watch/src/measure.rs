@@ -70,15 +70,16 @@ pub fn measure(
         let found = match rule {
             Rule::Recorder | Rule::Space => continue,
             Rule::Load => look.load(limits),
-            Rule::Queue => look.queue(limits),
-            Rule::PlanChange => look.plan_change(limits),
-            Rule::Wraparound => look.metric(Rule::Wraparound, limits),
-            Rule::Slot => look.slot(limits),
-            Rule::Replication => look.metric(Rule::Replication, limits),
-            Rule::Disk => look.disk(limits),
+            Rule::Queue => look.queue(limits).map(Some),
+            Rule::PlanChange => look.plan_change(limits).map(Some),
+            Rule::Wraparound => look.metric(Rule::Wraparound, limits).map(Some),
+            Rule::Slot => look.slot(limits).map(Some),
+            Rule::Replication => look.metric(Rule::Replication, limits).map(Some),
+            Rule::Disk => look.disk(limits).map(Some),
         };
         match found {
-            Ok(found) => {
+            Ok(None) => (),
+            Ok(Some(found)) => {
                 readings.found.extend(found);
                 readings.measured.push(*rule);
             }
@@ -155,8 +156,8 @@ struct Look<'a> {
 impl Look<'_> {
     /// Measures the load per CPU in [`BUCKETS`] buckets. The alarm fires if all of them are above
     /// the limit, so a short peak is no alarm. It is over when all of them are at or below the
-    /// limit for the end.
-    fn load(&self, limits: &Limits) -> QueryResult<Vec<Reading>> {
+    /// limit for the end. `None` if too little was observed to say that, such as after a gap.
+    fn load(&self, limits: &Limits) -> QueryResult<Option<Vec<Reading>>> {
         let bucket = (limits.hold_us / BUCKETS).max(SECOND);
         let until = self.moment_us - self.moment_us % bucket;
         let since = until - bucket * BUCKETS;
@@ -173,6 +174,17 @@ impl Look<'_> {
             (is_observed && cpus > 0.0).then_some((load, cpus))
         });
         let shares: Vec<(f64, f64)> = shares.collect();
+        Ok(self.load_reading(&shares, limits, since))
+    }
+
+    /// The reading of the observed buckets: load and number of CPUs of each.
+    fn load_reading(
+        &self,
+        shares: &[(f64, f64)],
+        limits: &Limits,
+        since: i64,
+    ) -> Option<Vec<Reading>> {
+        let is_whole = shares.len() as i64 == BUCKETS;
         let least = shares
             .iter()
             .map(|(load, cpus)| load / cpus)
@@ -182,13 +194,12 @@ impl Look<'_> {
             .map(|(load, cpus)| load / cpus)
             .fold(0.0, f64::max);
         if most <= limits.clear {
-            return Ok(Vec::new());
+            return is_whole.then(Vec::new);
         }
         let count = shares.len() as f64;
         let load = shares.iter().map(|(load, _)| load).sum::<f64>() / count;
         let cpus = shares.last().map_or(0.0, |(_, cpus)| *cpus);
-        let is_whole = shares.len() as i64 == BUCKETS;
-        Ok(vec![Reading {
+        Some(vec![Reading {
             rule: Rule::Load,
             object: String::new(),
             value: load / cpus,
@@ -353,9 +364,10 @@ impl Look<'_> {
     /// value is the WAL that the slot keeps, in bytes.
     fn slot(&self, limits: &Limits) -> QueryResult<Vec<Reading>> {
         let rows = self.history("slot_retained,slot_active", limits)?;
-        let idle = by_object(&rows, "slot_active").into_iter();
-        let idle = idle.filter(|(_, (kept, active))| *active == 0.0 && kept.1 > limits.clear);
-        let readings = idle.map(|(object, ((least, most), _))| Reading {
+        let slots = by_object(&rows, "slot_active").into_iter();
+        let idle = slots.filter(|(_, slot)| slot.beside_most == 0.0 && slot.range.1 > limits.clear);
+        let range = idle.map(|(object, slot)| (object, slot.range));
+        let readings = range.map(|(object, (least, most))| Reading {
             rule: Rule::Slot,
             object: object.to_string(),
             value: most,
@@ -374,8 +386,9 @@ impl Look<'_> {
     fn disk(&self, limits: &Limits) -> QueryResult<Vec<Reading>> {
         let rows = self.history("disk_free,disk_size", limits)?;
         let all = by_object(&rows, "disk_size").into_iter();
-        let readings = all.filter(|(_, (_, size))| *size > 0.0);
-        let readings = readings.map(|(object, ((least_free, most_free), size))| {
+        let known = all.filter(|(_, disk)| disk.beside_newest > 0.0);
+        let readings = known.map(|(object, disk)| {
+            let ((least_free, most_free), size) = (disk.range, disk.beside_newest);
             let full = |free: f64| 100.0 * (1.0 - free / size);
             Reading {
                 rule: Rule::Disk,
@@ -404,19 +417,33 @@ fn bytes(value: f64) -> String {
     }
 }
 
-/// The range of the metric that is measured, and the newest value of the metric beside it, by
-/// object.
-fn by_object<'r>(
-    rows: &'r [ServerHistoryRow],
-    beside: &str,
-) -> BTreeMap<&'r str, ((f64, f64), f64)> {
+/// An object of two metrics: one that is measured, and one beside it.
+struct Pair {
+    /// Least and greatest value of the metric that is measured.
+    range: (f64, f64),
+    /// Newest value of the metric beside it.
+    beside_newest: f64,
+    /// Greatest value of the metric beside it.
+    beside_most: f64,
+}
+
+/// The values of two metrics by object; `beside` names the metric that is not measured.
+fn by_object<'r>(rows: &'r [ServerHistoryRow], beside: &str) -> BTreeMap<&'r str, Pair> {
     let mut found = BTreeMap::new();
     for row in rows {
         let object = row.object.as_deref().unwrap_or_default();
-        let (range, other) = found.entry(object).or_insert(((f64::INFINITY, 0.0), 0.0));
-        match row.metric.as_deref() {
-            Some(metric) if metric == beside => *other = row.max.map_or(*other, Numeric::to_f64),
-            _ => widen(range, row),
+        let pair = found.entry(object).or_insert(Pair {
+            range: (f64::INFINITY, 0.0),
+            beside_newest: 0.0,
+            beside_most: 0.0,
+        });
+        match (row.metric.as_deref() == Some(beside), row.max) {
+            (true, Some(value)) => {
+                pair.beside_newest = value.to_f64();
+                pair.beside_most = pair.beside_most.max(pair.beside_newest);
+            }
+            (true, None) => (),
+            (false, _) => widen(&mut pair.range, row),
         }
     }
     found
@@ -435,5 +462,51 @@ fn head(row: &BlockingRow) -> String {
         (Some(pid), _) => format!("process {pid}"),
         (None, Some(gid)) => format!("prepared transaction {gid}"),
         (None, None) => "an unknown session".into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(metric: &str, object: &str, min: i128, max: i128) -> ServerHistoryRow {
+        ServerHistoryRow {
+            metric: Some(metric.into()),
+            object: Some(object.into()),
+            min: Some(Numeric(min * 10_000)),
+            max: Some(Numeric(max * 10_000)),
+            ..ServerHistoryRow::default()
+        }
+    }
+
+    #[test]
+    fn a_slot_that_was_used_in_an_earlier_bucket_was_used() {
+        let rows = [
+            row("slot_active", "a", 0, 1),
+            row("slot_retained", "a", 5, 9),
+            row("slot_active", "a", 0, 0),
+            row("slot_retained", "a", 7, 8),
+        ];
+        let found = by_object(&rows, "slot_active");
+        let slot = &found["a"];
+        assert_eq!(slot.range, (5.0, 9.0));
+        assert_eq!((slot.beside_newest, slot.beside_most), (0.0, 1.0));
+    }
+
+    #[test]
+    fn a_load_that_was_not_observed_is_not_measured() {
+        let look = Look {
+            source: &tacho_source::Tapes::new(0),
+            server: "a",
+            moment_us: 100,
+        };
+        let limits = Rule::Load.defaults();
+        let found = |shares: &[(f64, f64)]| look.load_reading(shares, &limits, 0);
+        let is_alarm = |shares| found(shares).map(|found| found.first().map(|load| load.fires));
+        assert_eq!(is_alarm(&[]), None);
+        assert_eq!(is_alarm(&[(1.0, 4.0); 3]), None);
+        assert_eq!(is_alarm(&[(1.0, 4.0); 4]), Some(None));
+        assert_eq!(is_alarm(&[(9.0, 4.0); 3]), Some(Some(false)));
+        assert_eq!(is_alarm(&[(9.0, 4.0); 4]), Some(Some(true)));
     }
 }
