@@ -108,6 +108,9 @@ impl State {
             }
             told.extend(self.end(server, *rule, &found, now_us));
         }
+        for (rule, _) in config.limits.iter().filter(|(_, limits)| !limits.is_on) {
+            told.extend(self.end(server, *rule, &[], now_us));
+        }
         for alarm in self
             .alarms
             .iter_mut()
@@ -304,6 +307,24 @@ mod tests {
             ["4 alarm", "5 over"]
         );
         assert!(told(&config, &[1.1, 0.1, 0.1, 0.1, 0.1]).is_empty());
+    }
+
+    #[test]
+    fn an_alarm_ends_when_its_rule_is_switched_off() {
+        let mut state = State::default();
+        let fires = Readings {
+            found: vec![reading(2.0, true)],
+            measured: vec![Rule::Load],
+            failed: Vec::new(),
+        };
+        assert_eq!(state.take(&Config::default(), "a", &fires, MINUTE).len(), 1);
+        assert_eq!(state.take(&Config::default(), "b", &fires, MINUTE).len(), 1);
+        let off = Config::parse("[rules.load]\non = false\n").unwrap();
+        let over = state.take(&off, "a", &Readings::default(), 2 * MINUTE);
+        let over: Vec<_> = over.iter().map(|a| (&*a.server, a.ended_us)).collect();
+        assert_eq!(over, [("a", Some(2 * MINUTE))]);
+        let going_on: Vec<&str> = state.going_on().map(|alarm| &*alarm.server).collect();
+        assert_eq!(going_on, ["b"]);
     }
 
     #[test]
