@@ -1,7 +1,7 @@
 //! Sends messages to all places that the rules name: a command, a webhook, an alertmanager. A
 //! message that could not be sent to a place is sent to it again at the next look.
 
-use crate::rules::Send;
+use crate::rules::{Rule, Send};
 use crate::state::{Message, State};
 use std::io::Write;
 use std::process::{Command, Stdio};
@@ -40,16 +40,28 @@ impl Sender {
     }
 
     /// Sends the messages in the outbox. Returns the reasons why places did not take a message.
+    /// If a place refuses a message, later messages about the same alarm wait: "over" never comes
+    /// before "alarm". If a place does not answer, all later messages to it wait.
     pub fn send(&self, state: &mut State) -> Vec<String> {
         let mut failed = Vec::new();
+        let mut refused: Vec<(&str, Subject)> = Vec::new();
+        let mut silent: Vec<&str> = Vec::new();
         for message in &mut state.outbox {
             for (name, place) in self.places() {
-                if message.sent.iter().any(|sent| sent == name) {
+                let subject = subject(message);
+                let waits = silent.contains(&name) || refused.contains(&(name, subject.clone()));
+                if waits || message.sent.iter().any(|sent| sent == name) {
                     continue;
                 }
                 match self.one(&place, message) {
                     Ok(()) => message.sent.push(name.into()),
-                    Err(error) => failed.push(format!("could not send to {name}: {error}")),
+                    Err(error) => {
+                        failed.push(format!("could not send to {name}: {}", error.why()));
+                        match error {
+                            Failed::Refused(_) => refused.push((name, subject)),
+                            Failed::Silent(_) => silent.push(name),
+                        }
+                    }
                 }
             }
         }
@@ -69,7 +81,7 @@ impl Sender {
         let body = serde_json::Value::from(alerts).to_string();
         let sent = self.post(place, &body);
         sent.err()
-            .map(|error| format!("could not send to alertmanager: {error}"))
+            .map(|error| format!("could not send to alertmanager: {}", error.why()))
     }
 
     fn places(&self) -> impl Iterator<Item = (&'static str, Place<'_>)> {
@@ -85,7 +97,7 @@ impl Sender {
         command.into_iter().chain(webhook).chain(manager)
     }
 
-    fn one(&self, place: &Place, message: &Message) -> Result<(), String> {
+    fn one(&self, place: &Place, message: &Message) -> Result<(), Failed> {
         match place {
             Place::Command(words) => run(words, message),
             Place::Webhook(at) => self.post(at, &message.json().to_string()),
@@ -93,17 +105,48 @@ impl Sender {
         }
     }
 
-    fn post(&self, at: &str, body: &str) -> Result<(), String> {
+    fn post(&self, at: &str, body: &str) -> Result<(), Failed> {
         let request = self
             .agent
             .post(at)
             .header("content-type", "application/json");
-        let answer = request.send(body).map_err(|error| error.to_string())?;
+        let answer = request.send(body).map_err(Failed::silent)?;
         match answer.status().is_success() {
             true => Ok(()),
-            false => Err(format!("the answer was {}", answer.status())),
+            false => Err(Failed::Refused(format!(
+                "the answer was {}",
+                answer.status()
+            ))),
         }
     }
+}
+
+/// Why a place did not take a message.
+enum Failed {
+    /// The place said no to this message.
+    Refused(String),
+    /// The place did not answer.
+    Silent(String),
+}
+
+impl Failed {
+    fn silent(error: impl ToString) -> Failed {
+        Failed::Silent(error.to_string())
+    }
+
+    fn why(&self) -> &str {
+        match self {
+            Failed::Refused(why) | Failed::Silent(why) => why,
+        }
+    }
+}
+
+/// Server, rule and object of an alarm.
+type Subject = (String, Rule, String);
+
+fn subject(message: &Message) -> Subject {
+    let alarm = &message.alarm;
+    (alarm.server.clone(), alarm.rule, alarm.object.clone())
 }
 
 enum Place<'a> {
@@ -113,8 +156,9 @@ enum Place<'a> {
 }
 
 /// Runs a command with the message on its standard input; ends it when it takes too long.
-fn run(words: &[String], message: &Message) -> Result<(), String> {
-    let (program, arguments) = words.split_first().ok_or("the command is empty")?;
+fn run(words: &[String], message: &Message) -> Result<(), Failed> {
+    let empty = || Failed::silent("the command is empty");
+    let (program, arguments) = words.split_first().ok_or_else(empty)?;
     let mut child = Command::new(program)
         .args(arguments)
         .env("TACHO_STATUS", message.status())
@@ -123,24 +167,88 @@ fn run(words: &[String], message: &Message) -> Result<(), String> {
         .stdin(Stdio::piped())
         .stdout(Stdio::null())
         .spawn()
-        .map_err(|error| error.to_string())?;
+        .map_err(Failed::silent)?;
     if let Some(mut input) = child.stdin.take() {
         // A command that reads nothing is right, too. The text fits into the pipe.
         let _ = writeln!(input, "{}", message.json());
     }
     let begun = Instant::now();
     loop {
-        match child.try_wait().map_err(|error| error.to_string())? {
+        match child.try_wait().map_err(Failed::silent)? {
             Some(status) if status.success() => return Ok(()),
-            Some(status) => return Err(format!("{program}: {status}")),
+            Some(status) => return Err(Failed::Refused(format!("{program}: {status}"))),
             None if begun.elapsed() < PATIENCE => std::thread::sleep(LOOK),
             None => break,
         }
     }
     let _ = child.kill();
     let _ = child.wait();
-    Err(format!(
+    Err(Failed::Silent(format!(
         "{program} did not end within {} s",
         PATIENCE.as_secs()
-    ))
+    )))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rules::Severity;
+    use crate::state::Alarm;
+
+    fn message(object: &str, ended_us: Option<i64>) -> Message {
+        Message {
+            alarm: Alarm {
+                server: "shop".into(),
+                rule: Rule::Queue,
+                object: object.into(),
+                severity: Severity::Critical,
+                value: 41.0,
+                limit: 30.0,
+                summary: String::new(),
+                began_us: 0,
+                ended_us,
+                is_told: true,
+                findings: Vec::new(),
+            },
+            page: None,
+            sent: Vec::new(),
+        }
+    }
+
+    /// Sends the beginning and the end of an alarm, and the beginning of another one.
+    fn send(command: &[&str]) -> (Vec<String>, State) {
+        let places = Send {
+            command: command.iter().map(|word| (*word).to_string()).collect(),
+            ..Send::default()
+        };
+        let mut state = State::default();
+        state.post(message("process 7", None));
+        state.post(message("process 7", Some(9)));
+        state.post(message("process 8", None));
+        (Sender::new(places).send(&mut state), state)
+    }
+
+    #[test]
+    fn the_end_of_an_alarm_waits_for_its_beginning() {
+        let directory = tempfile::tempdir().unwrap();
+        let out = directory.path().join("out");
+        let script = format!("cat >>{}; exit 3", out.display());
+        let (failed, state) = send(&["sh", "-c", &script]);
+        assert_eq!(failed.len(), 2, "{failed:?}");
+        assert_eq!(state.outbox.len(), 3);
+        let text = std::fs::read_to_string(&out).unwrap();
+        let taken = text.lines().map(|line| {
+            let message: serde_json::Value = serde_json::from_str(line).unwrap();
+            [&message["object"], &message["status"]].map(|text| text.as_str().unwrap().to_string())
+        });
+        let taken: Vec<_> = taken.collect();
+        assert_eq!(taken, [["process 7", "alarm"], ["process 8", "alarm"]]);
+    }
+
+    #[test]
+    fn a_place_that_does_not_answer_is_tried_once_in_a_look() {
+        let (failed, state) = send(&["/nowhere/page-me"]);
+        assert_eq!(failed.len(), 1, "{failed:?}");
+        assert_eq!(state.outbox.len(), 3);
+    }
 }
