@@ -6,7 +6,7 @@ use crate::state::{Alarm, Message};
 use serde_json::{Value, json};
 use tacho_source::rows::ask;
 use tacho_source::{Source, time};
-use tacho_tape::query::{Changes, plain_text};
+use tacho_tape::query::{Changes, ChangesRow, plain_text};
 
 /// Maximum number of findings in a message.
 const FINDINGS: usize = 3;
@@ -28,7 +28,7 @@ pub fn message(page: Option<&str>, alarm: Alarm, now_us: i64) -> Message {
 }
 
 /// The first causes and effects that `changes` finds. An alarm is sent without them if the question
-/// fails.
+/// fails, or if nothing was recorded in the normal window: all load looks like more than before then.
 pub fn findings(source: &dyn Source, alarm: &Alarm, now_us: i64) -> Vec<String> {
     let asked = Changes {
         since: Some(alarm.began_us - FINDINGS_BEFORE_US),
@@ -37,15 +37,19 @@ pub fn findings(source: &dyn Source, alarm: &Alarm, now_us: i64) -> Vec<String> 
         ..Changes::default()
     };
     let rows = ask(source, &alarm.server, &asked).unwrap_or_default();
-    let is_finding = |kind: Option<&str>| matches!(kind, Some("cause" | "effect"));
-    let found = rows
-        .into_iter()
-        .filter(|row| is_finding(row.kind.as_deref()));
-    let sentences = found.filter_map(|row| row.explanation);
+    let sentences = rows.into_iter().filter(is_finding);
+    let sentences = sentences.filter_map(|row| row.explanation);
     sentences
         .take(FINDINGS)
         .map(|text| cut(&plain_text(&text)))
         .collect()
+}
+
+fn is_finding(row: &ChangesRow) -> bool {
+    let is_known = row
+        .before_coverage_pct
+        .is_some_and(|pct| pct.to_f64() > 0.0);
+    is_known && matches!(row.kind.as_deref(), Some("cause" | "effect"))
 }
 
 fn cut(text: &str) -> String {
@@ -160,6 +164,7 @@ impl Message {
 mod tests {
     use super::*;
     use crate::rules::Severity;
+    use tacho_tape::query::Numeric;
 
     fn alarm(ended_us: Option<i64>) -> Message {
         let alarm = Alarm {
@@ -181,6 +186,20 @@ mod tests {
             page,
             sent: Vec::new(),
         }
+    }
+
+    #[test]
+    fn nothing_is_found_without_a_normal_window() {
+        let row = |kind: &str, coverage: Option<i128>| ChangesRow {
+            kind: Some(kind.into()),
+            before_coverage_pct: coverage.map(Numeric),
+            ..ChangesRow::default()
+        };
+        assert!(is_finding(&row("cause", Some(1_000_000))));
+        assert!(is_finding(&row("effect", Some(1_000_000))));
+        assert!(!is_finding(&row("note", Some(1_000_000))));
+        assert!(!is_finding(&row("cause", Some(0))));
+        assert!(!is_finding(&row("effect", None)));
     }
 
     #[test]
