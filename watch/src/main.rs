@@ -14,6 +14,7 @@ use message::{findings, message};
 use rules::{Config, Severity};
 use send::Sender;
 use state::{Alarm, Message, State};
+use std::collections::BTreeSet;
 use std::io::{self, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -87,11 +88,12 @@ fn run(options: &Options) -> Result<u8, Failure> {
         let failure = Failure::usage("alarms are sent, but no file keeps which were sent".into());
         return Err(failure.hint("Give --state FILE, such as /var/lib/tacho-watch/state."));
     }
-    let watch = Watch {
+    let mut watch = Watch {
         sender: Sender::new(config.send.clone()),
         config,
         source: &source,
         options,
+        seen: BTreeSet::new(),
     };
     let mut state = match &options.state {
         Some(path) => State::read(path)?,
@@ -112,6 +114,8 @@ struct Watch<'a> {
     sender: Sender,
     source: &'a dyn Source,
     options: &'a Options,
+    /// Names of all servers that this process has seen.
+    seen: BTreeSet<String>,
 }
 
 /// Result of one look.
@@ -123,9 +127,9 @@ struct Seen {
 
 impl Watch<'_> {
     /// Looks once: prints and sends what has begun and what is over.
-    fn look(&self, state: &mut State) -> Result<Seen, Failure> {
+    fn look(&mut self, state: &mut State) -> Result<Seen, Failure> {
         let now_us = now_us();
-        let servers = self.source.servers();
+        let servers = with_vanished(self.source.servers(), &mut self.seen);
         let mut seen = Seen {
             servers: servers.len(),
             failed: Vec::new(),
@@ -189,7 +193,7 @@ impl Watch<'_> {
     }
 
     /// One look as a check of Nagios: a line, and an exit code.
-    fn once(&self, state: &mut State) -> Result<u8, Failure> {
+    fn once(&mut self, state: &mut State) -> Result<u8, Failure> {
         let seen = self.look(state)?;
         let alarms: Vec<&Alarm> = state.going_on().collect();
         let worst = alarms.iter().map(|alarm| alarm.severity).max();
@@ -249,6 +253,22 @@ fn replay(
     Ok(0)
 }
 
+/// Adds the servers that were seen before and are gone, such as a history below `--root` that was
+/// removed or cannot be read: the rule `recorder` tells that they are missing.
+fn with_vanished(mut servers: Vec<Server>, seen: &mut BTreeSet<String>) -> Vec<Server> {
+    seen.extend(servers.iter().map(|server| server.name.clone()));
+    for name in seen.iter() {
+        if servers.iter().all(|server| server.name != *name) {
+            servers.push(Server {
+                name: name.clone(),
+                state: tacho_source::State::Missing,
+                paused_ms: None,
+            });
+        }
+    }
+    servers
+}
+
 fn failures(server: &Server, readings: &Readings) -> Vec<String> {
     let line = |(rule, why): &(rules::Rule, String)| {
         format!("{}: could not measure {}: {why}", server.name, rule.name())
@@ -274,4 +294,38 @@ fn complain(line: &str) {
 
 fn now_us() -> i64 {
     jiff::Timestamp::now().as_microsecond()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rules::Rule;
+
+    #[test]
+    fn a_history_that_vanished_is_missing_and_no_alarm_of_it_ends() {
+        let server = |name: &str| Server {
+            name: name.into(),
+            state: tacho_source::State::Recorded,
+            paused_ms: None,
+        };
+        let mut seen = BTreeSet::new();
+        let both = with_vanished(vec![server("a"), server("b")], &mut seen);
+        assert_eq!(both, [server("a"), server("b")]);
+        let servers = with_vanished(vec![server("b")], &mut seen);
+        let missing = Server {
+            state: tacho_source::State::Missing,
+            ..server("a")
+        };
+        assert_eq!(servers, [server("b"), missing.clone()]);
+        let source = tacho_source::Tapes::new(0);
+        let limits = Config::default().limits;
+        let readings = measure(&source, &missing, &limits, 5, false);
+        assert_eq!(readings.measured, [Rule::Recorder, Rule::Space]);
+        let summaries: Vec<&str> = readings.found.iter().map(|r| &*r.summary).collect();
+        assert_eq!(summaries, ["nothing can be read: the history is missing"]);
+        assert_eq!(
+            with_vanished(vec![server("a"), server("b")], &mut seen),
+            both
+        );
+    }
 }
