@@ -11,7 +11,7 @@ use tacho_tape::query::{self, Argument, Field, Function, Kind, QueryError, Query
 const TEXT_COLUMNS: [&str; 4] = ["query_text", "inputs", "old_hint", "old_hint_lacks"];
 
 /// Rules of `changes` whose causes name a table.
-pub const TABLE_RULES: [&str; 2] = ["planner input", "table scanned"];
+pub const TABLE_RULES: [&str; 4] = ["rows changed", "analyzed", "planner input", "table scanned"];
 
 /// A column with names of tables. Without texts it has numbers, as from a tape (5/16400), or is null
 /// where the answer of a tape has no such row.
@@ -303,6 +303,47 @@ mod tests {
                     .sql
                     .contains(&named.without_names())
             );
+        }
+    }
+
+    /// Rules whose sentences name no table. The detail of a marker names what a command changed,
+    /// also without texts.
+    const OTHER_RULES: [&str; 23] = [
+        "change holds lock",
+        "deadlock",
+        "idle in transaction",
+        "session holds lock",
+        "replica lost",
+        "index dropped",
+        "memory setting",
+        "commit setting",
+        "table changed",
+        "code changed",
+        "role setting",
+        "cpu taken",
+        "old snapshot",
+        "planner setting",
+        "vacuum setting",
+        "server started",
+        "new query",
+        "more connections",
+        "more calls",
+        "writing setting",
+        "index created",
+        "other table changed",
+        "mark",
+    ];
+
+    #[test]
+    fn each_rule_of_changes_names_a_table_or_not() {
+        let mut listed = [&TABLE_RULES[..], &OTHER_RULES].concat();
+        listed.sort_unstable();
+        let mut rules: Vec<&str> = query::CHANGE_RULES.iter().map(|rule| rule.name).collect();
+        rules.sort_unstable();
+        assert_eq!(listed, rules);
+        // These sentences are made of the text of a statement, or have the names of tables.
+        for rule in ["rows changed", "analyzed", "planner input", "table scanned"] {
+            assert!(TABLE_RULES.contains(&rule), "{rule}");
         }
     }
 
