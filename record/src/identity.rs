@@ -67,27 +67,46 @@ impl Identity {
         // write-ahead log is not PostgreSQL's, pg_control_checkpoint() fails alone.
         let mut number = |sql: &str| {
             let answers = connection.query(&[PIN_SEARCH_PATH, sql].concat(), within());
-            let number = answers.ok().and_then(|a| a.first()?.number(0, 0));
-            number.unwrap_or(0_u64)
+            match answers {
+                Err(error) if !connection.is_open() => Err(error),
+                Err(_) => Ok(0),
+                Ok(answers) => {
+                    let number = answers.first().and_then(|answer| answer.number(0, 0));
+                    Ok(number.unwrap_or(0_u64))
+                }
+            }
         };
         identity.system_identifier =
-            number("select system_identifier from pg_catalog.pg_control_system()");
+            number("select system_identifier from pg_catalog.pg_control_system()")?;
         identity.timeline =
-            number("select timeline_id from pg_catalog.pg_control_checkpoint()") as i64;
+            number("select timeline_id from pg_catalog.pg_control_checkpoint()")? as i64;
         identity.checkpointer_start_us = number(
             "select (date_part('epoch', backend_start) * 1e6)::int8 \
              from pg_catalog.pg_stat_get_activity(null) where backend_type = 'checkpointer'",
-        ) as i64;
+        )? as i64;
         identity.statistics_us = number(
             "select (date_part('epoch', stats_reset) * 1e6)::int8 from pg_catalog.pg_stat_wal",
-        ) as i64;
+        )? as i64;
         Ok(identity)
     }
 
     /// True if this is another server, or another life of the same one.
     pub fn is_another(&self, before: &Identity) -> bool {
-        self.postmaster_start_us != before.postmaster_start_us
-            || self.system_identifier != before.system_identifier
+        self.postmaster_start_us != before.postmaster_start_us || self.is_of_another_system(before)
+    }
+
+    /// True if both system identifiers are known and differ.
+    pub fn is_of_another_system(&self, before: &Identity) -> bool {
+        let both = [self.system_identifier, before.system_identifier];
+        !both.contains(&0) && both[0] != both[1]
+    }
+
+    /// Takes the system identifier that was known before, if this role may not see it any more or
+    /// the question failed.
+    pub fn keep_system(&mut self, before: Option<&Identity>) {
+        if self.system_identifier == 0 {
+            self.system_identifier = before.map_or(0, |before| before.system_identifier);
+        }
     }
 
     /// True if the postmaster stayed up, but restarted all its processes after one of them crashed:
@@ -180,6 +199,23 @@ mod tests {
         assert!(!identity(1, 5).is_another(&identity(1, 5)));
         assert!(identity(1, 6).is_another(&identity(1, 5)));
         assert!(identity(2, 5).is_another(&identity(1, 5)));
+    }
+
+    #[test]
+    fn a_system_that_is_not_known_is_no_other_one() {
+        let identity = |system_identifier| Identity {
+            system_identifier,
+            ..Identity::default()
+        };
+        assert!(!identity(0).is_another(&identity(1)));
+        assert!(!identity(1).is_another(&identity(0)));
+        let kept = |now: u64, before: Option<u64>| {
+            let mut now = identity(now);
+            now.keep_system(before.map(identity).as_ref());
+            now.system_identifier
+        };
+        let found = [kept(0, Some(1)), kept(2, Some(1)), kept(0, None)];
+        assert_eq!(found, [1, 2, 0]);
     }
 
     #[test]

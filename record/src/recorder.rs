@@ -255,7 +255,8 @@ impl<'a> Recorder<'a> {
 
     /// Finds out which server answers.
     fn identify_server(&mut self, connection: &mut Connection) -> tacho_dsn::Result<()> {
-        let identity = Identity::ask(connection, self.settings.answer_timeout(), &self.stop)?;
+        let mut identity = Identity::ask(connection, self.settings.answer_timeout(), &self.stop)?;
+        identity.keep_system(self.identity.as_ref());
         self.log
             .info(&format!("connected to {}", identity.describe()));
         self.health.update(|c| {
@@ -308,12 +309,12 @@ impl<'a> Recorder<'a> {
         if before.is_none() {
             self.warn_of_another(identity.system_identifier);
         }
-        let is_other = before.is_some_and(|b| b.system_identifier != identity.system_identifier);
+        let is_other = before.is_some_and(|before| identity.is_of_another_system(before));
         self.changed_settings
             .begin_life(identity.system_identifier, is_other);
         let what = match before {
             None => "recorder started",
-            Some(before) if before.system_identifier != identity.system_identifier => {
+            Some(before) if identity.is_of_another_system(before) => {
                 self.statements = Statements::default();
                 "connected to another server"
             }
