@@ -60,6 +60,24 @@ wait_until('calls after a reset', sub { recorded()->{calls} >= 142 });
 is(recorded()->{calls}, 142, 'executions after a reset are added');
 wait_until('a marker', sub { markers($tape, 'statistics reset') > 0 });
 is((markers($tape, 'statistics reset'))[0], 'statistics of all statements were reset', 'the reset is a marker');
+
+# A recorder that cannot read the name of a role records the counters without it.
+$node->safe_psql('postgres', q{
+	CREATE ROLE late;
+	GRANT SELECT ON t TO late;
+	REVOKE SELECT ON pg_catalog.pg_roles FROM PUBLIC});
+$node->safe_psql('postgres', 'SET ROLE late;' . 'SELECT v FROM t WHERE id = 1;' x 9);
+
+sub calls_of_all
+{
+	my $sum = 0;
+	$sum += $_->{calls} // 0 for grep { ($_->{query_text} // '') eq 'SELECT v FROM t WHERE id = $1' }
+	  ask($tape, 'statements-history', '--since', '1h', '--n', 'all');
+	return $sum;
+}
+wait_until('calls of a role without a name', sub { calls_of_all() >= 151 });
+is(calls_of_all(), 151, 'counters are recorded also if names are refused');
+$node->safe_psql('postgres', 'GRANT SELECT ON pg_catalog.pg_roles TO PUBLIC');
 is($recorder->end('TERM'), 0, 'the recorder ends');
 
 # A role without rights sees only its own executions. Counters of others, which it sees

@@ -9,6 +9,7 @@ use crate::output::{put_changed_setting, put_marker};
 use crate::sample::{self, Sample};
 use crate::statements;
 use crate::texts::Text;
+use std::time::Duration;
 use tacho_dsn::{Answer, Connection, Error};
 
 impl Recorder<'_> {
@@ -130,10 +131,7 @@ impl Recorder<'_> {
         };
         let now_ms = self.mono_us() / 1_000;
         pass.request(&mut self.names, now_ms);
-        if let Some(question) = self.names.question() {
-            let answers = self.ask(connection, self.settings.answer_timeout(), &question)?;
-            self.names.take(&answers, now_ms);
-        }
+        let named = self.needed_names(connection, self.settings.answer_timeout(), now_ms);
         pass.query_ids()
             .for_each(|id| self.texts.request(id, server_ms));
         if let Some(reset_ms) = pass.reset_ms {
@@ -156,6 +154,21 @@ impl Recorder<'_> {
             if !more {
                 break;
             }
+        }
+        named
+    }
+
+    /// Asks for the names that are needed. Rows are put also if that fails: the next ones have the
+    /// names.
+    fn needed_names(
+        &mut self,
+        connection: &mut Connection,
+        limit: Duration,
+        now_ms: i64,
+    ) -> tacho_dsn::Result<()> {
+        if let Some(question) = self.names.question() {
+            let answers = self.ask(connection, limit, &question)?;
+            self.names.take(&answers, now_ms);
         }
         Ok(())
     }
@@ -230,17 +243,14 @@ impl Recorder<'_> {
         }
         let encoding = self.identity.as_ref().map_or(0, |i| i.encoding);
         let texts = self.texts.take(&answers, &mut self.names, encoding, now_ms);
-        if let Some(question) = self.names.question() {
-            let answers = self.ask(connection, self.settings.interval() / 2, &question)?;
-            self.names.take(&answers, now_ms);
-        }
+        let named = self.needed_names(connection, self.settings.interval() / 2, now_ms);
         let base_ms = self.clock.server_us(self.mono_us()).unwrap_or(0) / 1_000;
         let mut batch = self.batch(base_ms);
         for text in texts {
             text.put(&mut batch, &mut self.output.dictionary, &self.names);
         }
         self.output.put(batch);
-        Ok(())
+        named
     }
 
     /// Reports that the server does not show texts: in the log, on the health page,
