@@ -270,9 +270,11 @@ fn body(answer: &Answer) -> String {
 async fn metrics(State(api): State<Arc<Api>>, headers: HeaderMap) -> Result<Response, Problem> {
     let format = Format::wanted(&headers);
     let asked = Arc::clone(&api);
-    let servers = tokio::task::spawn_blocking(move || asked.scraper().scrape()).await;
-    let now = (api.desk().running(), api.live().listeners());
-    let servers = servers.unwrap_or_default();
+    // Counting listeners waits for followers, which may be reading a history.
+    let blocking = move || (asked.live().listeners(), asked.scraper().scrape());
+    let found = tokio::task::spawn_blocking(blocking).await;
+    let (listeners, servers) = found.unwrap_or_default();
+    let now = (api.desk().running(), listeners);
     let text = metrics::encode(api.counters(), now, &servers, format).map_err(|e| {
         let error = QueryError::new("XX000", format!("could not write metrics: {e}"));
         Problem::of(error)
