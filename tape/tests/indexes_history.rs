@@ -134,6 +134,7 @@ fn ask_nodes(
 ) -> Vec<String> {
     let identity = |node: usize| Identity {
         node: node as u64 + 1,
+        system_identifier: 77,
         ..Identity::default()
     };
     let tapes = tapes.into_iter().enumerate();
@@ -288,6 +289,35 @@ fn scans_of_several_nodes_add_up() {
         spec.node = Some("all".to_string());
     });
     assert_eq!(found[2], "16410 6 10000 +12");
+}
+
+#[test]
+fn what_nodes_know_one_after_the_other_is_known() {
+    let later = [
+        state(31, USED, "primary key", 21_000, 106),
+        state(32, 0, "", 0, 0),
+        state(41, USED, "primary key", 24_000, 110),
+        state(42, 0, "", 0, 0),
+    ];
+    let mut second = Tape::new(&later);
+    second
+        .0
+        .row(
+            "tick",
+            &[
+                ("tick", 2),
+                ("slot_time", (NOON + 42) * 60_000),
+                ("interval_ms", 1000),
+                ("status", 1),
+            ],
+        )
+        .unwrap();
+    let tapes = vec![Tape::new(&ROUNDS), second];
+    let columns = ["oid", "scans", "growth_bytes", "known_from", "known_until"];
+    let found = ask_nodes(tapes, "indexes_history", &columns, (5, 50), |spec| {
+        spec.node = Some("all".to_string());
+    });
+    assert_eq!(found[2], "16410 9 13000 +1 +42");
 }
 
 #[test]

@@ -8,7 +8,7 @@ use crate::query::ask::row::{Numeric, row};
 use crate::query::rows::parse::{MAX_ROWS, Window, buckets, limit, nodes};
 use crate::query::rows::text::{TextKey, Texts};
 use crate::query::sums::counters::{Counter, Counters, Named, Sums, Unit};
-use crate::query::sums::intervals::{Recorded, keep_most};
+use crate::query::sums::intervals::{Nodes, Recorded};
 use crate::query::sums::statement_sums::{EntryKey, Stats, SumsByEntry};
 use crate::query::sums::statements_running::{self, Running};
 use crate::query::value::bucket::Buckets;
@@ -264,8 +264,7 @@ macro_rules! statement_filters {
 }
 pub(super) use statement_filters;
 
-/// Adds up the rows of all requested nodes. Each node records for itself: coverage is taken from
-/// the node that recorded most of a period.
+/// Adds up the rows of all requested nodes.
 pub(super) fn scan(
     stats: &Stats,
     node: Option<&str>,
@@ -276,7 +275,9 @@ pub(super) fn scan(
         recorded: vec![Recorded::default(); buckets.len()],
         ..SumsByEntry::default()
     };
-    for node in nodes(stats.run, node)? {
+    let nodes = nodes(stats.run, node)?;
+    let together = Nodes::of(stats.run.store, &nodes);
+    for node in nodes {
         let parts = stats.run.store.parts(node);
         let found = stats.sums(parts, buckets, &mut number)?;
         for (key, sums) in found.sums {
@@ -285,7 +286,7 @@ pub(super) fn scan(
                 None => drop(all.sums.insert(key, sums)),
             }
         }
-        keep_most(&mut all.recorded, found.recorded);
+        together.add(&mut all.recorded, found.recorded);
     }
     Ok(all)
 }

@@ -2,7 +2,7 @@
 //! one SQLSTATE in the `elapsed_ms` before `time`. It counts in the bucket with the middle of this
 //! interval. Rows without an entry are errors that the server could not tell apart.
 
-use super::intervals::{Recorded, keep_most, may_have, middle_us};
+use super::intervals::{Nodes, Recorded, may_have, middle_us};
 use super::statement_sums::{EntryKey, Stats};
 use crate::format::part::Part;
 use crate::format::schema::ERROR_STATS;
@@ -60,11 +60,13 @@ impl Errors<'_> {
             errors: HashMap::new(),
             recorded: vec![Recorded::default(); buckets.len()],
         };
-        for node in nodes(run, node)? {
+        let nodes = nodes(run, node)?;
+        let together = Nodes::of(run.store, &nodes);
+        for node in nodes {
             let passes = self
                 .stats
                 .sums(run.store.parts(node), buckets, &mut |_| 0)?;
-            keep_most(&mut all.recorded, passes.recorded);
+            together.add(&mut all.recorded, passes.recorded);
             for part in run.store.parts(node) {
                 run.check_cancel()?;
                 let may = may_have(part, ERROR_STATS, self.stats.window);

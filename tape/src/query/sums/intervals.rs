@@ -6,6 +6,7 @@ use crate::format::part::Part;
 use crate::query::rows::parse::Window;
 use crate::query::value::bucket::Buckets;
 use crate::query::value::error::QueryResult;
+use crate::store::snapshot::Snapshot;
 
 /// The recorded time of a bucket.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -18,12 +19,38 @@ pub struct Recorded {
     pub covered_us: i64,
 }
 
-/// Replaces each bucket of `all` by the bucket of one more node (`own`) if this node recorded
-/// longer in it than each node before.
-pub fn keep_most(all: &mut [Recorded], own: Vec<Recorded>) {
-    for (all, own) in all.iter_mut().zip(own) {
-        if own.elapsed_ms > all.elapsed_ms {
-            *all = own;
+/// How the recorded times of several nodes become one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Nodes {
+    /// The nodes recorded one after the other, such as before and after a copy: their times add up.
+    InTurn,
+    /// Nodes recorded at the same time: the node counts that recorded longest in a bucket.
+    AtOnce,
+}
+
+impl Nodes {
+    /// Finds out which of both these nodes are.
+    pub fn of(store: &Snapshot, nodes: &[u64]) -> Nodes {
+        let mut times: Vec<(i64, i64)> = nodes.iter().filter_map(|n| store.times(*n)).collect();
+        times.sort_unstable();
+        match times.windows(2).all(|pair| pair[0].1 < pair[1].0) {
+            true => Nodes::InTurn,
+            false => Nodes::AtOnce,
+        }
+    }
+
+    /// Adds the buckets of one more node.
+    pub fn add(self, all: &mut [Recorded], own: Vec<Recorded>) {
+        for (all, own) in all.iter_mut().zip(own) {
+            match self {
+                Nodes::InTurn => {
+                    all.elapsed_ms += own.elapsed_ms;
+                    all.grain_ms = all.grain_ms.max(own.grain_ms);
+                    all.covered_us += own.covered_us;
+                }
+                Nodes::AtOnce if own.elapsed_ms > all.elapsed_ms => *all = own,
+                Nodes::AtOnce => (),
+            }
         }
     }
 }
@@ -67,6 +94,23 @@ pub fn record(buckets: &Buckets, time_ms: i64, elapsed_ms: i64, recorded: &mut [
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn times_of_nodes_in_turn_add_up_and_of_others_the_longest_counts() {
+        let one = |elapsed_ms, grain_ms, covered_us| Recorded {
+            elapsed_ms,
+            grain_ms,
+            covered_us,
+        };
+        let added = |nodes: Nodes| {
+            let mut all = vec![Recorded::default(); 2];
+            nodes.add(&mut all, vec![one(3, 3, 30), one(9, 2, 80)]);
+            nodes.add(&mut all, vec![one(5, 1, 40), one(4, 4, 10)]);
+            all
+        };
+        assert_eq!(added(Nodes::InTurn), [one(8, 3, 70), one(13, 4, 90)]);
+        assert_eq!(added(Nodes::AtOnce), [one(5, 1, 40), one(9, 2, 80)]);
+    }
 
     #[test]
     fn an_interval_counts_at_its_middle_and_covers_its_length() {

@@ -131,11 +131,14 @@ impl RelationStates {
     /// The activity of a table or index from `since` to `until`. A state at `since` is the state at
     /// the begin. `None` if nothing is known of it in the window, or if it was dropped.
     ///
-    /// The counts of several nodes are added up; the state is the newest.
+    /// The counts of several nodes are added up; the state is the newest. If the nodes recorded one
+    /// after the other, all of their times are known; otherwise the time that all of them know.
     pub fn change(&self, key: &TableKey, since: i64, until: i64) -> Option<Change<'_>> {
         let changes = self.nodes.values();
         let changes = changes.filter_map(|node| node.change(key, since, until));
-        changes.reduce(Change::with)
+        let mut changes: Vec<Change> = changes.collect();
+        changes.sort_by_key(|change| change.last.time);
+        changes.into_iter().reduce(Change::with)
     }
 }
 
@@ -149,6 +152,16 @@ impl<'a> Change<'a> {
         let mut counts = newest.counts;
         for (sum, count) in counts.iter_mut().zip(older.counts) {
             *sum = sum.saturating_add(count);
+        }
+        if older.known_until.unwrap_or(older.known_from) <= newest.known_from {
+            let growths = [newest.growth, older.growth].into_iter().flatten();
+            return Change {
+                known_from: older.known_from,
+                known_until: newest.known_until.or(older.known_until),
+                counts,
+                growth: growths.reduce(i64::saturating_add),
+                ..newest
+            };
         }
         let known_from = newest.known_from.max(older.known_from);
         let until = newest.known_until.zip(older.known_until);

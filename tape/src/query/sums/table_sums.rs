@@ -3,7 +3,7 @@
 //! The last row of an interval has no OID: it is the sum of the tables and indexes without a row of
 //! their own, and says that the interval was recorded completely.
 
-use super::intervals::{Recorded, keep_most, may_have, middle_us, record};
+use super::intervals::{Nodes, Recorded, may_have, middle_us, record};
 use crate::format::part::Part;
 use crate::query::ask::context::Run;
 use crate::query::rows::integers::Reference;
@@ -125,6 +125,7 @@ impl<'a> Tables<'a> {
             cells: HashMap::new(),
             recorded: vec![Recorded::default(); buckets.len()],
         };
+        let together = Nodes::of(self.run.store, &self.nodes);
         for node in &self.nodes {
             let mut recorded = vec![Recorded::default(); buckets.len()];
             for part in self.run.store.parts(*node) {
@@ -141,7 +142,7 @@ impl<'a> Tables<'a> {
                     part.release();
                 }
             }
-            keep_most(&mut all.recorded, recorded);
+            together.add(&mut all.recorded, recorded);
         }
         self.run.damage.check()?;
         Ok(all)
