@@ -16,7 +16,7 @@ use jiff::tz::TimeZone;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 use tacho_source::rows::{Rows, Status};
-use tacho_source::{Arguments, catalog, time};
+use tacho_source::{Arguments, time};
 use tacho_tape::query::{BlockingRow, MarkersRow, QueryError};
 
 /// A last tick that is older than this, in µs, is late.
@@ -525,6 +525,7 @@ impl App {
             KeyCode::Char('e') => view.turn(List::Events),
             KeyCode::Char('q') => view.turn(List::Queries),
             KeyCode::Char('s') => view.turn(List::Sessions),
+            KeyCode::Char('a') => view.turn(List::Tags),
             KeyCode::Char('b') => view.turn(List::Locks),
             KeyCode::Char('x') => view.forget(),
             KeyCode::Char('c') => view.turn(List::Findings),
@@ -552,6 +553,7 @@ impl App {
         let (list, dimension, alone) = match self.view.list {
             List::Classes => (List::Events, "wait_event_type", false),
             List::Events => (List::Queries, "wait_event", false),
+            List::Tags => (List::Queries, "tags", false),
             List::Queries => (List::Sessions, "query_id", false),
             List::Findings => (List::Queries, "query_id", true),
             List::Plans | List::Trees => return,
@@ -673,23 +675,18 @@ impl App {
         }
     }
 
-    /// Parses `application=web` or `wait_event_type=!Lock`; an empty text removes all
-    /// filters.
+    /// Adds a filter such as `application=web`; an empty text removes all filters.
     fn filter(&mut self, text: &str) {
-        let names = catalog::dimension_names();
-        let (name, value) = text.split_once('=').unwrap_or((text, ""));
-        let name = name.trim().replace('-', "_");
         if text.trim().is_empty() {
             self.view.forget();
-        } else if value.is_empty() || !names.contains(&name.as_str()) {
-            let message = format!("write NAME=VALUE; names are {}", names.join(", "));
-            self.message = Some(message);
-            return;
         } else {
-            let text = value.trim().to_string();
-            let dimension = name;
-            self.view
-                .enter(self.view.list, Filter { dimension, text }, false);
+            match Filter::parse(text) {
+                Ok(filter) => self.view.enter(self.view.list, filter, false),
+                Err(message) => {
+                    self.message = Some(message);
+                    return;
+                }
+            }
         }
         self.ask(false);
     }

@@ -96,7 +96,7 @@ impl View {
         let Window { since, until } = self.selection();
         match self.list {
             list if list.is_compared() && self.earlier.is_some() => self.compared(),
-            List::Queries | List::Classes | List::Events => {
+            List::Queries | List::Classes | List::Events | List::Tags => {
                 let is_split = self.list == List::Queries;
                 question(&Top {
                     since: Some(since),

@@ -62,6 +62,7 @@ pub fn web_address(base: &str, view: &View, moment: Option<i64>) -> String {
         List::Queries | List::Findings | List::Plans | List::Trees => None,
         List::Sessions | List::Spans => Some("sessions"),
         List::Locks => Some("locks"),
+        List::Tags => Some("dimensions"),
     };
     let mut given = Vec::new();
     given.extend(view.server.clone().map(|server| ("server", server)));

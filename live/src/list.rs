@@ -44,7 +44,7 @@ impl Made<'_> {
     pub fn table(&self) -> Table {
         match self.view.list {
             _ if self.is_compared => self.compared(),
-            List::Classes | List::Events => self.keys(),
+            List::Classes | List::Events | List::Tags => self.keys(),
             List::Queries => self.queries(),
             List::Sessions => self.sessions(),
             List::Spans => self.spans(),
@@ -318,6 +318,7 @@ fn key_name(list: List) -> &'static str {
     match list {
         List::Classes => "wait class",
         List::Events => "wait event",
+        List::Tags => "tags",
         _ => "query",
     }
 }

@@ -34,7 +34,7 @@ const KEYS: &[(&str, &str)] = &[
         "open the row: class, event, query, session, its history",
     ),
     ("Esc", "back"),
-    ("e s", "wait events; sessions"),
+    ("e s a", "wait events; sessions; tags of statements"),
     ("q", "queries by load, with their cost"),
     ("b", "lock tree at the moment"),
     ("c", "changes and their causes"),

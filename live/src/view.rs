@@ -2,7 +2,8 @@
 //! draws.
 
 use jiff::tz::TimeZone;
-use tacho_source::time::timestamp;
+use tacho_source::{catalog, time::timestamp};
+use tacho_tape::query::tag_key;
 
 /// One second in µs.
 pub const SECOND: i64 = 1_000_000;
@@ -42,6 +43,8 @@ pub enum List {
     Events,
     Queries,
     Sessions,
+    /// The tags that applications send, such as `controller=orders,action=show`.
+    Tags,
     /// One session's spans in order.
     Spans,
     Locks,
@@ -60,6 +63,7 @@ impl List {
             List::Events => "wait events",
             List::Queries => "queries",
             List::Sessions => "sessions",
+            List::Tags => "tags",
             List::Spans => "history of a session",
             List::Locks => "locks",
             List::Findings => "what changed",
@@ -75,6 +79,7 @@ impl List {
             List::Events => Some("wait_event"),
             List::Queries | List::Findings => Some("query_id"),
             List::Sessions | List::Locks => Some("pid"),
+            List::Tags => Some("tags"),
             List::Spans | List::Plans | List::Trees => None,
         }
     }
@@ -94,7 +99,10 @@ impl List {
 
     /// True if the list can compare two windows.
     pub fn is_compared(self) -> bool {
-        matches!(self, List::Classes | List::Events | List::Queries)
+        matches!(
+            self,
+            List::Classes | List::Events | List::Queries | List::Tags
+        )
     }
 }
 
@@ -106,6 +114,27 @@ pub struct Filter {
 }
 
 impl Filter {
+    /// Parses `application=web`, `wait_event_type=!Lock` or `tag:controller=orders`.
+    ///
+    /// # Errors
+    /// The message for a text that is no filter.
+    pub fn parse(text: &str) -> Result<Filter, String> {
+        let names = catalog::dimension_names();
+        let (name, text) = text.split_once('=').unwrap_or((text, ""));
+        let (name, text) = (name.trim(), text.trim());
+        let is_tag = tag_key(name).is_some();
+        let dimension = match is_tag {
+            true => name.to_string(),
+            false => name.replace('-', "_"),
+        };
+        if text.is_empty() || !(is_tag || names.contains(&dimension.as_str())) {
+            let names = names.join(", ");
+            return Err(format!("write NAME=VALUE; names are {names}, tag:KEY"));
+        }
+        let text = text.to_string();
+        Ok(Filter { dimension, text })
+    }
+
     /// A filter for a key of an answer.
     pub fn key(dimension: &str, key: &str) -> Filter {
         let is_plain = !key.contains([',', '"']) && !key.starts_with('!') && !key.is_empty();

@@ -284,6 +284,36 @@ fn a_window_may_be_given_and_time_is_gone_to() {
 }
 
 #[test]
+fn a_key_lists_tags_and_a_filter_takes_one_key_of_them() {
+    let scratch = Scratch::tagged("tags");
+    let mut seen = Seen::new(&scratch.tape(), (80, 24), paint(Depth::True, false), None);
+    seen.press(&[Char('a')]);
+    let text = seen.text();
+    let rows: Vec<&str> = text.lines().filter(|line| line.contains("33.3")).collect();
+    assert_eq!(rows.len(), 3, "{text}");
+    assert!(rows[0].ends_with("controller=orders,action=show"), "{text}");
+    assert!(rows[1].ends_with("job=mail"), "{text}");
+    assert!(rows[2].ends_with("(null)"), "{text}");
+    seen.press(&[Enter]);
+    let text = seen.text();
+    let filter = "queries 23:58:00–00:10:01  [tags=\"controller=orders,action=show\"]";
+    assert!(text.contains(filter), "{text}");
+    assert!(
+        text.contains("select 1") && !text.contains("select 2"),
+        "{text}"
+    );
+    seen.press(&[Char('x')]);
+    seen.write("/tag:job=mail");
+    seen.press(&[Enter]);
+    let text = seen.text();
+    assert!(text.contains("[tag:job=mail]"), "{text}");
+    assert!(
+        text.contains("select 2") && !text.contains("select 1"),
+        "{text}"
+    );
+}
+
+#[test]
 fn a_refused_question_is_reported_once_until_esc() {
     let scratch = Scratch::shop("sense");
     let paint = paint(Depth::True, false);

@@ -48,6 +48,28 @@ impl Scratch {
         scratch
     }
 
+    /// A history called `shop` of ten minutes: two sessions with tags and one without are active.
+    pub fn tagged(name: &str) -> Scratch {
+        let scratch = Scratch::new(name);
+        let mut sessions =
+            "time,tick,pid,backend_start,state,cpu,query_id,query_text,tags\n".to_string();
+        for tick in 1..=600 {
+            let (minute, second) = (tick / 60, tick % 60);
+            for (pid, tags) in [
+                (1, "controller=orders,action=show"),
+                (2, "job=mail"),
+                (3, ""),
+            ] {
+                let line = format!(
+                    "2026-01-01T00:{minute:02}:{second:02}Z,{tick},{pid},2026-01-01T00:00:00Z,active,running,{pid},select {pid},\"{tags}\"\n"
+                );
+                sessions.push_str(&line);
+            }
+        }
+        scratch.import_of(sessions, markers(), statements());
+        scratch
+    }
+
     pub fn import(&self) {
         self.import_of(sessions(0..600), markers(), statements());
     }
