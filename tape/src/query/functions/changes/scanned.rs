@@ -96,9 +96,11 @@ pub fn scanned(
         databases: None,
     };
     let mut found: Vec<(TableKey, (Record, i64, Record))> = Vec::new();
-    for (key, mut records) in records(&tables, windows)? {
+    let Records { tables: all, rest } = records(&tables, windows)?;
+    for (key, mut records) in all {
         records.sort_by_key(|record| record.until);
-        found.extend(unusual(&records, windows).map(|unusual| (key, unusual)));
+        let most = most(&records, &rest, windows);
+        found.extend(unusual(&records, &most, windows).map(|unusual| (key, unusual)));
     }
     let names = names(&tables, found.iter().map(|(key, ..)| key.relation))?;
     let named = found.into_iter().filter_map(|(key, (first, since, most))| {
@@ -115,34 +117,53 @@ pub fn scanned(
     Ok(all)
 }
 
-/// The first record with unusually many rows, and the time from which rows may have been more. The
-/// last value is the record of the normal window with most rows a second; it has no rows if the table
-/// did nothing there.
-fn unusual(records: &[Record], windows: &Windows) -> Option<(Record, i64, Record)> {
-    let is_normal = |record: &&Record| record.until <= windows.before.until;
+/// True if a record ends in the normal window.
+fn is_normal(record: &Record, windows: &Windows) -> bool {
+    record.until <= windows.before.until
+}
+
+/// The record of the normal window with most rows a second. While the table is not among the
+/// busiest, its rows are part of the row of all other tables: it read at most as many.
+fn most(records: &[Record], rest: &BTreeMap<i64, Record>, windows: &Windows) -> Record {
+    let mut bounds = rest.clone();
+    bounds.extend(records.iter().map(|record| (record.until, *record)));
     let mut most = Record {
         until: 1,
         ..Record::default()
     };
-    for record in records.iter().filter(is_normal) {
+    for record in bounds.values().filter(|record| is_normal(record, windows)) {
         if record.is_times(1, &most) {
             most = *record;
         }
     }
-    let later = records.iter().filter(|record| !is_normal(record));
+    most
+}
+
+/// The first record with unusually many rows, the time from which rows may have been more, and the
+/// given record of the normal window.
+fn unusual(records: &[Record], most: &Record, windows: &Windows) -> Option<(Record, i64, Record)> {
+    let later = records.iter().filter(|record| !is_normal(record, windows));
     let later: Vec<&Record> = later.collect();
-    let is_unusual = |record: &&Record| record.rows >= ROWS && record.is_times(TIMES, &most);
+    let is_unusual = |record: &&Record| record.rows >= ROWS && record.is_times(TIMES, most);
     let place = later.iter().position(is_unusual)?;
     // The scans may have begun at the end of the record before.
     let before = later[..place].last();
-    let before = before.filter(|record| record.is_times(2, &most));
+    let before = before.filter(|record| record.is_times(2, most));
     let since = before.map_or(later[place].since, |record| record.since);
-    Some((*later[place], since, most))
+    Some((*later[place], since, *most))
+}
+
+/// The records of both windows.
+#[derive(Default)]
+struct Records {
+    tables: BTreeMap<TableKey, Vec<Record>>,
+    /// The sums of all tables that are not among the busiest, by the end of the record.
+    rest: BTreeMap<i64, Record>,
 }
 
 /// The records of each table and index in both windows, if the normal window has a complete one.
-fn records(tables: &Tables, windows: &Windows) -> QueryResult<BTreeMap<TableKey, Vec<Record>>> {
-    let mut all = BTreeMap::new();
+fn records(tables: &Tables, windows: &Windows) -> QueryResult<Records> {
+    let mut all = Records::default();
     let mut has_normal = false;
     for part in tables.parts() {
         let run = tables.run;
@@ -155,7 +176,7 @@ fn records(tables: &Tables, windows: &Windows) -> QueryResult<BTreeMap<TableKey,
         }
     }
     tables.run.damage.check()?;
-    Ok(if has_normal { all } else { BTreeMap::new() })
+    Ok(if has_normal { all } else { Records::default() })
 }
 
 /// True if the part may have records of one of the windows.
@@ -168,12 +189,7 @@ fn has_records(part: &Part, windows: &Windows) -> QueryResult<bool> {
 }
 
 /// Adds the records of a part. True if one of them is complete and lies in the normal window.
-fn read(
-    part: &Part,
-    run: Run,
-    windows: &Windows,
-    all: &mut BTreeMap<TableKey, Vec<Record>>,
-) -> QueryResult<bool> {
+fn read(part: &Part, run: Run, windows: &Windows, all: &mut Records) -> QueryResult<bool> {
     let view = View::new(part, run.decode);
     let column = |name: &str| part.ints(TABLE, name);
     let (time, elapsed) = (column("time")?, column("elapsed_ms")?);
@@ -191,8 +207,15 @@ fn read(
         };
         let is_normal = record.since >= windows.before.since && until <= windows.before.until;
         let is_later = until > windows.may_begin() && record.since < windows.after.until;
-        has_normal |= is_normal && oids[row] == 0;
-        if oids[row] == 0 || record.scans == 0 || !(is_normal || is_later) {
+        if !(is_normal || is_later) {
+            continue;
+        }
+        if oids[row] == 0 {
+            has_normal |= is_normal;
+            all.rest.insert(until, record);
+            continue;
+        }
+        if record.scans == 0 && !is_normal {
             continue;
         }
         let key = TableKey {
@@ -202,7 +225,7 @@ fn read(
                 oid: oids[row],
             },
         };
-        all.entry(key).or_default().push(record);
+        all.tables.entry(key).or_default().push(record);
     }
     Ok(has_normal)
 }
