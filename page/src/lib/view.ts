@@ -42,10 +42,21 @@ export const DIMENSIONS = [
   'plan_id',
   'tags',
 ] as const
-export type Dimension = (typeof DIMENSIONS)[number]
+/** A dimension that is one key of the tags, such as tag:controller. Each window has its own. */
+export type Tag = `tag:${string}`
+export type Dimension = (typeof DIMENSIONS)[number] | Tag
+
+const isTag = (name: string): name is Tag => /^tag:[\w.-]{1,32}$/.test(name)
+export const isDimension = (name: string | null): name is Dimension => name !== null && (isOf(DIMENSIONS, name) || isTag(name))
+
+/** The dimensions of the filters, the tags last. */
+export const filtered = (filters: View['filters']): Dimension[] => [
+  ...DIMENSIONS.filter((dimension) => filters[dimension] !== undefined),
+  ...Object.keys(filters).filter(isTag),
+]
 
 /** Names for people. */
-export const LABELS: Record<Dimension, string> = {
+const LABELS: Record<(typeof DIMENSIONS)[number], string> = {
   wait_event_type: 'wait class',
   wait_event: 'wait event',
   query_id: 'query',
@@ -64,6 +75,8 @@ export const LABELS: Record<Dimension, string> = {
   plan_id: 'plan',
   tags: 'tags',
 }
+/** The name of a dimension for people. A tag has the name of its key. */
+export const dimensionName = (dimension: Dimension): string => (isTag(dimension) ? `tag ${dimension.slice('tag:'.length)}` : LABELS[dimension])
 
 export interface View {
   server: string | null
@@ -109,9 +122,8 @@ export function parseView(search: string): View {
   const [by, tab, compare, sort] = [given.get('by'), given.get('tab'), given.get('compare'), given.get('sort')]
   const [tables, indexes] = [given.get('tables'), given.get('indexes')]
   const filters: View['filters'] = {}
-  for (const dimension of DIMENSIONS) {
-    const filter = given.get(dimension)
-    if (filter) filters[dimension] = filter
+  for (const [name, filter] of given) {
+    if (isDimension(name) && filter) filters[name] ??= filter
   }
   return {
     server: given.get('server'),
@@ -119,7 +131,7 @@ export function parseView(search: string): View {
     since: fixed ? since : null,
     until: fixed ? until : null,
     zone: given.get('tz') === 'local' ? 'local' : 'UTC',
-    by: isOf(DIMENSIONS, by) ? by : 'wait_event_type',
+    by: isDimension(by) ? by : 'wait_event_type',
     tab: isOf(TABS, tab) ? tab : 'queries',
     fleet: given.has('fleet'),
     compare: isOf(COMPARED, compare) ? compare : null,
@@ -150,7 +162,7 @@ export function viewSearch(view: View): string {
   put('tab', view.tab === 'queries' ? null : view.tab)
   put('fleet', view.fleet ? 'all' : null)
   put('compare', view.compare)
-  for (const dimension of DIMENSIONS) put(dimension, view.filters[dimension])
+  for (const dimension of filtered(view.filters)) put(dimension, view.filters[dimension])
   put('at', view.at === null ? null : rfc3339(view.at))
   put('sort', view.sort === 'load' ? null : view.sort)
   put('find', view.find)
