@@ -62,7 +62,7 @@ test('a head shows its own wait, user, database, client and time', async ({ page
   expect(head.slice(9, 13)).toEqual(['IO:DataFileRead', 'app', 'shop', '10.0.0.10'])
 })
 
-test('the statement that ends a head is copied', async ({ page, history, context }) => {
+test('the statement that ends a head is copied, and ends no later session with its process id', async ({ page, history, context }) => {
   await context.grantPermissions(['clipboard-read', 'clipboard-write'])
   const { sessions, others } = story()
   const address = await history(sessions, others)
@@ -71,8 +71,9 @@ test('the statement that ends a head is copied', async ({ page, history, context
   const row = page.getByRole('tabpanel').locator('table.heads tr', { hasText: 'IO:DataFileRead' })
   for (const name of ['pg_terminate_backend', 'pg_cancel_backend']) {
     await row.getByRole('button', { name: `${name}(10)` }).click()
-    await expect(row.getByRole('status')).toHaveText(`copied: select ${name}(10);`)
-    expect(await page.evaluate(() => navigator.clipboard.readText())).toBe(`select ${name}(10);`)
+    const statement = `select ${name}(pid) from pg_stat_activity where pid = 10 and date_trunc('second', backend_start) = '2026-04-01T11:00:00Z';`
+    await expect(row.getByRole('status')).toHaveText(`copied: ${statement}`)
+    expect(await page.evaluate(() => navigator.clipboard.readText())).toBe(statement)
   }
 })
 

@@ -93,3 +93,16 @@ test('the slice is chosen by keys', async ({ page }) => {
   await page.keyboard.press('Escape')
   await expect(page.locator('.slice ul')).toHaveCount(0)
 })
+
+test('in a table keys open and scroll it, and the window stays', async ({ page }) => {
+  await open(page, 'shop')
+  const before = page.url()
+  const load = page.getByRole('region', { name: /^Load/ })
+  await load.getByText('As a table').focus()
+  await page.keyboard.press('Space')
+  const table = load.getByRole('region', { name: 'Load as a table' })
+  await expect(table).toBeVisible()
+  await table.focus()
+  for (const key of ['ArrowRight', 'ArrowLeft', 'Space']) await page.keyboard.press(key)
+  expect(page.url()).toBe(before)
+})

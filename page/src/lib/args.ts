@@ -19,3 +19,15 @@ export function filteredArgs(view: View, window: Span): Record<string, string> {
   const filters = Object.entries(view.filters).filter(([, text]) => text !== undefined)
   return { ...windowArgs(view, window), ...(Object.fromEntries(filters) as Record<string, string>) }
 }
+
+/** The filters that statistics of statements know. */
+const OF_STATEMENTS = ['query_id', 'database', 'username'] as const
+
+/** Server, window, and the filters that statistics of statements know. */
+export function statementArgs(view: View, window: Span): Record<string, string> {
+  const filters = OF_STATEMENTS.flatMap((name) => (view.filters[name] === undefined ? [] : [[name, view.filters[name]]]))
+  return { ...windowArgs(view, window), ...(Object.fromEntries(filters) as Record<string, string>) }
+}
+
+/** True if statistics of statements do not know one of the filters. */
+export const hasOthers = (view: View) => Object.keys(view.filters).some((name) => !(OF_STATEMENTS as readonly string[]).includes(name))

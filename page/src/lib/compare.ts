@@ -46,19 +46,35 @@ export function comparison(view: View, window: Span | null, dimension: Dimension
 }
 
 /** Arguments in which questions about two windows may differ, besides the dimension's own. */
-const OWN = ['since', 'until', 'since_1', 'until_1', 'since_2', 'until_2', 'dimension', 'by', 'n', 'bucket']
+const OWN = ['since', 'until', 'since_1', 'until_1', 'since_2', 'until_2', 'dimension', 'by', 'n', 'bucket', 'order_by']
 /** Share of a live window by which it may move between two answers. */
 const LAG = 0.1
 
 /** Whether an answer is about the earlier window of the one on the screen, with the same server and filters. */
-export function isEarlier({ args }: Asked, now: Asked | null, { compare, live }: View): boolean {
-  if (!now || !compare) return false
-  const window = { since: Date.parse(now.args.since!), until: Date.parse(now.args.until!) }
-  const [then, begin, end] = [earlier(window, compare), args.since_1 ?? args.since, args.until_1 ?? args.until]
-  const apart = Math.max(Math.abs(Date.parse(begin!) - then.since), Math.abs(Date.parse(end!) - then.until))
-  const own = new Set([...OWN, args.dimension])
-  const others = [...new Set([...Object.keys(args), ...Object.keys(now.args)])].filter((name) => !own.has(name))
-  return apart <= (live === null ? 0 : LAG * (window.until - window.since)) && others.every((name) => args[name] === now.args[name])
+export function isEarlier({ args }: Asked, now: Asked | null, view: View): boolean {
+  if (!now || !view.compare) return false
+  const [begin, end] = [args.since_1 ?? args.since, args.until_1 ?? args.until]
+  return isNear({ since: Date.parse(begin!), until: Date.parse(end!) }, earlier(windowOf(now), view.compare), view) && hasSameFilters(args, now.args)
+}
+
+/** Whether an answer is about the window of the one on the screen, with the same server and filters. */
+export function isBeside(answered: Asked, now: Asked | null, view: View): boolean {
+  return now !== null && isNear(windowOf(answered), windowOf(now), view) && hasSameFilters(answered.args, now.args)
+}
+
+const windowOf = ({ args }: Asked): Span => ({ since: Date.parse(args.since!), until: Date.parse(args.until!) })
+
+/** Whether two windows are the same; in a live view they may differ a little. */
+function isNear(one: Span, other: Span, { live }: View): boolean {
+  const apart = Math.max(Math.abs(one.since - other.since), Math.abs(one.until - other.until))
+  return apart <= (live === null ? 0 : LAG * (other.until - other.since))
+}
+
+/** Whether two answers are about the same server and have the same filters. */
+export function hasSameFilters(one: Asked['args'], other: Asked['args']): boolean {
+  const own = new Set([...OWN, one.dimension])
+  const names = [...new Set([...Object.keys(one), ...Object.keys(other)])].filter((name) => !own.has(name))
+  return names.every((name) => one[name] === other[name])
 }
 
 /** Earlier load, by key. */

@@ -7,6 +7,10 @@ test('filters are read as they are written', () => {
   }
 })
 
+test('blanks at the ends of a value are part of it', () => {
+  expect(filterText({ values: [' psql', 'a b', 'psql '], not: false })).toBe('" psql",a b,"psql "')
+})
+
 test('a click asks for one value, exclusions add up', () => {
   expect(withValue('a', 'b', false)).toBe('b')
   expect(withValue('!a', 'b', true)).toBe('!a,!b')

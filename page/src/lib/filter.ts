@@ -6,7 +6,7 @@ export interface Filter {
   not: boolean
 }
 
-const needsQuotes = (value: string) => /[",]/.test(value) || /^[!(]/.test(value) || value === ''
+const needsQuotes = (value: string) => /[",]|^[!(\s]|\s$/.test(value) || value === ''
 
 /** A value as a filter writes it, in quotes if needed. A literal such as (null) is never quoted. */
 function written(value: string, literal: boolean): string {

@@ -39,7 +39,13 @@ test('a finding leads to the event, the queue, the query or the key', () => {
   expect(viewOf(row({}), view)).toEqual({ tab: 'queries', filters: { application: 'web', query_id: '81' } })
   expect(viewOf(row({ dimension: 'username', key: 'app' }), view)).toEqual({ tab: 'queries', filters: { application: 'web', username: 'app' } })
   expect(viewOf(row({ dimension: 'username', key: '(other)' }), view)).toEqual({ tab: 'dimensions' })
-  expect(viewOf(row({ dimension: 'connections' }), view)).toEqual({ tab: 'server' })
+  expect(viewOf(row({ dimension: 'application', key: 'a,b' }), view)).toEqual({ tab: 'queries', filters: { application: '"a,b"' } })
+  expect(viewOf(row({ dimension: 'application', key: '' }), view)).toEqual({ tab: 'queries', filters: { application: '""' } })
+  for (const [dimension, tab] of [['connections', 'server'], ['host', 'server'], ['replica', 'server'], ['table', 'tables']] as const) {
+    expect(viewOf(row({ kind: 'cause', dimension }), view)).toEqual({ tab })
+  }
+  expect(viewOf(row({ kind: 'cause', dimension: 'planner', explains: '-5, 7' }), view)).toEqual({ tab: 'queries', filters: { application: 'web', query_id: '-5' } })
+  expect(viewOf(row({ kind: 'cause', dimension: 'snapshot', key: '90' }), view)).toEqual({ tab: 'sessions', filters: { application: 'web', pid: '90' } })
   const holder = row({ kind: 'cause', dimension: 'blocker', key: '900', started: '2026-04-01T03:00:00Z', ended: '2026-04-01T03:00:10Z' })
   expect(viewOf(holder, view)).toEqual({ tab: 'locks', at: Date.parse('2026-04-01T03:00:05Z') })
 })

@@ -1,7 +1,8 @@
 // Findings of `changes`: causes of a changed load, and the load that changed, from its rows.
 
 import type { Row } from './api'
-import { DIMENSIONS, type Dimension, type View } from './view'
+import { filterText } from './filter'
+import { type Dimension, type Tab, type View, isDimension } from './view'
 
 /** True if the earlier window was recorded. If it was not, all load looks like more than before. */
 export const isComparable = (rows: Row[]) => Number(rows[0]?.before_coverage_pct ?? 0) > 0
@@ -42,19 +43,23 @@ export function withTexts(sentence: string, rows: Row[]): string {
 /** Ids of the queries that a cause explains. */
 export const explained = (row: Row): string[] => String(row.explains ?? '').split(', ').filter((id) => /^-?\d+$/.test(id))
 
-const FILTERED = new Map<string, Dimension>(DIMENSIONS.map((dimension) => [dimension, dimension]))
+/** Views of causes that are no events. */
+const LED = new Map<string, Tab>([['connections', 'server'], ['host', 'server'], ['replica', 'server'], ['table', 'tables']])
 
 /** The view that shows a finding: the queue, the query, the event, or the load of a key. */
 export function viewOf(row: Row, view: View): Partial<View> {
   const [dimension, key] = [String(row.dimension ?? ''), String(row.key ?? '')]
   const started = row.started === null ? null : Date.parse(String(row.started))
-  const only = (name: Dimension): Partial<View> => ({ tab: 'queries', filters: { ...view.filters, [name]: key } })
+  const only = (name: Dimension, value = key): Partial<View> => ({ tab: 'queries', filters: { ...view.filters, [name]: filterText({ values: [value], not: false }) } })
   if (dimension === 'blocker' || dimension === 'root_blocker') return { tab: 'locks', at: view.live === null ? middle(row) : null }
-  if (dimension === 'connections') return { tab: 'server' }
   if (dimension === 'clients' || dimension === 'statement') return only('query_id')
+  const led = LED.get(dimension)
+  if (led) return { tab: led }
+  if (dimension === 'snapshot') return { ...only('pid'), tab: 'sessions' }
+  const query = explained(row)[0]
+  if (dimension === 'planner' && query !== undefined) return only('query_id', query)
   if (row.kind === 'cause') return { tab: 'events', at: started }
-  const filter = FILTERED.get(dimension)
-  return filter && !key.startsWith('(') ? only(filter) : { tab: 'dimensions' }
+  return isDimension(dimension) && !key.startsWith('(') ? only(dimension) : { tab: 'dimensions' }
 }
 
 function middle(row: Row): number | null {

@@ -42,8 +42,12 @@ export function press(event: KeyboardEvent, doors: Doors) {
     does['+'] = does['='] = () => place.show(scaled(span, 0.5))
     does['-'] = () => place.show(scaled(span, 2))
   }
-  // On a button the space bar presses it.
-  if (!(event.target instanceof HTMLButtonElement)) does[' '] = does.l!
+  // The space bar presses buttons, opens tables, and scrolls a table that has the focus, as arrows do.
+  const isIn = (selector: string) => event.target instanceof Element && event.target.closest(selector) !== null
+  const scrolls = isIn('[role="region"][tabindex]')
+  if (!scrolls && !isIn('button, summary')) does[' '] = does.l!
+  if (scrolls) delete does.ArrowLeft
+  if (scrolls) delete does.ArrowRight
   TABS.forEach((tab, i) => (does[String(i + 1)] = () => place.go({ tab })))
   const found = does[event.key]
   if (!found) return

@@ -28,6 +28,7 @@ test('a timeline by class lies in the order of classes, gaps stay gaps', () => {
     [0.5, null, 2],
     [2, null, 2],
   ])
+  expect(stacked([[500], [null], [1]])).toEqual([[500], [500], [501]])
 })
 
 test('a moment has a bucket, or none', () => {

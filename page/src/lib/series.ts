@@ -67,12 +67,13 @@ export function began({ times, loads }: Series): { time: number; isEarlier: bool
   return { time: times[first]!, isEarlier: first === 0 }
 }
 
-/** Adds each series to the previous ones, for areas that are drawn from the last to the first. */
+/** Adds each series to the previous ones, for areas that are drawn from the last to the first. A series
+ *  without a value adds nothing. */
 export function stacked(loads: (number | null)[][]): (number | null)[][] {
   const sums: (number | null)[][] = []
   for (const load of loads) {
     const below = sums.at(-1)
-    sums.push(load.map((value, i) => (value === null ? null : value + (below?.[i] ?? 0))))
+    sums.push(load.map((value, i) => (value === null ? (below?.[i] ?? null) : value + (below?.[i] ?? 0))))
   }
   return sums
 }

@@ -1,17 +1,22 @@
 // The pictures of the server's measurements in groups, those with alarms first.
 
 import type { Row } from './api'
+import type { Span } from './time'
 import { bytes, grouped, ms, scaled } from './units'
 
 /** Values of a metric by object and bucket. */
 export interface Measured {
-  /** Begins of buckets, ms. */
+  /** Begins of all buckets of the window, ms. */
   starts: number[]
   /** Values by bucket, by metric and object; the object '' is the whole server. Null where nothing
    *  was recorded. */
   values: Map<string, Map<string, (number | null)[]>>
-  /** The largest value over all buckets and objects, by metric. */
+  /** The largest reading over all objects, by metric. */
   most: Map<string, number>
+  /** The largest reading, by metric and object. */
+  peaks: Map<string, Map<string, number>>
+  /** Number of buckets from one reading to the next, by metric. */
+  every: Map<string, number>
 }
 
 /** A measurement that is bad, as `/api/v1/alarms` has it. */
@@ -37,8 +42,6 @@ export interface Small {
   split?: boolean
   /** Metric whose largest value is drawn as a horizontal line, such as a limit. */
   level?: string
-  /** True if it is measured less often than the server: a value holds until the next one. */
-  seldom?: boolean
   /** True if the picture is left out while all values are 0, as they should be. */
   quiet?: boolean
 }
@@ -61,7 +64,7 @@ export const GROUPS: Group[] = [
       { title: 'Pressure: time in which some task waited', metrics: ['pressure_cpu_some', 'pressure_io_some', 'pressure_memory_some'], names: ['for a CPU', 'for I/O', 'for memory'], colours: ['--cpu', '--io', '--lwlock'], format: share, factor: 0.0001, apart: true },
       { title: 'Memory available', metrics: ['memory_available'], colours: ['--buffer'], format: bytes },
       { title: 'Swap space in use', metrics: ['swap_used'], colours: ['--hue-9'], format: bytes, quiet: true },
-      { title: 'Free space of the disks that the server uses', metrics: ['disk_free'], colours: ['--hue-10'], format: bytes, apart: true, split: true, seldom: true },
+      { title: 'Free space of the disks that the server uses', metrics: ['disk_free'], colours: ['--hue-10'], format: bytes, apart: true, split: true },
       { title: 'Stopped by the quota of the cgroup', metrics: ['cpu_throttled'], colours: ['--lock'], format: share, factor: 0.0001, quiet: true },
     ],
   },
@@ -133,20 +136,90 @@ const ALL = new Set([...GROUPS.flatMap(({ pictures }) => pictures.flatMap(({ met
  *  not know, so the first list has those that every source knows. */
 export const QUESTIONS: string[][] = [[...ALL].filter((metric) => !NEWER.flat().includes(metric)), ...NEWER]
 
-export function measured(rows: Row[]): Measured {
-  const known = rows.filter((row) => row.avg !== null)
-  const starts = [...new Set(known.map((row) => Date.parse(String(row.period_start))))].sort((a, b) => a - b)
-  const place = new Map(starts.map((start, i) => [start, i]))
-  const values: Measured['values'] = new Map()
-  const most: Measured['most'] = new Map()
-  for (const row of known) {
-    const [metric, object] = [String(row.metric), row.object === null ? '' : String(row.object)]
-    most.set(metric, Math.max(most.get(metric) ?? 0, Number(row.max ?? row.avg)))
-    const objects = values.get(metric) ?? values.set(metric, new Map()).get(metric)!
-    const own = objects.get(object) ?? objects.set(object, starts.map(() => null)).get(object)!
-    own[place.get(Date.parse(String(row.period_start)))!] = Number(row.avg)
+/** Groups of rows by a name, in the order of their first rows. */
+function groupedBy(rows: Row[], nameOf: (row: Row) => string): Map<string, Row[]> {
+  const groups = new Map<string, Row[]>()
+  for (const row of rows) {
+    const name = nameOf(row)
+    const own = groups.get(name)
+    if (own) own.push(row)
+    else groups.set(name, [row])
   }
-  return { starts, values, most }
+  return groups
+}
+
+/** The begins of all buckets of a window, also of those without a reading. */
+function bucketsOf(known: number[], { since, until }: Span, step: number): number[] {
+  const all: number[] = []
+  let next = known.length > 0 ? known[0]! - Math.ceil((known[0]! - since) / step) * step : until
+  for (const start of [...known, until]) {
+    for (; start - next >= step / 2; next += step) all.push(next)
+    if (start < until) all.push(start)
+    next = start + step
+  }
+  return all
+}
+
+/** Number of buckets from one reading to the next. */
+function distance(places: number[]): number {
+  const sorted = [...new Set(places)].sort((a, b) => a - b)
+  return Math.max(1, Math.min(...sorted.slice(1).map((place, i) => place - sorted[i]!).filter((one) => one > 0), sorted.length > 1 ? Infinity : 1))
+}
+
+/** A reading stands for the buckets until the next one. If the next one is missing too, nothing was recorded. */
+function held(values: (number | null)[], every: number): (number | null)[] {
+  const found = [...values]
+  for (let i = 0; i < values.length; i += 1) {
+    if (values[i] === null) continue
+    const next = values.findIndex((value, place) => place > i && value !== null)
+    const end = next < 0 ? values.length : next
+    found.fill(values[i]!, i, end - i <= 2 * every ? end : Math.min(end, i + every))
+  }
+  return found
+}
+
+/** Readings of a window by metric, object and bucket. A counter has no row where nothing was counted:
+ *  it is 0 in each bucket that has a reading of any counter. */
+export function measured(rows: Row[], span: Span, step: number): Measured {
+  const known = rows.filter((row) => row.avg !== null)
+  const startOf = (row: Row) => Date.parse(String(row.period_start))
+  const starts = bucketsOf([...new Set(known.map(startOf))].sort((a, b) => a - b), span, step)
+  const place = new Map(starts.map((start, i) => [start, i]))
+  const placeOf = (row: Row) => place.get(startOf(row))!
+  const isCounter = (row: Row) => row.total !== null
+  const counted = [...new Set(known.filter(isCounter).map(placeOf))]
+  const values: Measured['values'] = new Map()
+  const [most, peaks, every]: [Measured['most'], Measured['peaks'], Measured['every']] = [new Map(), new Map(), new Map()]
+  for (const [metric, own] of groupedBy(known, (row) => String(row.metric))) {
+    const readAt = isCounter(own[0]!) ? counted : own.map(placeOf)
+    every.set(metric, distance(readAt))
+    most.set(metric, Math.max(0, ...own.map((row) => Number(row.max ?? row.avg))))
+    const objects = groupedBy(own, (row) => (row.object === null ? '' : String(row.object)))
+    peaks.set(metric, new Map([...objects].map(([object, all]) => [object, Math.max(...all.map((row) => Number(row.max ?? row.avg)))])))
+    const read = ([object, all]: [string, Row[]]): [string, (number | null)[]] => {
+      const found: (number | null)[] = starts.map(() => null)
+      if (isCounter(own[0]!)) for (const i of counted) found[i] = 0
+      for (const row of all) found[placeOf(row)] = Number(row.avg)
+      return [object, held(found, every.get(metric)!)]
+    }
+    values.set(metric, new Map([...objects].map(read)))
+  }
+  return { starts, values, most, peaks, every }
+}
+
+/** The stretches of a picture in which nothing was recorded. `times` are the begins of the buckets and the
+ *  end of the last one. */
+export function unrecorded({ curves, every }: Picture, times: number[]): Span[] {
+  const isKnown = times.slice(0, -1).map((_, i) => curves.some(({ values }) => values[i] !== null))
+  const found: Span[] = []
+  for (let i = 0; i < isKnown.length; i += 1) {
+    if (isKnown[i]) continue
+    const next = isKnown.indexOf(true, i)
+    const end = next < 0 ? isKnown.length : next
+    if (end - i > every) found.push({ since: times[i]!, until: times[end]! })
+    i = end
+  }
+  return found
 }
 
 export const alarmsOf = (rows: Row[]): Alarm[] =>
@@ -162,12 +235,16 @@ export interface Curve {
   name: string
   colour: string
   values: (number | null)[]
+  /** The largest reading; null for the sum of several objects. */
+  peak: number | null
 }
 export interface Picture {
   title: string
   of: Small
   curves: Curve[]
   level: number | null
+  /** Number of buckets from one reading to the next. */
+  every: number
 }
 export interface Section {
   name: string
@@ -190,34 +267,29 @@ function added(all: (number | null)[][]): (number | null)[] {
   })
 }
 
-/** Fills the gaps between two values with the earlier one. */
-function held(values: (number | null)[]): (number | null)[] {
-  const last = values.findLastIndex((value) => value !== null)
-  let before: number | null = null
-  return values.map((value, i) => (i > last ? value : (before = value ?? before)))
-}
-
 /** The pictures of one description: one, or one for each object of several metrics. */
-function picturesOf(small: Small, { values, most }: Measured): Picture[] {
+function picturesOf(small: Small, { values, most, peaks, every: all }: Measured): Picture[] {
   const { metrics, factor = 1, title } = small
   const level = (small.level && most.get(small.level)) || null
   const scaledBy = (own: (number | null)[]) => own.map((value) => (value === null ? null : value * factor))
+  const every = Math.max(1, ...metrics.map((metric) => all.get(metric) ?? 1))
+  const peakOf = (metric: string, object: string) => peaks.get(metric)!.get(object)! * factor
   const curve = (metric: string, object: string, name: string, colour: string): Curve[] => {
     const own = values.get(metric)?.get(object)
-    return own ? [{ metric, object, name, colour, values: scaledBy(small.seldom ? held(own) : own) }] : []
+    return own ? [{ metric, object, name, colour, values: scaledBy(own), peak: peakOf(metric, object) }] : []
   }
   const objects = [...new Set(metrics.flatMap((metric) => [...(values.get(metric)?.keys() ?? [])]))]
   if (objects.length === 0) return []
   if (!small.split) {
     const whole = metrics.flatMap((metric, i) => {
       const own = values.get(metric)
-      return own ? [{ metric, object: '', name: small.names?.[i] ?? '', colour: small.colours[i]!, values: scaledBy(added([...own.values()])) }] : []
+      return own ? [{ metric, object: '', name: small.names?.[i] ?? '', colour: small.colours[i]!, values: scaledBy(added([...own.values()])), peak: own.size === 1 ? peakOf(metric, [...own.keys()][0]!) : null }] : []
     })
-    return [{ title, of: small, curves: whole, level }]
+    return [{ title, of: small, curves: whole, level, every }]
   }
   if (metrics.length > 1) {
     const each = (object: string) => metrics.flatMap((metric, i) => curve(metric, object, small.names![i]!, small.colours[i]!))
-    return objects.map((object) => ({ title: `${title}: ${object}`, of: small, curves: each(object), level }))
+    return objects.map((object) => ({ title: `${title}: ${object}`, of: small, curves: each(object), level, every }))
   }
   const [metric] = metrics as [string]
   const largest = objects.toSorted((a, b) => peak(values.get(metric)!.get(b)!) - peak(values.get(metric)!.get(a)!))
@@ -225,8 +297,8 @@ function picturesOf(small: Small, { values, most }: Measured): Picture[] {
   const single = largest.length === 1
   const own = largest.slice(0, OBJECTS).flatMap((object, i) => curve(metric, object, named(object), single ? small.colours[0]! : HUES[i]!))
   const rest = largest.slice(OBJECTS)
-  const others = rest.length > 0 ? [{ metric, object: '(other)', name: `${rest.length} others`, colour: '--other', values: scaledBy(added(rest.map((object) => values.get(metric)!.get(object)!))) }] : []
-  return [{ title, of: small, curves: [...own, ...others], level }]
+  const others = rest.length > 0 ? [{ metric, object: '(other)', name: `${rest.length} others`, colour: '--other', values: scaledBy(added(rest.map((object) => values.get(metric)!.get(object)!))), peak: null }] : []
+  return [{ title, of: small, curves: [...own, ...others], level, every }]
 }
 
 /** Groups of pictures that have at least one curve, the worst first. */

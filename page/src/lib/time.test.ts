@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { bucketOf, clock, duration, interval, lengthText, moved, parseLength, rfc3339, scaled, ticks, windowText, widened } from './time'
+import { HOUR, bucketOf, clock, duration, interval, lengthText, moved, parseLength, rfc3339, scaled, ticks, timeIn, windowText, widened } from './time'
 
 const at = Date.UTC(2026, 10, 22, 5, 30)
 
@@ -47,4 +47,13 @@ test('ticks stand at round times of the zone, no more than asked for', () => {
   expect(ticks({ since: at + 7000, until: at + 60_000 }, 6, 'UTC').map(({ text }) => text)).toEqual(['05:30:10', '05:30:20', '05:30:30', '05:30:40', '05:30:50'])
   expect(ticks({ since: at, until: at + 3_600_000 }, 3, 'UTC').map(({ time, text }) => [time - at, text])).toEqual([[0, '05:30'], [1_800_000, '06:00']])
   expect(ticks({ since: at, until: at + 86_400_000 * 2 }, 3, 'UTC').map(({ text }) => text)).toEqual(['Mon 23 Nov', 'Tue 24 Nov'])
+})
+
+test('a time has its day where the clock alone could mean another one', () => {
+  const until = Date.parse('2026-11-22T05:30:00Z')
+  const hour = { since: until - HOUR, until }
+  expect(timeIn(until - 2 * HOUR, hour, 'UTC')).toBe('03:30:00')
+  expect(timeIn(until - 24 * HOUR, hour, 'UTC')).toMatch(/^Sat 21 Nov.* 05:30:00$/)
+  expect(timeIn(until + HOUR, hour, 'UTC')).toMatch(/^Sun 22 Nov.* 06:30:00$/)
+  expect(timeIn(until - HOUR, { since: until - 48 * HOUR, until }, 'UTC')).toMatch(/^Sun 22 Nov.* 04:30:00$/)
 })

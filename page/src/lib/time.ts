@@ -97,6 +97,12 @@ export function moment(time: number, zone: Zone): string {
   return `${day(time, zone)} ${clock(time, zone)}`
 }
 
+/** A time beside a window: with its day if the clock alone could mean another day. */
+export function timeIn(time: number, { since, until }: Span, zone: Zone): string {
+  const isOfDay = until - since <= DAY && time <= until && time > until - DAY
+  return isOfDay ? clock(time, zone) : moment(time, zone)
+}
+
 /** Writes a window as "Mon 23 Nov, 05:30 – 05:50", with both days if they differ. */
 export function windowText({ since, until }: Span, zone: Zone): string {
   const seconds = since % MINUTE !== 0 || until % MINUTE !== 0
