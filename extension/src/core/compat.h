@@ -149,8 +149,9 @@ compat_plan_id(const volatile PgBackendStatus *entry)
 #endif
 }
 
-/* True if a plan has a place for an id (PlannedStmt.planId). */
+/* True if a plan has a place for an id; if pg_plan_advice knows its subplans. */
 #define COMPAT_PLANS_HAVE_IDS	(PG_VERSION_NUM >= 180000)
+#define COMPAT_PLANS_TAKE_ADVICE	(PG_VERSION_NUM >= 190000)
 
 static inline int64
 compat_planned_id(const PlannedStmt *stmt)

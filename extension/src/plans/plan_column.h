@@ -29,6 +29,7 @@ typedef struct PlanNames
 	int			numbered;
 
 	bool		prefix;			/* columns have the alias before them */
+	bool		has_parameter;	/* a parameter of the query was printed */
 
 	/* output columns that may still be visited to find the names of Vars */
 	int			steps;

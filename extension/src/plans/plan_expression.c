@@ -193,6 +193,7 @@ add_param(PlanText *text, PlanNames *names, const PlanNode *node, const Param *p
 {
 	const PlanNode *from = node;
 
+	names->has_parameter |= param->paramkind == PARAM_EXTERN;
 	for (; param->paramkind == PARAM_EXEC && --names->steps > 0; from = from->above)
 	{
 		const Node *value;

@@ -15,10 +15,14 @@
  * compares an item's cache number with the numbers of its own caches. It does
  * not send items to parallel workers.
  *
+ * The hook also sees whether a plan is for given values of the parameters (a
+ * custom plan). Nothing else tells this of a plan of SPI.
+ *
  * Copyright (c) 2026, tacho contributors
  */
 #include "postgres.h"
 
+#include "access/xact.h"
 #include "optimizer/planner.h"
 
 #include "core/compat.h"
@@ -34,6 +38,13 @@ static HOT_DATA planner_hook_type previous_planner = NULL;
  * stored in each of them. 0: this process has not planned one.
  */
 static HOT_DATA int64 bare_id = 0;
+
+/*
+ * The query that was planned last for given values of its parameters, and has
+ * not been started since; 0 = none.
+ */
+static HOT_DATA uint64 planned_query = 0;
+static HOT_DATA TimestampTz planned_at = 0;
 
 static inline bool
 is_bare(const PlannedStmt *stmt)
@@ -87,7 +98,28 @@ plan_with_id(COMPAT_PLANNER_PARAMS)
 
 	if (!compat_take_plan_id(stmt, id) && !bare)
 		append_id(stmt, id);
+	planned_query = 0;
+	if (boundParams != NULL)
+	{
+		planned_query = stmt->queryId;
+		planned_at = GetCurrentStatementStartTimestamp();
+	}
 	return stmt;
+}
+
+/*
+ * A plan for given values is made right before its execution. A cached plan for
+ * any values is either not planned then, or planned without values. The time
+ * leaves out a plan whose execution never started, because of an error.
+ */
+pg_attribute_hot bool
+plan_is_for_values(const QueryDesc *query)
+{
+	uint64		planned = planned_query;
+
+	planned_query = 0;
+	return planned != 0 && planned == (uint64) query->plannedstmt->queryId &&
+		query->params != NULL && planned_at == GetCurrentStatementStartTimestamp();
 }
 
 pg_attribute_hot int64

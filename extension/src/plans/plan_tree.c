@@ -30,27 +30,16 @@
 #include "plans/plan_states.h"
 #include "plans/plan_tree.h"
 #include "plans/planner_settings.h"
+#include "plans/tree_kinds.h"
 
 #define VERSION		1
 #define CUT			1			/* flag: nodes are missing */
 #define INPUTS		2			/* flag: with settings and sizes of tables */
+#define GENERIC		4			/* flag: planned for any values of its parameters */
+#define CUSTOM		8			/* flag: planned for given values */
+#define ADVISABLE	16			/* flag: subplans have the names of pg_plan_advice */
 #define DEEPEST		250			/* levels; deeper nodes are left out */
 #define MOST_STEPS	20000		/* see PlanNames */
-
-/* Kinds of nodes in files. No number is used again for another kind. */
-typedef enum TreeKind
-{
-	TREE_OTHER = 0, TREE_RESULT, TREE_PROJECT_SET, TREE_MODIFY_TABLE, TREE_APPEND,
-	TREE_MERGE_APPEND, TREE_RECURSIVE_UNION, TREE_BITMAP_AND, TREE_BITMAP_OR,
-	TREE_SEQ_SCAN, TREE_SAMPLE_SCAN, TREE_INDEX_SCAN, TREE_INDEX_ONLY_SCAN,
-	TREE_BITMAP_INDEX_SCAN, TREE_BITMAP_HEAP_SCAN, TREE_TID_SCAN, TREE_TID_RANGE_SCAN,
-	TREE_SUBQUERY_SCAN, TREE_FUNCTION_SCAN, TREE_VALUES_SCAN, TREE_TABLE_FUNCTION_SCAN,
-	TREE_CTE_SCAN, TREE_NAMED_TUPLESTORE_SCAN, TREE_WORK_TABLE_SCAN, TREE_FOREIGN_SCAN,
-	TREE_CUSTOM_SCAN, TREE_NESTED_LOOP, TREE_MERGE_JOIN, TREE_HASH_JOIN, TREE_MATERIALIZE,
-	TREE_MEMOIZE, TREE_SORT, TREE_INCREMENTAL_SORT, TREE_GROUP, TREE_AGGREGATE,
-	TREE_WINDOW_AGG, TREE_UNIQUE, TREE_GATHER, TREE_GATHER_MERGE, TREE_HASH, TREE_SET_OP,
-	TREE_LOCK_ROWS, TREE_LIMIT
-} TreeKind;
 
 typedef struct Tree
 {
@@ -761,8 +750,29 @@ visit(const PlanState *state, StateRole role, const SubPlan *use, void *argument
 	tree->level--;
 }
 
+/*
+ * The flags of a tree that was written. A custom plan has values in place of
+ * the parameters, so a plan with a parameter is generic. A generic plan whose
+ * conditions have no parameter is not recognised.
+ */
+static int
+flags_of(const Tree *tree, const QueryDesc *query, bool for_values)
+{
+	int			flags = INPUTS;
+
+	if (tree->cut)
+		flags |= CUT;
+	if (COMPAT_PLANS_TAKE_ADVICE)
+		flags |= ADVISABLE;
+	if (for_values)
+		flags |= CUSTOM;
+	else if (query->params != NULL && tree->names.has_parameter)
+		flags |= GENERIC;
+	return flags;
+}
+
 int
-plan_tree_write(const QueryDesc *query, PlanEnd end, char *bytes)
+plan_tree_write(const QueryDesc *query, bool for_values, PlanEnd end, char *bytes)
 {
 	Tree		tree = {.bytes = bytes, .actuals = {.end = end}};
 	AliasNumbers *numbers;
@@ -780,10 +790,9 @@ plan_tree_write(const QueryDesc *query, PlanEnd end, char *bytes)
 	tree.names.steps = MOST_STEPS;
 	tree.several = compat_relations(query->plannedstmt->rtable) > 1;
 	put_byte(&tree, VERSION);
-	put_byte(&tree, INPUTS);
+	put_byte(&tree, 0);
 	visit(query->planstate, STATE_ROOT, NULL, &tree);
-	if (tree.cut)
-		bytes[1] |= CUT;
+	bytes[1] = flags_of(&tree, query, for_values);
 	pfree(numbers);
 	return tree.length;
 }

@@ -53,6 +53,7 @@ typedef struct PlanMeasure
 	uint64		key;
 	Oid			user;
 	int64		plan_id;
+	bool		for_values;		/* see plan_ids.h */
 	bool		ended;			/* the root gave its last row */
 	bool		backward;		/* rows were read again */
 	MemoryContextCallback callback;
@@ -160,7 +161,7 @@ forget(void *argument)
 }
 
 static bool
-begin(const QueryDesc *query, int64 plan_id, uint64 key)
+begin(const QueryDesc *query, int64 plan_id, bool for_values, uint64 key)
 {
 	MemoryContext memory = query->estate->es_query_cxt;
 	PlanMeasure *measure = MemoryContextAllocExtended(memory, sizeof(PlanMeasure),
@@ -174,6 +175,7 @@ begin(const QueryDesc *query, int64 plan_id, uint64 key)
 		.key = key,
 		.user = GetUserId(),
 		.plan_id = plan_id,
+		.for_values = for_values,
 		.callback = {.func = forget, .arg = measure},
 	};
 	plan_measures = measure;
@@ -182,7 +184,8 @@ begin(const QueryDesc *query, int64 plan_id, uint64 key)
 }
 
 void
-plan_measures_begin(const QueryDesc *query, int64 plan_id, uint64 key, int eflags)
+plan_measures_begin(const QueryDesc *query, int64 plan_id, bool for_values, uint64 key,
+					int eflags)
 {
 	MeasuredPlan *place = find_place(group_of(key), key);
 	uint64		now = (uint64) GetCurrentStatementStartTimestamp();
@@ -192,12 +195,13 @@ plan_measures_begin(const QueryDesc *query, int64 plan_id, uint64 key, int eflag
 		IsParallelWorker() || query->estate == NULL || query_text_share_is_used(TEXT_OF_ACTUALS) ||
 		!pg_atomic_compare_exchange_u64(&place->due, &due, (now + EACH) | HAD_TURN))
 		return;
-	if (!begin(query, plan_id, key))
+	if (!begin(query, plan_id, for_values, key))
 		pg_atomic_write_u64(&place->due, due);
 }
 
 void
-plan_measures_new(const QueryDesc *query, int64 plan_id, uint64 key, int eflags)
+plan_measures_new(const QueryDesc *query, int64 plan_id, bool for_values, uint64 key,
+				  int eflags)
 {
 	uint64		slow = query_key(query->plannedstmt->queryId);
 
@@ -205,7 +209,7 @@ plan_measures_new(const QueryDesc *query, int64 plan_id, uint64 key, int eflags)
 		query_text_is_known(key))
 		return;
 	take_place(key);
-	plan_measures_begin(query, plan_id, key, eflags);
+	plan_measures_begin(query, plan_id, for_values, key, eflags);
 }
 
 void
@@ -240,7 +244,7 @@ offer(const PlanMeasure *measure, PlanEnd end)
 
 	if (bytes == NULL)
 		return;
-	tree.length = plan_tree_write(query, end, bytes);
+	tree.length = plan_tree_write(query, measure->for_values, end, bytes);
 	if (tree.length > PLAN_TREE_LEAST &&
 		query_text_has_room(query_text_account(tree.database, tree.user), tree.length))
 		query_text_put(&tree);

@@ -117,7 +117,7 @@ take_turns(void)
 
 /* Makes the tree of a plan and puts it into the ring. */
 static TreeLeftOut
-offer(const QueryDesc *query, int64 plan_id)
+offer(const QueryDesc *query, int64 plan_id, bool for_values)
 {
 	char	   *bytes = MemoryContextAllocExtended(CurrentMemoryContext, PLAN_TREE_MOST,
 												   MCXT_ALLOC_NO_OOM);
@@ -133,7 +133,7 @@ offer(const QueryDesc *query, int64 plan_id)
 
 	if (bytes == NULL)
 		return TREE_NO_MEMORY;
-	tree.length = plan_tree_write(query, PLAN_NOT_COUNTED, bytes);
+	tree.length = plan_tree_write(query, for_values, PLAN_NOT_COUNTED, bytes);
 	if (tree.length <= PLAN_TREE_LEAST)
 		left_out = TREE_NO_MEMORY;
 	else if (!query_text_has_room(query_text_account(tree.database, tree.user), tree.length) ||
@@ -148,7 +148,7 @@ offer(const QueryDesc *query, int64 plan_id)
  * most executions return from plan_trees_see() before, with few registers.
  */
 static pg_noinline bool
-make_known(const QueryDesc *query, int64 plan_id, uint64 key)
+make_known(const QueryDesc *query, int64 plan_id, bool for_values, uint64 key)
 {
 	TreeLeftOut left_out;
 
@@ -163,7 +163,7 @@ make_known(const QueryDesc *query, int64 plan_id, uint64 key)
 	if (left_out == TREE_KEPT)
 	{
 		HOLD_INTERRUPTS();
-		left_out = offer(query, plan_id);
+		left_out = offer(query, plan_id, for_values);
 		RESUME_INTERRUPTS();
 	}
 	if (left_out == TREE_KEPT)
@@ -174,7 +174,7 @@ make_known(const QueryDesc *query, int64 plan_id, uint64 key)
 }
 
 pg_attribute_hot void
-plan_trees_see(const QueryDesc *query, int64 plan_id, int eflags)
+plan_trees_see(const QueryDesc *query, int64 plan_id, int eflags, bool for_values)
 {
 	uint32		generation;
 	uint64		key;
@@ -192,7 +192,7 @@ plan_trees_see(const QueryDesc *query, int64 plan_id, int eflags)
 	pg_read_barrier();			/* see collect_text() in query_text.c */
 	key = plan_tree_key(query->plannedstmt->queryId, plan_id, GetUserId());
 	if (unlikely(plan_measures_may_have(key)))
-		plan_measures_begin(query, plan_id, key, eflags);
+		plan_measures_begin(query, plan_id, for_values, key, eflags);
 	if (likely(found_generation == generation && found[key & (FOUND - 1)] == key))
 		return;
 	if ((eflags & EXEC_FLAG_EXPLAIN_ONLY) || IsParallelWorker())
@@ -200,7 +200,7 @@ plan_trees_see(const QueryDesc *query, int64 plan_id, int eflags)
 	if (found_generation != generation)
 		memset(found, 0, sizeof(found));
 	found_generation = generation;
-	plan_measures_new(query, plan_id, key, eflags);
-	if (make_known(query, plan_id, key))
+	plan_measures_new(query, plan_id, for_values, key, eflags);
+	if (make_known(query, plan_id, for_values, key))
 		found[key & (FOUND - 1)] = key;
 }

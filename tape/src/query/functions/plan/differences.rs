@@ -210,9 +210,8 @@ mod tests {
 
     fn tree(nodes: &[Node]) -> Tree {
         Tree {
-            has_inputs: false,
-            is_cut: false,
             nodes: nodes.to_vec(),
+            ..Tree::default()
         }
     }
 

@@ -157,7 +157,10 @@ fn differences(old: &Tree, new: &Tree) -> Vec<String> {
     let grown = both
         .filter(|(_, old, new)| old != new && (old - new).abs() >= (*old).max(*new) / ROWS_PART);
     let grown = grown.map(|(name, old, new)| format!("table {name}: {old} -> {new} rows"));
-    settings.chain(grown).collect()
+    let types = old.plan_type.zip(new.plan_type);
+    let types = types.filter(|(old, new)| old != new);
+    let types = types.map(|(old, new)| format!("plan: {old} -> {new}"));
+    types.into_iter().chain(settings).chain(grown).collect()
 }
 
 fn settings(tree: &Tree) -> BTreeMap<&str, &str> {
@@ -224,6 +227,19 @@ mod tests {
             ]
         );
         assert_eq!(differences(&old, &old), [""; 0]);
+    }
+
+    #[test]
+    fn a_plan_for_given_values_that_became_one_for_any_is_named() {
+        let of_type = |plan_type| Tree {
+            plan_type,
+            ..tree(&[], &[])
+        };
+        let (custom, generic) = (of_type(Some("custom")), of_type(Some("generic")));
+        assert_eq!(differences(&custom, &generic), ["plan: custom -> generic"]);
+        assert_eq!(differences(&generic, &custom), ["plan: generic -> custom"]);
+        assert_eq!(differences(&generic, &generic), [""; 0]);
+        assert_eq!(differences(&of_type(None), &generic), [""; 0]);
     }
 
     #[test]

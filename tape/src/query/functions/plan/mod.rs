@@ -62,6 +62,7 @@ row! {
         actual_loops: Int,
         is_lower_bound: Bool,
         measured_at: Time,
+        plan_type: Text,
     }
 }
 
@@ -137,6 +138,7 @@ fn emit_plan(found: &Recorded, other: Option<&Recorded>, emit: Emit<PlanRow>) ->
             settings: (index == 0).then(|| settings(&found.tree)).flatten(),
             hint: hint.text.as_deref().filter(|_| index == 0).map(Arc::from),
             hint_lacks: hint.lacks().filter(|_| index == 0).map(Arc::from),
+            plan_type: found.tree.plan_type.filter(|_| index == 0).map(Arc::from),
             ..row(found, index, node, text)
         })?;
     }
@@ -313,5 +315,6 @@ fn row(found: &Recorded, index: usize, node: &Node, explain: String) -> PlanRow 
         actual_loops: actuals.as_ref().and_then(|actuals| count(actuals.loops)),
         is_lower_bound: actuals.as_ref().map(|actuals| actuals.is_lower_bound),
         measured_at: actuals.and(some_time(found.time_ms, 1000)),
+        plan_type: None,
     }
 }

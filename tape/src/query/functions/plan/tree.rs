@@ -9,6 +9,9 @@ pub(super) struct Tree {
     pub(super) is_cut: bool,
     /// True if the planner's settings and the sizes of tables are recorded.
     pub(super) has_inputs: bool,
+    /// `custom`: planned for given values of the parameters. `generic`: for any values. `None`: the
+    /// query had no parameters, or it is not known.
+    pub(super) plan_type: Option<&'static str>,
     pub(super) nodes: Vec<Node>,
 }
 
@@ -66,6 +69,10 @@ const VERSION: u8 = 1;
 const CUT: u8 = 1;
 /// Flag: with settings and sizes of tables.
 const INPUTS: u8 = 2;
+/// Flag: planned for any values of its parameters.
+const GENERIC: u8 = 4;
+/// Flag: planned for given values.
+const CUSTOM: u8 = 8;
 /// Flag of a node: it is aware of parallel workers.
 const PARALLEL_AWARE: u8 = 1;
 
@@ -135,6 +142,11 @@ impl Tree {
         let mut tree = Tree {
             is_cut: flags & CUT != 0,
             has_inputs: flags & INPUTS != 0,
+            plan_type: match flags & (GENERIC | CUSTOM) {
+                GENERIC => Some("generic"),
+                CUSTOM => Some("custom"),
+                _ => None,
+            },
             nodes: Vec::new(),
         };
         while !bytes.0.is_empty() {
