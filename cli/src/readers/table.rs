@@ -318,6 +318,14 @@ impl<W: Write> Table<W> {
         for line in hint.lines().chain(lacks.lines()) {
             let _ = writeln!(lines, "  {line}");
         }
+        let advice = self.lines_of(row, "advice");
+        if !advice.is_empty() {
+            lines.push_str("\nOr with pg_stash_advice (PostgreSQL 19):\n\n");
+        }
+        let advice_lacks = self.lines_of(row, "advice_lacks");
+        for line in advice.lines().chain(advice_lacks.lines()) {
+            let _ = writeln!(lines, "  {line}");
+        }
         Some(lines)
     }
 

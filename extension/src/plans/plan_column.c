@@ -10,6 +10,7 @@
 #include "postgres.h"
 
 #include "access/sysattr.h"
+#include "nodes/pathnodes.h"
 #include "parser/parsetree.h"
 #include "utils/rel.h"
 
@@ -62,6 +63,34 @@ plan_text_alias(PlanText *text, const PlanNames *names, Index relation)
 		return;
 	plan_text_add(text, alias_of(entry));
 	add_number_of_alias(text, names, relation);
+}
+
+const char *
+plan_query_alias(const PlanNames *names, Index relation, bool *numbered)
+{
+	const RangeTblEntry *entry = entry_of(names, relation);
+
+	*numbered = relation <= names->numbered && names->numbers[relation] != 0;
+	return entry == NULL ? NULL : alias_of(entry);
+}
+
+bool
+plan_is_partition(const PlanNames *names, Index relation, int *place)
+{
+	const List *list = names->stmt->appendRelations;
+	int			length = list_length(list);
+
+	for (int i = 0; i < length; i++)
+	{
+		int			at = (*place + i) % length;
+		const AppendRelInfo *info = list_nth(list, at);
+
+		if (info->child_relid != relation)
+			continue;
+		*place = at;
+		return OidIsValid(info->parent_reloid);
+	}
+	return false;
 }
 
 static const char *

@@ -41,6 +41,19 @@ extern Relation plan_relation(const PlanNames *names, Index relation);
 /* Adds the alias of a range table entry, with its number. */
 extern void plan_text_alias(PlanText *text, const PlanNames *names, Index relation);
 
+/*
+ * The alias as the query has it, without the number that makes it unique. Sets
+ * *numbered if it has a number.
+ */
+extern const char *plan_query_alias(const PlanNames *names, Index relation, bool *numbered);
+
+/*
+ * True if the relation is a partition in this plan. `*place` is where the
+ * search begins, at first 0. Partitions are visited in the order of the list,
+ * so the search goes on at the last one.
+ */
+extern bool plan_is_partition(const PlanNames *names, Index relation, int *place);
+
 /* Adds a column of a range table entry. */
 extern void plan_text_column(PlanText *text, const PlanNames *names, const Var *var);
 

@@ -49,6 +49,7 @@ typedef struct Tree
 	bool		cut;
 	bool		several;		/* the plan has several relations */
 	int			level;
+	int			partition;		/* place in appendRelations of the last one */
 	uint8		printed[256];	/* a bit for each subplan that is written */
 	PlanNode   *above;			/* the node above the visited one */
 	PlanActuals actuals;
@@ -212,9 +213,17 @@ schema_of(Relation relation)
 static void
 put_alias(Writing *to, Index relation)
 {
+	const char *alias;
+	bool		numbered;
+	bool		partition = plan_is_partition(&to->tree->names, relation, &to->tree->partition);
+
 	plan_text_begin(&to->text);
 	plan_text_alias(&to->text, &to->tree->names, relation);
 	end_text(to, TEXT_ALIAS);
+	alias = plan_query_alias(&to->tree->names, relation, &numbered);
+	if (numbered)
+		put_text(to, TEXT_QUERY_ALIAS, alias);
+	put_count(to, TEXT_PARTITION, partition);
 }
 
 /* Writes the size of a table as its last VACUUM or ANALYZE has found it. */

@@ -43,6 +43,8 @@ row! {
         back_at: Time,
         old_hint: Text,
         old_hint_lacks: Text,
+        old_advice: Text,
+        old_advice_lacks: Text,
     }
 }
 
@@ -88,11 +90,15 @@ fn answer(asked: &PlanChanges, run: Run, emit: Emit<PlanChangesRow>) -> QueryRes
     run.check_cancel()?;
     for (found, known) in found.iter().zip(known) {
         let hint = known.back.unwrap_or_default();
+        let advice = known.advice.unwrap_or_default();
+        let commands = found.key.query_id.and_then(|id| advice.commands(id));
         emit(PlanChangesRow {
             inputs: known.inputs.map(Arc::from),
             back_at: found.back_at,
             old_hint: hint.text.as_deref().map(Arc::from),
             old_hint_lacks: hint.lacks().map(Arc::from),
+            old_advice: commands.map(Arc::from),
+            old_advice_lacks: advice.lacks().map(Arc::from),
             ..row(&found.key, text_of(&texts, &found.key), &found.turn)
         })?;
     }
@@ -168,5 +174,7 @@ fn row(key: &EntryKey, query_text: Option<Arc<str>>, turn: &Turn) -> PlanChanges
         back_at: None,
         old_hint: None,
         old_hint_lacks: None,
+        old_advice: None,
+        old_advice_lacks: None,
     }
 }

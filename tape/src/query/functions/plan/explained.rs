@@ -100,7 +100,7 @@ fn target(node: &Node) -> String {
 }
 
 /// A name as SQL writes it: in double quotes where it needs them.
-fn name(name: &str) -> String {
+pub(super) fn name(name: &str) -> String {
     let is_plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
     let begins = name.starts_with(|c: char| c.is_ascii_lowercase() || c == '_');
     match begins && name.chars().all(is_plain) {

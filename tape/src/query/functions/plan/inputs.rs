@@ -3,6 +3,7 @@
 //! A tree is recorded at the first execution of each day. So the inputs of a turn from one plan to
 //! another are in the trees that were recorded last, up to the turn.
 
+use super::advice::Advice;
 use super::hint::Hint;
 use super::tree::Tree;
 use super::trees::Trees;
@@ -81,6 +82,8 @@ pub(in crate::query::functions) struct Known {
     pub(in crate::query::functions) inputs: Option<String>,
     /// The way back to the old plan, if its tree is recorded.
     pub(in crate::query::functions) back: Option<Hint>,
+    /// The same as advice of pg_plan_advice.
+    pub(in crate::query::functions) advice: Option<Advice>,
 }
 
 impl Known {
@@ -89,6 +92,7 @@ impl Known {
         Known {
             inputs: both.map(|(old, new)| differences(old, new).join("; ")),
             back: old.map(Hint::of),
+            advice: old.map(Advice::of),
         }
     }
 }

@@ -3,6 +3,7 @@
 
 mod absent;
 mod actuals;
+pub(super) mod advice;
 mod differences;
 mod explained;
 pub(super) mod hint;
@@ -13,6 +14,7 @@ mod trees;
 mod words;
 
 use self::actuals::Actuals;
+use self::advice::Advice;
 use self::differences::differences;
 use self::hint::Hint;
 use self::tree::{Node, Tree};
@@ -63,6 +65,8 @@ row! {
         is_lower_bound: Bool,
         measured_at: Time,
         plan_type: Text,
+        advice: Text,
+        advice_lacks: Text,
     }
 }
 
@@ -127,6 +131,7 @@ fn emit_plan(found: &Recorded, other: Option<&Recorded>, emit: Emit<PlanRow>) ->
     let differences = other.map(|other| differences(&found.tree, &other.tree));
     let whole: Arc<str> = json::whole(&found.tree).into();
     let hint = Hint::of(&found.tree);
+    let advice = Advice::of(&found.tree);
     for (index, (node, text)) in found.tree.nodes.iter().zip(texts).enumerate() {
         let difference = differences.as_ref().map(|all| &all[index]);
         emit(PlanRow {
@@ -139,6 +144,11 @@ fn emit_plan(found: &Recorded, other: Option<&Recorded>, emit: Emit<PlanRow>) ->
             hint: hint.text.as_deref().filter(|_| index == 0).map(Arc::from),
             hint_lacks: hint.lacks().filter(|_| index == 0).map(Arc::from),
             plan_type: found.tree.plan_type.filter(|_| index == 0).map(Arc::from),
+            advice: advice
+                .commands(found.executed.query_id)
+                .filter(|_| index == 0)
+                .map(Arc::from),
+            advice_lacks: advice.lacks().filter(|_| index == 0).map(Arc::from),
             ..row(found, index, node, text)
         })?;
     }
@@ -316,5 +326,7 @@ fn row(found: &Recorded, index: usize, node: &Node, explain: String) -> PlanRow 
         is_lower_bound: actuals.as_ref().map(|actuals| actuals.is_lower_bound),
         measured_at: actuals.and(some_time(found.time_ms, 1000)),
         plan_type: None,
+        advice: None,
+        advice_lacks: None,
     }
 }

@@ -12,6 +12,8 @@ pub(super) struct Tree {
     /// `custom`: planned for given values of the parameters. `generic`: for any values. `None`: the
     /// query had no parameters, or it is not known.
     pub(super) plan_type: Option<&'static str>,
+    /// True if subplans have the names that pg_plan_advice knows.
+    pub(super) takes_advice: bool,
     pub(super) nodes: Vec<Node>,
 }
 
@@ -54,6 +56,20 @@ impl Tree {
         self.nodes.iter().any(|node| node.actuals().is_some())
     }
 
+    /// For each node the nodes directly below.
+    pub(super) fn below(&self) -> Vec<Vec<usize>> {
+        let mut below = vec![Vec::new(); self.nodes.len()];
+        let mut open: Vec<usize> = Vec::new();
+        for (index, node) in self.nodes.iter().enumerate() {
+            open.truncate(node.depth);
+            if let Some(above) = open.last() {
+                below[*above].push(index);
+            }
+            open.push(index);
+        }
+        below
+    }
+
     /// The settings of the planner that were not the default, each with its name and value.
     pub(super) fn settings(&self) -> impl Iterator<Item = (&str, &str)> {
         let root = self.nodes.first().into_iter();
@@ -73,6 +89,8 @@ const INPUTS: u8 = 2;
 const GENERIC: u8 = 4;
 /// Flag: planned for given values.
 const CUSTOM: u8 = 8;
+/// Flag: subplans have the names of pg_plan_advice.
+const ADVISABLE: u8 = 16;
 /// Flag of a node: it is aware of parallel workers.
 const PARALLEL_AWARE: u8 = 1;
 
@@ -147,6 +165,7 @@ impl Tree {
                 CUSTOM => Some("custom"),
                 _ => None,
             },
+            takes_advice: flags & ADVISABLE != 0,
             nodes: Vec::new(),
         };
         while !bytes.0.is_empty() {

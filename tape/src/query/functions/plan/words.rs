@@ -15,6 +15,10 @@ pub(super) const SETTING: u8 = 24;
 /// Rows and pages of the table, as its last VACUUM or ANALYZE has found them.
 pub(super) const TABLE_ROWS: u8 = 25;
 pub(super) const TABLE_PAGES: u8 = 26;
+/// The alias in the query, if EXPLAIN adds a number to it.
+pub(super) const QUERY_ALIAS: u8 = 27;
+/// The relation is a partition of the table with this alias in the query.
+pub(super) const PARTITION: u8 = 28;
 /// Rows that all executions of the node gave together, and the number of its executions. Only in a
 /// tree whose rows were counted.
 pub(super) const ACTUAL_ROWS: u8 = 30;
@@ -106,6 +110,7 @@ pub(super) const BITMAP_INDEX_SCAN: u8 = 13;
 pub(super) const BITMAP_HEAP_SCAN: u8 = 14;
 pub(super) const TID_SCAN: u8 = 15;
 pub(super) const TID_RANGE_SCAN: u8 = 16;
+pub(super) const SUBQUERY_SCAN: u8 = 17;
 pub(super) const FUNCTION_SCAN: u8 = 18;
 pub(super) const CTE_SCAN: u8 = 21;
 pub(super) const TUPLESTORE_SCAN: u8 = 22;

@@ -50,18 +50,9 @@ pub(super) struct Walk<'t> {
 
 impl<'t> Walk<'t> {
     pub(super) fn of(tree: &'t Tree) -> Walk<'t> {
-        let mut below = vec![Vec::new(); tree.nodes.len()];
-        let mut open: Vec<usize> = Vec::new();
-        for (index, node) in tree.nodes.iter().enumerate() {
-            open.truncate(node.depth);
-            if let Some(above) = open.last() {
-                below[*above].push(index);
-            }
-            open.push(index);
-        }
         Walk {
             tree,
-            below,
+            below: tree.below(),
             found: Found::default(),
         }
     }

@@ -1,0 +1,159 @@
+# The advice of tacho.plan() for PostgreSQL 19: where pg_plan_advice is installed, the server
+# plans a recorded plan again with it.
+use strict;
+use warnings;
+use TachoTest qw(tacho_cluster);
+use Test::More;
+
+my $node = tacho_cluster('plan_advice', conf => q{
+tacho.sample_interval = 100ms
+tacho.flush_interval = 100ms
+tacho.plan_text_rate = 10000
+autovacuum = off
+jit = off
+max_parallel_workers_per_gather = 0
+});
+my $has_advice = -e $node->config_data('--pkglibdir') . '/pg_stash_advice.so';
+
+sub sql { return $node->safe_psql('postgres', $_[0]) }
+
+sql(<<'END');
+CREATE TABLE customers (id int PRIMARY KEY, region int, note text);
+CREATE TABLE orders (id int PRIMARY KEY, customer_id int, total int);
+CREATE INDEX orders_customer ON orders (customer_id);
+CREATE INDEX orders_total ON orders (total);
+CREATE TABLE regions (id int PRIMARY KEY, name text);
+CREATE TABLE "Odd (t)" (id int PRIMARY KEY, "A" int);
+CREATE TABLE events (id int, at date, kind int) PARTITION BY RANGE (at);
+CREATE TABLE events_1 PARTITION OF events FOR VALUES FROM ('2026-01-01') TO ('2026-02-01');
+CREATE TABLE events_2 PARTITION OF events FOR VALUES FROM ('2026-02-01') TO ('2026-03-01');
+CREATE INDEX events_kind ON events (kind);
+INSERT INTO customers SELECT n, n % 7, 'n' FROM generate_series(1, 2000) n;
+INSERT INTO orders SELECT n, n % 2000 + 1, n FROM generate_series(1, 20000) n;
+INSERT INTO regions SELECT n, 'r' FROM generate_series(0, 6) n;
+INSERT INTO "Odd (t)" SELECT n, n FROM generate_series(1, 3000) n;
+INSERT INTO events SELECT n, '2026-01-01'::date + n % 59, n % 500 FROM generate_series(1, 5000) n;
+VACUUM ANALYZE;
+END
+
+my $number = 0;
+
+# Each plan of a statement and its calls, in the order of the first execution.
+sub plans
+{
+	my ($name) = @_;
+	return map { [ split /\|/ ] } split /\n/, sql("SELECT plan_id, p.calls, queryid FROM tacho.statement_plans p JOIN tacho.statements USING (userid, dbid, toplevel, queryid)"
+		  . " WHERE query LIKE '%$name%' AND query !~ 'tacho' ORDER BY since");
+}
+
+# The commands of a plan's advice and what it lacks, once its tree is recorded.
+sub advice
+{
+	my ($plan, undef, $query) = @{ $_[0] };
+	my $from = "FROM tacho.plan('$plan', query_id => '$query') WHERE node_number = 1";
+
+	for (1 .. 100) { last if $node->safe_psql('postgres', "SELECT count(*) $from") eq '1'; select undef, undef, undef, 0.1 }
+	return map { sql("SELECT $_ $from") } qw(advice advice_lacks);
+}
+
+# off(...): these methods are off.
+sub off { return join ' ', map { "SET enable_$_ = off;" } @_ }
+
+# Executes a query by plan A and by plan B, and compares the advice of A. With it, settings of B
+# give plan A again, unless the shape is only text.
+sub is_advice
+{
+	my ($shape, $query, $a, $b, $expected, $lacks) = @_;
+	my $name = 'advice_' . ++$number;
+
+	# columns that find the statement, and give it an id of its own
+	my $columns = '1, ' x $number . "1 AS $name";
+	$query =~ s/^SELECT /SELECT $columns, / or $query .= " RETURNING $columns";
+	sql("$a $query");
+	sql("$b $query");
+	my ($plan, $other) = plans($name);
+	isnt($other, undef, "$shape: there are two plans") or return;
+	my ($commands, $lacking) = advice($plan);
+	my ($text) = $commands =~ /^SELECT pg_set_stashed_advice\('tacho', $plan->[2], '(.*)'\);$/m;
+	is($text, $expected, "$shape: the advice");
+	is($lacking =~ s/\n/ /gr, $lacks // '', "$shape: the advice lacks nothing else");
+	return if $shape =~ /^only text/;
+	sql("LOAD 'pg_stash_advice'; $commands $b $query");
+	is(join(' ', map { $_->[1] } plans($name)), '2 1', "$shape: with the advice the first plan is back");
+	return;
+}
+
+my $by_index = 'SELECT * FROM orders WHERE customer_id = 5';
+my $table = off(qw(indexscan bitmapscan indexonlyscan));
+my $index = off(qw(seqscan bitmapscan indexonlyscan));
+my $only = off(qw(seqscan bitmapscan));
+my $bitmap = off(qw(seqscan indexscan indexonlyscan));
+
+# costs that give other plans; advice enables no method that a setting has switched off
+my $not_index = 'SET random_page_cost = 1e7; SET seq_page_cost = 0;';
+my $not_table = 'SET seq_page_cost = 1e7; SET random_page_cost = 0;';
+
+if (!$has_advice)
+{
+	sql("SELECT 1 AS without_advice, * FROM orders WHERE customer_id = 5");
+	my ($plan) = plans('without_advice');
+	my @none = advice($plan);
+	is("@none", ' ', 'before PostgreSQL 19 a plan has no advice');
+	$node->stop;
+	done_testing();
+	exit;
+}
+sql('CREATE EXTENSION pg_stash_advice');
+
+is_advice('a table', $by_index, $table, $not_table, 'SEQ_SCAN(orders) NO_GATHER(orders)');
+is_advice('an index', $by_index, $index, $not_index, 'INDEX_SCAN(orders public.orders_customer) NO_GATHER(orders)');
+is_advice('an index alone', 'SELECT o.customer_id FROM orders o WHERE customer_id = 5', $only, $not_index, 'INDEX_ONLY_SCAN(o public.orders_customer) NO_GATHER(o)');
+my $indexes = 'Bitmap Heap Scan: no advice names its indexes.';
+is_advice('a bitmap', $by_index, $bitmap, $not_index, 'BITMAP_HEAP_SCAN(orders) NO_GATHER(orders)', $indexes);
+is_advice('two bitmaps', 'SELECT * FROM orders WHERE customer_id = 5 OR total = 9', $bitmap, $not_index, 'BITMAP_HEAP_SCAN(orders) NO_GATHER(orders)', "$indexes BitmapOr: no advice chooses this.");
+is_advice('a row', "SELECT * FROM orders WHERE ctid = '(0,1)' AND id = 5", '', $not_index, 'TID_SCAN(orders) NO_GATHER(orders)');
+is_advice('names in quotes', q{SELECT * FROM "Odd (t)" "an ""o'" WHERE id = 3}, $index, $not_index, q{INDEX_SCAN("an ""o''" public."Odd (t)_pkey") NO_GATHER("an ""o''")});
+
+my $two = 'SELECT * FROM customers c JOIN orders o ON o.customer_id = c.id WHERE c.region = 3 AND o.total < 5000';
+my $hash = off(qw(nestloop mergejoin));
+my $merge = 'SET enable_mergejoin = on;' . off(qw(nestloop hashjoin));
+my $loop = off(qw(hashjoin mergejoin)) . $index;
+is_advice('a hash join', $two, "$hash $table", $not_table, 'JOIN_ORDER(o c) HASH_JOIN(c) SEQ_SCAN(o c) NO_GATHER(o c)');
+is_advice('a merge join', $two, "$merge $table", '', 'JOIN_ORDER(c o) MERGE_JOIN_PLAIN(o) SEQ_SCAN(c o) NO_GATHER(c o)');
+is_advice('a nested loop', $two, "$loop SET enable_memoize = off;", $not_index, 'JOIN_ORDER(c o) NESTED_LOOP_PLAIN(o) INDEX_SCAN(c public.customers_pkey o public.orders_customer) NO_GATHER(c o)');
+is_advice('memoized rows', 'SELECT * FROM orders o JOIN customers c ON c.id = o.customer_id WHERE o.total < 3000', off(qw(hashjoin mergejoin bitmapscan)), $not_index,
+	'JOIN_ORDER(o c) NESTED_LOOP_MEMOIZE(c) INDEX_SCAN(o public.orders_total c public.customers_pkey) NO_GATHER(o c)');
+is_advice('a left join', 'SELECT * FROM customers c LEFT JOIN orders o ON o.customer_id = c.id AND o.total > 3 WHERE c.region = 3', "$hash $table", $not_table,
+	'JOIN_ORDER(o c) HASH_JOIN(c) SEQ_SCAN(o c) NO_GATHER(o c)');
+is_advice('a semi join', 'SELECT * FROM customers c WHERE EXISTS (SELECT 1 FROM orders o WHERE o.customer_id = c.id AND o.total > 19000)', "$hash $table", $not_table,
+	'JOIN_ORDER(o c) HASH_JOIN(c) SEQ_SCAN(o c) SEMIJOIN_NON_UNIQUE(o) NO_GATHER(o c)');
+my $three = 'SELECT * FROM orders o JOIN customers c ON c.id = o.customer_id JOIN regions r ON r.id = c.region WHERE r.name < \'s\'';
+is_advice('three tables', $three, "SET join_collapse_limit = 1; $hash $table", $not_table, 'JOIN_ORDER(o c r) HASH_JOIN(c r) SEQ_SCAN(o c r) NO_GATHER(o c r)');
+is_advice('partitions', 'SELECT * FROM events WHERE kind = 7', $bitmap, $not_index,
+	'BITMAP_HEAP_SCAN(events/public.events_1 events/public.events_2) NO_GATHER(events/public.events_1 events/public.events_2)', $indexes);
+is_advice('one partition', "SELECT * FROM events e WHERE kind = 7 AND at = '2026-01-08'", $index, $not_index, 'INDEX_SCAN(e/public.events_1 public.events_1_kind_idx) NO_GATHER(e/public.events_1)');
+is_advice('a joined partitioned table', 'SELECT * FROM customers c JOIN events e ON e.id = c.id', "$hash $table", $not_table,
+	'JOIN_ORDER(e c) HASH_JOIN(c) SEQ_SCAN(e/public.events_1 e/public.events_2 c) NO_GATHER(e/public.events_1 e/public.events_2 c)');
+is_advice('an init plan', 'SELECT * FROM orders WHERE total > (SELECT count(*) + 19000 FROM regions g)', $table, $not_table, 'SEQ_SCAN(g@expr_1 orders) NO_GATHER(g@expr_1 orders)');
+is_advice('a subplan', 'SELECT (SELECT sum(total) FROM orders o WHERE o.customer_id = c.id) FROM customers c WHERE id < 5', $index, $not_index,
+	'INDEX_SCAN(o@expr_1 public.orders_customer c public.customers_pkey) NO_GATHER(o@expr_1 c)');
+is_advice('a function', 'SELECT * FROM generate_series(1, 10) g JOIN customers c ON c.id = g', "$hash $table", $not_table, 'JOIN_ORDER(c g) HASH_JOIN(g) SEQ_SCAN(c) NO_GATHER(c g)');
+is_advice('an update', 'UPDATE customers c SET note = o.total FROM orders o WHERE o.customer_id = c.id AND o.id < 10', "$hash $table", $not_table,
+	'JOIN_ORDER(o c) HASH_JOIN(c) SEQ_SCAN(o c) NO_GATHER(o c)');
+is_advice('only text: sorted groups', 'SELECT total % 10, count(*) FROM orders GROUP BY total % 10', "SET enable_hashagg = off; $table", $table,
+	'SEQ_SCAN(orders) NO_GATHER(orders)', 'GroupAggregate: no advice chooses this.');
+is_advice('the same name twice', 'SELECT * FROM orders o WHERE customer_id = 5 AND EXISTS (SELECT 1 FROM customers o WHERE id = 7 OFFSET 0)', $index, $not_index,
+	'INDEX_SCAN(o@exists_1 public.customers_pkey o public.orders_customer) NO_GATHER(o@exists_1 o)');
+
+# with workers
+my $parallel = 'SET max_parallel_workers_per_gather = 2; SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0; SET min_parallel_table_scan_size = 0;';
+is_advice('workers', 'SELECT sum(total) FROM orders', $parallel, "$parallel SET parallel_setup_cost = 1e6;", 'SEQ_SCAN(orders) GATHER(orders)');
+is_advice('no workers', 'SELECT sum(total) FROM orders', '', $parallel, 'SEQ_SCAN(orders) NO_GATHER(orders)');
+is_advice('a join by workers', 'SELECT sum(total) FROM orders o JOIN customers c ON c.id = o.customer_id', "$parallel $hash", "$parallel SET parallel_setup_cost = 1e6; $not_table",
+	'JOIN_ORDER(o c) HASH_JOIN(c) SEQ_SCAN(o c) GATHER((o c))');
+
+# the advice has only a part of this plan
+is_advice('only text: a subquery in a join', 'SELECT * FROM customers c JOIN (SELECT customer_id, count(*) FROM orders GROUP BY 1) o ON o.customer_id = c.id WHERE c.region = 3', "$hash $table", $loop,
+	'SEQ_SCAN(c) NO_GATHER(c)', 'A subquery or distinct rows below a join have no name in the plan: the order and the method of joins with them are not said. HashAggregate: no advice chooses this.');
+$node->stop;
+done_testing();

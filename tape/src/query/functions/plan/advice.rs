@@ -1,0 +1,461 @@
+//! The advice of pg_plan_advice (PostgreSQL 19) that brings a recorded plan back, and what no advice
+//! says of it.
+//!
+//! Example: a hash join of `orders o` with the index of `customers c` gives
+//! `JOIN_ORDER(o c) HASH_JOIN(c) SEQ_SCAN(o) INDEX_SCAN(c public.customers_pkey) NO_GATHER(o c)`.
+
+use super::explained::name;
+use super::tree::{Node, Tree};
+use super::words::{
+    AGGREGATE, ALIAS, APPEND, BITMAP_AND, BITMAP_HEAP_SCAN, BITMAP_OR, CUSTOM_SCAN, GATHER,
+    GATHER_MERGE, GROUP, HASH, HASH_JOIN, INCREMENTAL_SORT, INDEX, INDEX_ONLY_SCAN, INDEX_SCAN,
+    INIT_PLAN, MATERIALIZE, MEMOIZE, MERGE_APPEND, MERGE_JOIN, NESTED_LOOP, PARTITION, QUERY_ALIAS,
+    RELATION, RESULT, SCHEMA, SEQ_SCAN, SET_OP, SORT, SUB_PLAN, SUBPLAN, SUBQUERY_SCAN,
+    TID_RANGE_SCAN, TID_SCAN, UNIQUE,
+};
+use std::collections::BTreeSet;
+
+/// The stash that the commands use.
+const STASH: &str = "tacho";
+
+/// The tags in the order of printing.
+const TAGS: [&str; 15] = [
+    "NESTED_LOOP_PLAIN",
+    "NESTED_LOOP_MATERIALIZE",
+    "NESTED_LOOP_MEMOIZE",
+    "MERGE_JOIN_PLAIN",
+    "MERGE_JOIN_MATERIALIZE",
+    "HASH_JOIN",
+    "SEQ_SCAN",
+    "TID_SCAN",
+    "INDEX_SCAN",
+    "INDEX_ONLY_SCAN",
+    "BITMAP_HEAP_SCAN",
+    "SEMIJOIN_NON_UNIQUE",
+    "GATHER",
+    "GATHER_MERGE",
+    "NO_GATHER",
+];
+
+/// The way back to a plan.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(in crate::query::functions) struct Advice {
+    /// The advice; `None` if the plan has nothing to choose, or the server takes no advice.
+    text: Option<String>,
+    /// Sentences about choices of the plan that the advice does not have.
+    lacks: Vec<String>,
+}
+
+impl Advice {
+    pub(super) fn of(tree: &Tree) -> Advice {
+        if !tree.takes_advice {
+            return Advice::default();
+        }
+        let mut walk = Walk::of(tree);
+        walk.query(0, "");
+        walk.look_at_nodes();
+        Advice {
+            text: walk.text(),
+            lacks: walk.lacks.into_iter().collect(),
+        }
+    }
+
+    /// The sentences, one a line.
+    pub(in crate::query::functions) fn lacks(&self) -> Option<String> {
+        (!self.lacks.is_empty()).then(|| self.lacks.join("\n"))
+    }
+
+    /// The commands that let a session plan the query with the advice, one a line.
+    pub(in crate::query::functions) fn commands(&self, query_id: i64) -> Option<String> {
+        let advice = self.text.as_ref()?.replace('\'', "''");
+        Some(format!(
+            "SELECT pg_create_advice_stash('{STASH}') WHERE '{STASH}' NOT IN (SELECT stash_name FROM pg_get_advice_stashes());\n\
+             SELECT pg_set_stashed_advice('{STASH}', {query_id}, '{advice}');\n\
+             SET pg_stash_advice.stash_name = '{STASH}';"
+        ))
+    }
+}
+
+/// Relations that are joined.
+struct Joined {
+    /// The driving relation, and what it is joined to, one after the other.
+    order: Vec<String>,
+    names: Vec<String>,
+}
+
+impl Joined {
+    fn one(name: String) -> Joined {
+        Joined {
+            order: vec![name.clone()],
+            names: vec![name],
+        }
+    }
+}
+
+/// One relation, or several in parentheses.
+fn item(names: &[String]) -> String {
+    match names {
+        [one] => one.clone(),
+        several => format!("({})", several.join(" ")),
+    }
+}
+
+struct Walk<'t> {
+    tree: &'t Tree,
+    /// For each node the nodes directly below.
+    below: Vec<Vec<usize>>,
+    /// The name of the subplan that is visited; empty in the query itself.
+    plan: String,
+    is_gathered: bool,
+    orders: Vec<String>,
+    words: Vec<(&'static str, String)>,
+    lacks: BTreeSet<String>,
+}
+
+impl<'t> Walk<'t> {
+    fn of(tree: &'t Tree) -> Walk<'t> {
+        Walk {
+            tree,
+            below: tree.below(),
+            plan: String::new(),
+            is_gathered: false,
+            orders: Vec::new(),
+            words: Vec::new(),
+            lacks: BTreeSet::new(),
+        }
+    }
+
+    fn node(&self, index: usize) -> &'t Node {
+        &self.tree.nodes[index]
+    }
+
+    fn say(&mut self, tag: &'static str, target: impl Into<String>) {
+        self.words.push((tag, target.into()));
+    }
+
+    fn lack(&mut self, sentence: impl Into<String>) {
+        self.lacks.insert(sentence.into());
+    }
+
+    /// The name of a relation of the query as advice has it: `o`, `o@expr_1`.
+    fn target(&self, node: &Node) -> Option<String> {
+        let alias = node.text(QUERY_ALIAS).or_else(|| node.text(ALIAS))?;
+        Some(self.of_plan(name(alias)))
+    }
+
+    /// The name of a relation that is scanned: of a partition `events/public.events_1`.
+    fn scanned(&self, node: &Node) -> Option<String> {
+        let alias = name(node.text(QUERY_ALIAS).or_else(|| node.text(ALIAS))?);
+        let relation = node.text(RELATION).filter(|_| is_partition(node));
+        Some(self.of_plan(match relation {
+            Some(relation) => format!("{alias}/{}", qualified(node, relation)),
+            None => alias,
+        }))
+    }
+
+    fn of_plan(&self, alias: String) -> String {
+        match self.plan.as_str() {
+            "" => alias,
+            plan => format!("{alias}@{}", name(plan)),
+        }
+    }
+
+    /// Walks through a query, a subquery or a subplan: it has one order of joins.
+    fn query(&mut self, index: usize, plan: &str) {
+        let before = std::mem::replace(&mut self.plan, plan.to_string());
+        let is_gathered = std::mem::replace(&mut self.is_gathered, false);
+        self.top(index);
+        self.plan = before;
+        self.is_gathered = is_gathered;
+    }
+
+    /// Walks through nodes above the joins of a query, or above a part of them.
+    fn top(&mut self, index: usize) {
+        let joined = self.side(index, false);
+        self.order(joined);
+    }
+
+    fn order(&mut self, joined: Option<Joined>) {
+        if let Some(joined) = joined.filter(|joined| joined.names.len() > 1) {
+            self.orders
+                .push(format!("JOIN_ORDER({})", joined.order.join(" ")));
+        }
+    }
+
+    /// Walks through a node and all below it. `None` if it has no name for the join above.
+    fn side(&mut self, index: usize, in_join: bool) -> Option<Joined> {
+        let node = self.node(index);
+        let is_apart = |walk: &Self, i: usize| matches!(walk.node(i).role, INIT_PLAN | SUB_PLAN);
+        let all = self.below[index].clone();
+        let (apart, below): (Vec<usize>, Vec<usize>) =
+            all.into_iter().partition(|i| is_apart(self, *i));
+        for subplan in apart {
+            self.subplan(subplan);
+        }
+        match (node.kind, &below[..]) {
+            (NESTED_LOOP..=HASH_JOIN, [outer, inner]) => self.join(node, *outer, *inner),
+            (GATHER | GATHER_MERGE, [one]) => self.gather(node, *one, in_join),
+            (APPEND | MERGE_APPEND, parts) => self.append(parts),
+            (SUBQUERY_SCAN, [one]) => {
+                self.query(*one, node.text(ALIAS).unwrap_or_default());
+                self.source(node)
+            }
+            (SEQ_SCAN..=CUSTOM_SCAN, _) => {
+                self.read(index);
+                self.source(node)
+            }
+            (_, [one]) if is_passed(node) => self.side(*one, in_join),
+            (_, [_]) if in_join => {
+                self.lack("A subquery or distinct rows below a join have no name in the plan: the order and the method of joins with them are not said.");
+                None
+            }
+            (_, below) => {
+                below.iter().for_each(|one| self.top(*one));
+                None
+            }
+        }
+    }
+
+    /// A subplan: its name is behind its kind, as in `InitPlan expr_1`.
+    fn subplan(&mut self, index: usize) {
+        let label = self.node(index).text(SUBPLAN).unwrap_or_default();
+        let plan = label.split_once(' ').map_or(label, |(_, name)| name);
+        self.query(index, plan);
+    }
+
+    /// A relation of the query, or another source of rows.
+    fn source(&mut self, node: &Node) -> Option<Joined> {
+        let joined = Joined::one(self.target(node)?);
+        if !self.is_gathered {
+            let target = self.scanned(node)?;
+            self.say("NO_GATHER", target);
+        }
+        Some(joined)
+    }
+
+    fn join(&mut self, node: &Node, outer: usize, inner: usize) -> Option<Joined> {
+        let left = self.side(outer, true);
+        let right = self.side(inner, true);
+        let (Some(left), Some(right)) = (&left, &right) else {
+            self.order(left.or(right));
+            return None;
+        };
+        let tag = match (node.kind, self.node(inner).kind) {
+            (HASH_JOIN, _) => "HASH_JOIN",
+            (MERGE_JOIN, MATERIALIZE) => "MERGE_JOIN_MATERIALIZE",
+            (MERGE_JOIN, _) => "MERGE_JOIN_PLAIN",
+            (_, MATERIALIZE) => "NESTED_LOOP_MATERIALIZE",
+            (_, MEMOIZE) => "NESTED_LOOP_MEMOIZE",
+            _ => "NESTED_LOOP_PLAIN",
+        };
+        self.say(tag, item(&right.names));
+        match node.join_type() {
+            "Semi" => self.say("SEMIJOIN_NON_UNIQUE", item(&right.names)),
+            "Right Semi" => self.say("SEMIJOIN_NON_UNIQUE", item(&left.names)),
+            _ => (),
+        }
+        let mut order = left.order.clone();
+        order.push(item(&right.order));
+        Some(Joined {
+            order,
+            names: [&left.names[..], &right.names].concat(),
+        })
+    }
+
+    fn gather(&mut self, node: &Node, below: usize, in_join: bool) -> Option<Joined> {
+        let before = std::mem::replace(&mut self.is_gathered, true);
+        // Partial groups stand between the node and the relations.
+        let joined = self.side(below, in_join);
+        self.is_gathered = before;
+        match &joined {
+            Some(joined) => {
+                let tag = if node.kind == GATHER {
+                    "GATHER"
+                } else {
+                    "GATHER_MERGE"
+                };
+                self.say(tag, item(&joined.names));
+            }
+            None => self.lack(format!(
+                "{}: the relations below have no name in the plan.",
+                node.title()
+            )),
+        }
+        joined
+    }
+
+    /// The partitions of a table, or the parts of a UNION ALL.
+    fn append(&mut self, parts: &[usize]) -> Option<Joined> {
+        let scans: Vec<usize> = parts.iter().map(|part| self.scan_of(*part)).collect();
+        let is_scan = |i: &usize| matches!(self.node(*i).kind, SEQ_SCAN..=TID_RANGE_SCAN);
+        let mut names = scans
+            .iter()
+            .filter(|i| is_scan(i) && is_partition(self.node(**i)));
+        let first = names.next().and_then(|i| self.target(self.node(*i)));
+        let is_same =
+            |i: &usize| is_partition(self.node(*i)) && self.target(self.node(*i)) == first;
+        if first.is_none() || !scans.iter().all(|i| is_scan(i) && is_same(i)) {
+            self.lack("Parts of a UNION ALL, or partitions that are joined each by itself: their order and methods are not said.");
+            return None;
+        }
+        for scan in scans {
+            self.read(scan);
+            let node = self.node(scan);
+            if let Some(target) = self.scanned(node).filter(|_| !self.is_gathered) {
+                self.say("NO_GATHER", target);
+            }
+        }
+        first.map(Joined::one)
+    }
+
+    /// The node below a sort and its like.
+    fn scan_of(&self, index: usize) -> usize {
+        match &self.below[index][..] {
+            [one] if is_passed(self.node(index)) => self.scan_of(*one),
+            _ => index,
+        }
+    }
+
+    /// Says how a relation is read.
+    fn read(&mut self, index: usize) {
+        let node = self.node(index);
+        let Some(target) = self.scanned(node) else {
+            return;
+        };
+        let index = node.text(INDEX).map(|index| qualified(node, index));
+        match (node.kind, index) {
+            (SEQ_SCAN, _) => self.say("SEQ_SCAN", target),
+            (TID_SCAN | TID_RANGE_SCAN, _) => self.say("TID_SCAN", target),
+            (INDEX_SCAN, Some(index)) => self.say("INDEX_SCAN", format!("{target} {index}")),
+            (INDEX_ONLY_SCAN, Some(index)) => {
+                self.say("INDEX_ONLY_SCAN", format!("{target} {index}"));
+            }
+            (BITMAP_HEAP_SCAN, _) => {
+                self.say("BITMAP_HEAP_SCAN", target);
+                self.lack("Bitmap Heap Scan: no advice names its indexes.");
+            }
+            _ => (),
+        }
+    }
+
+    /// Looks at nodes that no advice chooses.
+    fn look_at_nodes(&mut self) {
+        let is_unsaid = |node: &&Node| match node.kind {
+            AGGREGATE => node.strategy() != "Plain",
+            kind => matches!(
+                kind,
+                SET_OP | GROUP | UNIQUE | BITMAP_AND | BITMAP_OR | INCREMENTAL_SORT
+            ),
+        };
+        let unsaid: BTreeSet<String> = self
+            .tree
+            .nodes
+            .iter()
+            .filter(is_unsaid)
+            .map(Node::title)
+            .collect();
+        if !unsaid.is_empty() {
+            let nodes: Vec<&str> = unsaid.iter().map(String::as_str).collect();
+            self.lack(format!("{}: no advice chooses this.", nodes.join(", ")));
+        }
+        if self.tree.is_cut {
+            self.lack("Further nodes of the plan were not recorded.");
+        }
+    }
+
+    fn text(&self) -> Option<String> {
+        let mut words = self.orders.clone();
+        for tag in TAGS {
+            let of_tag = self.words.iter().filter(|(of, _)| *of == tag);
+            let targets: Vec<&str> = of_tag.map(|(_, target)| target.as_str()).collect();
+            if !targets.is_empty() {
+                words.push(format!("{tag}({})", targets.join(" ")));
+            }
+        }
+        (!words.is_empty()).then(|| words.join(" "))
+    }
+}
+
+fn is_partition(node: &Node) -> bool {
+    node.text(PARTITION).is_some()
+}
+
+/// A table or index with the schema of the node's table, if that is known.
+fn qualified(node: &Node, object: &str) -> String {
+    match node.text(SCHEMA).filter(|schema| *schema != "pg_temp") {
+        Some(schema) => format!("{}.{}", name(schema), name(object)),
+        None => name(object),
+    }
+}
+
+/// True for nodes that hand on the rows of the node below, within the same query.
+fn is_passed(node: &Node) -> bool {
+    match node.kind {
+        SORT | INCREMENTAL_SORT | MATERIALIZE | MEMOIZE | HASH | RESULT => true,
+        AGGREGATE => node.partial_mode() == "Partial",
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn node(depth: usize, kind: u8, texts: &[(u8, &str)]) -> Node {
+        Node {
+            depth,
+            kind,
+            texts: texts.iter().map(|(k, t)| (*k, t.to_string())).collect(),
+            ..Node::default()
+        }
+    }
+
+    fn advice(takes_advice: bool) -> Advice {
+        let scan = |depth, alias| node(depth, SEQ_SCAN, &[(RELATION, "t"), (ALIAS, alias)]);
+        let second = [
+            (RELATION, "t"),
+            (ALIAS, "b_1"),
+            (QUERY_ALIAS, "it's"),
+            (INDEX, "x"),
+        ];
+        Advice::of(&Tree {
+            takes_advice,
+            nodes: vec![
+                node(0, HASH_JOIN, &[]),
+                node(1, NESTED_LOOP, &[]),
+                scan(2, "a"),
+                node(2, INDEX_SCAN, &second),
+                node(1, HASH, &[]),
+                node(2, MERGE_JOIN, &[]),
+                scan(3, "c"),
+                node(3, MATERIALIZE, &[]),
+                scan(4, "d"),
+            ],
+            ..Tree::default()
+        })
+    }
+
+    #[test]
+    fn a_bushy_join_has_its_order_and_its_methods() {
+        let expected = "JOIN_ORDER(a \"it's\" (c d)) NESTED_LOOP_PLAIN(\"it's\") MERGE_JOIN_MATERIALIZE(d) \
+            HASH_JOIN((c d)) SEQ_SCAN(a c d) INDEX_SCAN(\"it's\" x) NO_GATHER(a \"it's\" c d)";
+        assert_eq!(advice(true).text.as_deref(), Some(expected));
+        assert_eq!(advice(true).lacks, [""; 0]);
+    }
+
+    #[test]
+    fn a_quote_of_a_name_is_doubled_in_the_command() {
+        let commands = advice(true).commands(-7).unwrap();
+        let lines: Vec<&str> = commands.lines().collect();
+        assert_eq!(lines.len(), 3);
+        assert!(lines[1].starts_with(
+            "SELECT pg_set_stashed_advice('tacho', -7, 'JOIN_ORDER(a \"it''s\" (c d)) "
+        ));
+        assert_eq!(lines[2], "SET pg_stash_advice.stash_name = 'tacho';");
+    }
+
+    #[test]
+    fn a_server_without_pg_plan_advice_has_no_advice() {
+        assert_eq!(advice(false), Advice::default());
+    }
+}
