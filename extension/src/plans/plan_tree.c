@@ -32,12 +32,6 @@
 #include "plans/planner_settings.h"
 #include "plans/tree_kinds.h"
 
-#define VERSION		1
-#define CUT			1			/* flag: nodes are missing */
-#define INPUTS		2			/* flag: with settings and sizes of tables */
-#define GENERIC		4			/* flag: planned for any values of its parameters */
-#define CUSTOM		8			/* flag: planned for given values */
-#define ADVISABLE	16			/* flag: subplans have the names of pg_plan_advice */
 #define DEEPEST		250			/* levels; deeper nodes are left out */
 #define MOST_STEPS	20000		/* see PlanNames */
 
@@ -767,16 +761,13 @@ visit(const PlanState *state, StateRole role, const SubPlan *use, void *argument
 static int
 flags_of(const Tree *tree, const QueryDesc *query, bool for_values)
 {
-	int			flags = INPUTS;
+	int			flags = TREE_INPUTS | (tree->cut ? TREE_CUT : 0) |
+		(COMPAT_PLANS_TAKE_ADVICE ? TREE_ADVISABLE : 0);
 
-	if (tree->cut)
-		flags |= CUT;
-	if (COMPAT_PLANS_TAKE_ADVICE)
-		flags |= ADVISABLE;
 	if (for_values)
-		flags |= CUSTOM;
+		flags |= TREE_CUSTOM;
 	else if (query->params != NULL && tree->names.has_parameter)
-		flags |= GENERIC;
+		flags |= TREE_GENERIC;
 	return flags;
 }
 
@@ -798,7 +789,7 @@ plan_tree_write(const QueryDesc *query, bool for_values, PlanEnd end, char *byte
 	tree.names.numbered = alias_numbers_fill(numbers, query->plannedstmt, query->planstate);
 	tree.names.steps = MOST_STEPS;
 	tree.several = compat_relations(query->plannedstmt->rtable) > 1;
-	put_byte(&tree, VERSION);
+	put_byte(&tree, TREE_VERSION);
 	put_byte(&tree, 0);
 	visit(query->planstate, STATE_ROOT, NULL, &tree);
 	bytes[1] = flags_of(&tree, query, for_values);

@@ -1,13 +1,21 @@
 /*
  * tree_kinds.h
- *	  Kinds of nodes in the bytes of a plan (docs/format.md, "Trees of plans").
+ *	  Version, flags and kinds of nodes in the bytes of a plan (docs/format.md,
+ *	  "Trees of plans").
  *
  * Copyright (c) 2026, tacho contributors
  */
 #ifndef TACHO_TREE_KINDS_H
 #define TACHO_TREE_KINDS_H
 
-/* No number is used again for another kind. */
+#define TREE_VERSION	1
+#define TREE_CUT	1			/* flag: nodes are missing */
+#define TREE_INPUTS	2			/* flag: with settings and sizes of tables */
+#define TREE_GENERIC	4			/* flag: planned for any values of its parameters */
+#define TREE_CUSTOM	8			/* flag: planned for given values */
+#define TREE_ADVISABLE	16			/* flag: subplans have the names of pg_plan_advice */
+
+/* Kinds of nodes. No number is used again for another kind. */
 typedef enum TreeKind
 {
 	TREE_OTHER = 0, TREE_RESULT, TREE_PROJECT_SET, TREE_MODIFY_TABLE, TREE_APPEND,

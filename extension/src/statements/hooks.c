@@ -14,8 +14,7 @@
  * only where the nesting level must be restored. An error that goes to the
  * client in any case is counted when it is reported (failures.h).
  *
- * No function here raises an error of its own; functions of the server that
- * it calls may.
+ * No function here raises an error of its own; called functions may.
  *
  * Copyright (c) 2026, tacho contributors
  */
