@@ -98,6 +98,7 @@ test('a query has what its statistics say', async ({ page }) => {
   same(shown['blocks read per call']!, Number(own.shared_blks_read) / calls, 'blocks')
   same(shown['rows per call']!, Number(own.rows) / calls, 'rows')
   same(shown.errors!, own.errors, 'errors')
+  expect(shown['last call']).toContain(new Date(String(own.last_call)).toISOString().slice(11, 19))
   expect(await section.locator('pre').textContent()).toBe(own.query_text)
 
   const plans = section.getByRole('region', { name: 'Plans' })

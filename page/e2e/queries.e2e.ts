@@ -47,7 +47,7 @@ test('a query has the columns of its statistics', async ({ page }) => {
     same(row[9]!, statement.shared_blks_read, 'reads')
     same(row[10]!, statement.temp_blks_written, 'temp')
     same(row[11]!, statement.errors, 'errors')
-    expect(row.slice(12)).toEqual([statement.username, statement.database])
+    expect(row.slice(13)).toEqual([statement.username, statement.database])
   }
 })
 
@@ -178,7 +178,7 @@ test.describe('390 pixels', () => {
     expect(await scroll.evaluate((one) => one.scrollWidth - one.clientWidth)).toBe(0)
     const row = table(page).locator('tbody tr').first()
     const names = await row.locator('td').evaluateAll((all) => all.map((one) => getComputedStyle(one, '::before').content.replaceAll('"', '')))
-    expect(names).toEqual(['AAS', 'share', 'waits', 'query', 'calls', 'mean', 'p95', 'total time', 'rows', 'reads', 'temp', 'errors', 'user', 'database'])
+    expect(names).toEqual(['AAS', 'share', 'waits', 'query', 'calls', 'mean', 'p95', 'total time', 'rows', 'reads', 'temp', 'errors', 'last call', 'user', 'database'])
     const cut = await row.locator('td, td *').evaluateAll((all) => all.filter((one) => one.scrollWidth > one.clientWidth + 1 && one.clientWidth > 0 && getComputedStyle(one).display !== 'inline').map((one) => one.outerHTML.slice(0, 120)))
     expect(cut).toEqual([])
     await page.getByLabel('sort by').selectOption('errors')

@@ -134,7 +134,7 @@ function statements(words: Words): Record<string, Cell>[] {
       rows.push({
         ...{ time: at(second), elapsed_ms: 60_000, username: words.text('app'), database: words.text('shop'), query_id: n + 1, toplevel: 1 },
         ...{ calls, total_exec_time_ms: calls * (n * 3.5 + 0.25), rows: calls * 2, shared_blks_read: n * 17, user_time_ms: calls / 4, system_time_ms: calls / 8 },
-        ...{ n_sampled: calls, errors: n === 3 ? 2 : 0, [`histogram_${9 + n}`]: calls - 10, histogram_14: 10 },
+        ...{ n_sampled: calls, errors: n === 3 ? 2 : 0, since_call_ms: 1 + 1000 * n, [`histogram_${9 + n}`]: calls - 10, histogram_14: 10 },
       })
     })
     if (second === 180) {

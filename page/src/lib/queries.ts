@@ -15,6 +15,8 @@ export interface Cost {
   /** Blocks of temporary files that were written. */
   temp: number
   errors: number
+  /** Time of the last call in ms; null if it is not known. */
+  lastCall: number | null
   users: string
   databases: string
 }
@@ -47,6 +49,7 @@ function costOf(row: Row): Cost | null {
     reads: number(row.shared_blks_read),
     temp: number(row.temp_blks_written),
     errors: number(row.errors),
+    lastCall: typeof row.last_call === 'string' ? Date.parse(row.last_call) : null,
     users: text(row.usernames) ?? '',
     databases: text(row.databases) ?? '',
   }
@@ -107,6 +110,7 @@ export const COLUMNS: Record<Sort, Column> = {
   reads: { title: 'reads', value: ({ cost }) => cost?.reads ?? -1, order: 'reads' },
   temp: { title: 'temp', value: ({ cost }) => cost?.temp ?? -1, order: 'temp' },
   errors: { title: 'errors', value: ({ cost }) => cost?.errors ?? -1, order: 'errors' },
+  last: { title: 'last call', value: ({ cost }) => cost?.lastCall ?? -1, order: 'last_call' },
   query: { title: 'query', value: ({ text, id }) => (text ?? id).toLowerCase(), order: 'load' },
   user: { title: 'user', value: ({ cost }) => cost?.users ?? '', order: 'load' },
   database: { title: 'database', value: ({ cost }) => cost?.databases ?? '', order: 'load' },

@@ -19,7 +19,7 @@ export const TITLES: Record<Tab, string> = {
 }
 
 /** Columns that queries are sorted by. */
-export const SORTS = ['load', 'calls', 'mean', 'p95', 'total', 'rows', 'reads', 'temp', 'errors', 'query', 'user', 'database'] as const
+export const SORTS = ['load', 'calls', 'mean', 'p95', 'total', 'rows', 'reads', 'temp', 'errors', 'last', 'query', 'user', 'database'] as const
 export type Sort = (typeof SORTS)[number]
 
 /** Dimensions for filters and for cuts of the load; they have the names of the arguments. */
