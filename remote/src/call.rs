@@ -8,7 +8,14 @@ use tacho_source::{Ask, catalog, number, time};
 use tacho_tape::query::{self, Argument, Field, Function, Kind, QueryError, QueryResult};
 
 /// Columns with texts of queries, or with names of tables beside other words.
-const TEXT_COLUMNS: [&str; 4] = ["query_text", "inputs", "old_hint", "old_hint_lacks"];
+const TEXT_COLUMNS: [&str; 6] = [
+    "query_text",
+    "inputs",
+    "old_hint",
+    "old_hint_lacks",
+    "old_advice",
+    "old_advice_lacks",
+];
 
 /// Rules of `changes` whose causes name a table.
 pub const TABLE_RULES: [&str; 4] = ["rows changed", "analyzed", "planner input", "table scanned"];
