@@ -58,7 +58,7 @@ test('a query stands against yesterday, or any window; back and forward go betwe
   await expect(page).toHaveURL(/compare=day/)
   await expect(section.getByText('which has no record')).toBeVisible()
   await settled(page)
-  expect(await past.allTextContents()).toEqual(Array(10).fill('–'))
+  expect(await past.allTextContents()).toEqual(Array(11).fill('–'))
   await expect(load(page).getByText('the day before: not recorded')).toBeVisible()
   await expect(panel(page).getByText('the day before was not observed')).toBeVisible()
 
@@ -75,7 +75,9 @@ test('a query stands against yesterday, or any window; back and forward go betwe
     ...{ p95: Number(own.p95_exec_time) / 1000, p99: Number(own.p99_exec_time) / 1000, errors: own.errors },
     ...{ 'CPU per call': (each('user_time') + each('system_time')) / 1000, 'blocks per call': each('shared_blks_hit') + each('shared_blks_read'), 'blocks read per call': each('shared_blks_read'), 'rows per call': each('rows') },
   }
-  expect(Object.keys(shown).sort()).toEqual(Object.keys(expected).sort())
+  const { 'last call': last, ...others } = shown
+  expect(last).toContain(new Date(String(own.last_call)).toISOString().slice(11, 19))
+  expect(Object.keys(others).sort()).toEqual(Object.keys(expected).sort())
   for (const [name, value] of Object.entries(expected)) same(shown[name]!, value, name)
 
   await page.goBack()
@@ -89,7 +91,7 @@ test('a query stands against yesterday, or any window; back and forward go betwe
   await page.goForward()
   await expect(page.getByLabel('Compare')).toHaveValue('day')
   await settled(page)
-  await expect(past).toHaveCount(10)
+  await expect(past).toHaveCount(11)
 })
 
 test('a comparison never shows figures of another one, neither before its answer nor after a failure', async ({ page }) => {
@@ -102,7 +104,7 @@ test('a comparison never shows figures of another one, neither before its answer
   }
   let held: Route[] | null
   for (const tab of ['queries', 'waits']) {
-    const past = tab === 'queries' ? 10 : 0
+    const past = tab === 'queries' ? 11 : 0
     await open(page, 'shop', { ...NOW, tab, query_id: '1', compare: 'previous' })
     const rows = await panel(page).locator('td.before').count()
     expect(rows).toBeGreaterThan(0)

@@ -58,7 +58,7 @@ own('plans without recorded trees say why', async ({ page, history }) => {
   await settled(page)
   for (const plan of [PLANS.old, PLANS.new]) {
     await expect(plans.locator('table.cards').getByRole('button', { name: plan })).toHaveAttribute('aria-pressed', 'true')
-    await expect(plans.locator('.notice').filter({ hasText: `plan ${plan} has no tree in the history` })).toContainText('A plan is recorded when it is executed by a server with tacho.plan_text on')
+    await expect(plans.locator('.notice').filter({ hasText: `plan ${plan} has no tree in the history` })).toContainText('not recorded for an unknown reason')
   }
   await expect(plans.getByText('No tree of this plan is recorded.')).toHaveCount(1)
 })

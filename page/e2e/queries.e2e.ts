@@ -106,7 +106,7 @@ own('a query that only errs stands above the fold, and first by errors', async (
   await table(page).getByRole('button', { name: 'errors', exact: true }).click()
   await settled(page)
   const [first] = await cells(table(page))
-  expect([first![0], first![3], first![11], first![12]]).toEqual(['0', `query ${FAILING}, text unknown`, '1,968', 'batch'])
+  expect([first![0], first![3], first![11], first![13]]).toEqual(['0', `query ${FAILING}, text unknown`, '1,968', 'batch'])
 })
 
 own('errors have a chart by class of SQLSTATE, and each query its codes', async ({ page, history }) => {
