@@ -306,6 +306,7 @@ fn every_other_kind_is_exported_as_it_was_imported() {
             "plan_tree",
             "relation",
             "relation_state",
+            "tree_left_out",
             "server_database",
             "server_replica",
             "server_slot",

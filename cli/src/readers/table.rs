@@ -319,10 +319,13 @@ impl<W: Write> Table<W> {
             let _ = writeln!(lines, "  {line}");
         }
         let advice = self.lines_of(row, "advice");
-        if !advice.is_empty() {
-            lines.push_str("\nOr with pg_stash_advice (PostgreSQL 19):\n\n");
-        }
         let advice_lacks = self.lines_of(row, "advice_lacks");
+        let head = match (advice.is_empty(), advice_lacks.is_empty()) {
+            (false, _) => "\nCommands for pg_stash_advice (PostgreSQL 19):\n\n",
+            (true, false) => "\nNo advice for pg_stash_advice brings this plan back:\n\n",
+            (true, true) => "",
+        };
+        lines.push_str(head);
         for line in advice.lines().chain(advice_lacks.lines()) {
             let _ = writeln!(lines, "  {line}");
         }
