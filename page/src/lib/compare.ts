@@ -45,7 +45,7 @@ export function comparison(view: View, window: Span | null, dimension: Dimension
   }
 }
 
-/** Arguments in which questions about two windows may differ, besides the dimension's own. */
+/** Arguments in which questions about the same server and filters may differ. */
 const OWN = ['since', 'until', 'since_1', 'until_1', 'since_2', 'until_2', 'dimension', 'by', 'n', 'bucket', 'order_by']
 /** Share of a live window by which it may move between two answers. */
 const LAG = 0.1
@@ -54,7 +54,7 @@ const LAG = 0.1
 export function isEarlier({ args }: Asked, now: Asked | null, view: View): boolean {
   if (!now || !view.compare) return false
   const [begin, end] = [args.since_1 ?? args.since, args.until_1 ?? args.until]
-  return isNear({ since: Date.parse(begin!), until: Date.parse(end!) }, earlier(windowOf(now), view.compare), view) && hasSameFilters(args, now.args)
+  return isNear({ since: Date.parse(begin!), until: Date.parse(end!) }, earlier(windowOf(now), view.compare), view) && hasSameFilters(args, now.args, args.dimension)
 }
 
 /** Whether an answer is about the window of the one on the screen, with the same server and filters. */
@@ -70,9 +70,10 @@ function isNear(one: Span, other: Span, { live }: View): boolean {
   return apart <= (live === null ? 0 : LAG * (other.until - other.since))
 }
 
-/** Whether two answers are about the same server and have the same filters. */
-export function hasSameFilters(one: Asked['args'], other: Asked['args']): boolean {
-  const own = new Set([...OWN, one.dimension])
+/** Whether two answers are about the same server and have the same filters, but for one of them: a
+ *  comparison asks for certain keys of its dimension. */
+export function hasSameFilters(one: Asked['args'], other: Asked['args'], but?: string): boolean {
+  const own = new Set([...OWN, but])
   const names = [...new Set([...Object.keys(one), ...Object.keys(other)])].filter((name) => !own.has(name))
   return names.every((name) => one[name] === other[name])
 }

@@ -35,19 +35,19 @@ export function press(event: KeyboardEvent, doors: Doors) {
     '?': doors.help,
     Backspace: () => history.back(),
   }
-  if (span) {
-    const wide = event.shiftKey
-    does.ArrowLeft = () => place.show(wide ? widened(span, STEP, 'begin') : moved(span, -STEP))
-    does.ArrowRight = () => place.move(wide ? widenedLater(span) : moved(span, STEP))
-    does['+'] = does['='] = () => place.show(scaled(span, 0.5))
-    does['-'] = () => place.show(scaled(span, 2))
-  }
   // The space bar presses buttons, opens tables, and scrolls a table that has the focus, as arrows do.
   const isIn = (selector: string) => event.target instanceof Element && event.target.closest(selector) !== null
   const scrolls = isIn('[role="region"][tabindex]')
   if (!scrolls && !isIn('button, summary')) does[' '] = does.l!
-  if (scrolls) delete does.ArrowLeft
-  if (scrolls) delete does.ArrowRight
+  if (span && !scrolls) {
+    const wide = event.shiftKey
+    does.ArrowLeft = () => place.show(wide ? widened(span, STEP, 'begin') : moved(span, -STEP))
+    does.ArrowRight = () => place.move(wide ? widenedLater(span) : moved(span, STEP))
+  }
+  if (span) {
+    does['+'] = does['='] = () => place.show(scaled(span, 0.5))
+    does['-'] = () => place.show(scaled(span, 2))
+  }
   TABS.forEach((tab, i) => (does[String(i + 1)] = () => place.go({ tab })))
   const found = does[event.key]
   if (!found) return

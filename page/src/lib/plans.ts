@@ -1,7 +1,7 @@
 // Plans of a query: when each of them ran, and when the query turned from one to another.
 
 import type { Asked, Row } from './api'
-import { windowArgs } from './args'
+import { statementArgs } from './args'
 import type { Series } from './series'
 import { SECOND, type Span, steady } from './time'
 import { DASH, grouped, ms } from './units'
@@ -55,16 +55,12 @@ export function times(ratio: unknown): string {
 /** Mean execution times by the old and the new plan, and their ratio: `200 µs → 210 ms, ×1,050`. */
 export const turned = (row: Row) => `${ms(row.old_mean_exec_time as number | null)} → ${ms(row.new_mean_exec_time as number | null)}, ${times(row.ratio)}`
 
-/** Filters that statistics of statements know. */
-const KNOWN = ['query_id', 'database', 'username'] as const
-
 /** The question for changes of plans, which several panels ask in the same words: for windows of at
  *  most `longest` ms, because all statistics of the window are read. Null: not known yet. */
 export function planQuestion(view: View, window: Span, longest: number | null): Asked | null {
   if (longest === null || window.until - window.since > longest) return null
-  const filters = KNOWN.flatMap((name) => (view.filters[name] === undefined ? [] : [[name, view.filters[name]]]))
   const span = steady(window, view.live, 30 * SECOND)
-  return { function: 'plan_changes', args: { ...windowArgs(view, span), ...(Object.fromEntries(filters) as Record<string, string>) } }
+  return { function: 'plan_changes', args: statementArgs(view, span) }
 }
 
 /** Changes of plans as events of the load. */
@@ -110,6 +106,8 @@ export function misestimate({ rows, actual_rows, is_lower_bound }: Row): string 
   return `${ratio > 1 ? '▲' : '▼'} ${grouped(Math.round(Number(actual_rows)))} rows, ${times(ratio)} of the estimate`
 }
 
+/** A text that may be missing. */
+const textOf = (value: unknown) => (value === null || value === undefined ? null : String(value))
 /** The lines of a text that may be missing. */
 export const lines = (text: unknown) => String(text ?? '').split('\n').filter(Boolean)
 
@@ -117,7 +115,7 @@ export const lines = (text: unknown) => String(text ?? '').split('\n').filter(Bo
 export function trees(rows: Row[]): PlanTree[] {
   const found: PlanTree[] = []
   for (const row of rows) {
-    if (row.node_number === 1) found.push({ id: String(row.plan_id), recorded: String(row.recorded_at), measured: row.measured_at === null || row.measured_at === undefined ? null : String(row.measured_at), settings: lines(row.settings), hint: row.hint === null || row.hint === undefined ? null : String(row.hint), lacks: lines(row.hint_lacks), nodes: [], json: String(row.plan_json) })
+    if (row.node_number === 1) found.push({ id: String(row.plan_id), recorded: String(row.recorded_at), measured: textOf(row.measured_at), settings: lines(row.settings), hint: textOf(row.hint), lacks: lines(row.hint_lacks), nodes: [], json: String(row.plan_json) })
     const isMarked = row.differs !== null && row.differs !== 'same'
     found.at(-1)?.nodes.push({ text: String(row.explain), isMarked, other: row.differs === 'missing' ? 'nothing like it' : String(row.other), misestimate: misestimate(row) })
   }
