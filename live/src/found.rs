@@ -5,7 +5,7 @@ use crate::text::line;
 use jiff::tz::TimeZone;
 use tacho_source::rows::Rows;
 use tacho_source::time::table_time;
-use tacho_tape::query::{ChangesRow, Numeric, PlanChangesRow, PlansRow};
+use tacho_tape::query::{ChangesRow, PlanChangesRow, PlansRow};
 
 /// The time of day; empty if unknown.
 fn clock(at: Option<i64>, zone: &TimeZone) -> String {
@@ -16,8 +16,7 @@ fn clock(at: Option<i64>, zone: &TimeZone) -> String {
 /// recorded, the list only says so, because all load would look new.
 pub fn findings(rows: &Rows, zone: &TimeZone) -> Table {
     let rows: Vec<ChangesRow> = rows.read();
-    let is_known = |row: &&ChangesRow| row.before_coverage_pct > Some(Numeric(0));
-    let items = match rows.first().filter(is_known) {
+    let items = match rows.first().filter(|row| row.has_normal_window()) {
         Some(_) => rows.iter().map(|row| finding(row, zone)).collect(),
         None => rows
             .first()

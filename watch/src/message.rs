@@ -46,10 +46,7 @@ pub fn findings(source: &dyn Source, alarm: &Alarm, now_us: i64) -> Vec<String> 
 }
 
 fn is_finding(row: &ChangesRow) -> bool {
-    let is_known = row
-        .before_coverage_pct
-        .is_some_and(|pct| pct.to_f64() > 0.0);
-    is_known && matches!(row.kind.as_deref(), Some("cause" | "effect"))
+    row.has_normal_window() && matches!(row.kind.as_deref(), Some("cause" | "effect"))
 }
 
 fn cut(text: &str) -> String {

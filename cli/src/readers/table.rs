@@ -306,30 +306,30 @@ impl<W: Write> Table<W> {
     fn way_back_of(&self, row: &[Value]) -> Option<String> {
         self.position("plan_json")
             .filter(|place| row[*place] != Value::Null)?;
-        let hint = self.lines_of(row, "hint");
-        let lacks = self.lines_of(row, "hint_lacks");
-        let mut lines = String::new();
-        let head = match (hint.is_empty(), lacks.is_empty()) {
-            (false, _) => "\nHint for pg_hint_plan, in front of the query:\n\n",
-            (true, false) => "\nNo hint for pg_hint_plan brings this plan back:\n\n",
-            (true, true) => "",
+        let way = |head: &str, none: &str, column: &str| {
+            let way = self.lines_of(row, column);
+            let lacks = self.lines_of(row, &format!("{column}_lacks"));
+            let mut lines = match (way.is_empty(), lacks.is_empty()) {
+                (false, _) => format!("\n{head}:\n\n"),
+                (true, false) => format!("\n{none}:\n\n"),
+                (true, true) => String::new(),
+            };
+            for line in way.lines().chain(lacks.lines()) {
+                let _ = writeln!(lines, "  {line}");
+            }
+            lines
         };
-        lines.push_str(head);
-        for line in hint.lines().chain(lacks.lines()) {
-            let _ = writeln!(lines, "  {line}");
-        }
-        let advice = self.lines_of(row, "advice");
-        let advice_lacks = self.lines_of(row, "advice_lacks");
-        let head = match (advice.is_empty(), advice_lacks.is_empty()) {
-            (false, _) => "\nCommands for pg_stash_advice (PostgreSQL 19):\n\n",
-            (true, false) => "\nNo advice for pg_stash_advice brings this plan back:\n\n",
-            (true, true) => "",
-        };
-        lines.push_str(head);
-        for line in advice.lines().chain(advice_lacks.lines()) {
-            let _ = writeln!(lines, "  {line}");
-        }
-        Some(lines)
+        let hint = way(
+            "Hint for pg_hint_plan, in front of the query",
+            "No hint for pg_hint_plan brings this plan back",
+            "hint",
+        );
+        let advice = way(
+            "Commands for pg_stash_advice (PostgreSQL 19)",
+            "No advice for pg_stash_advice brings this plan back",
+            "advice",
+        );
+        Some(hint + &advice)
     }
 
     /// The lines of a plan's node.

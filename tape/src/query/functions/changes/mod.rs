@@ -48,7 +48,7 @@ pub use rules::{Described, RULES};
 
 use crate::query::ask::context::Run;
 use crate::query::ask::request::{Emit, request};
-use crate::query::ask::row::row;
+use crate::query::ask::row::{Numeric, row};
 use crate::query::rows::parse::{Samples, limit};
 use crate::query::value::bucket::DAY;
 use crate::query::value::error::QueryResult;
@@ -86,6 +86,13 @@ row! {
         before_end: Time,
         coverage_pct: Numeric,
         before_coverage_pct: Numeric,
+    }
+}
+
+impl ChangesRow {
+    /// True if the normal window was recorded. If it was not, all load looks like more than before.
+    pub fn has_normal_window(&self) -> bool {
+        self.before_coverage_pct > Some(Numeric(0))
     }
 }
 

@@ -125,14 +125,18 @@ fn is_normal(record: &Record, windows: &Windows) -> bool {
 /// The record of the normal window with most rows a second. While the table is not among the
 /// busiest, its rows are part of the row of all other tables: it read at most as many.
 fn most(records: &[Record], rest: &BTreeMap<i64, Record>, windows: &Windows) -> Record {
-    let mut bounds = rest.clone();
-    bounds.extend(records.iter().map(|record| (record.until, *record)));
+    let is_own = |until: i64| {
+        records
+            .binary_search_by_key(&until, |own| own.until)
+            .is_ok()
+    };
+    let rest = rest.values().filter(|record| !is_own(record.until));
     let mut most = Record {
         until: 1,
         ..Record::default()
     };
-    for record in bounds.values().filter(|record| is_normal(record, windows)) {
-        if record.is_times(1, &most) {
+    for record in records.iter().chain(rest) {
+        if is_normal(record, windows) && record.is_times(1, &most) {
             most = *record;
         }
     }

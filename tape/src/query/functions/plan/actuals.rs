@@ -65,10 +65,7 @@ mod tests {
     use super::*;
 
     fn node(texts: &[(u8, &str)]) -> Node {
-        Node {
-            texts: texts.iter().map(|(k, t)| (*k, t.to_string())).collect(),
-            ..Node::default()
-        }
+        Node::made(0, 0, texts)
     }
 
     #[test]

@@ -4,14 +4,14 @@
 //! Example: a hash join of `orders o` with the index of `customers c` gives
 //! `JOIN_ORDER(o c) HASH_JOIN(c) SEQ_SCAN(o) INDEX_SCAN(c public.customers_pkey) NO_GATHER(o c)`.
 
+use super::branches::{Branches, is_passed};
 use super::explained::name;
 use super::tree::{Node, Tree};
 use super::words::{
     AGGREGATE, ALIAS, APPEND, BITMAP_AND, BITMAP_HEAP_SCAN, BITMAP_OR, CUSTOM_SCAN, GATHER,
-    GATHER_MERGE, GROUP, HASH, HASH_JOIN, INCREMENTAL_SORT, INDEX, INDEX_ONLY_SCAN, INDEX_SCAN,
-    INIT_PLAN, MATERIALIZE, MEMOIZE, MERGE_APPEND, MERGE_JOIN, NESTED_LOOP, PARTITION, QUERY_ALIAS,
-    RELATION, RESULT, SCHEMA, SEQ_SCAN, SET_OP, SORT, SUB_PLAN, SUBPLAN, SUBQUERY_SCAN,
-    TID_RANGE_SCAN, TID_SCAN, UNIQUE,
+    GATHER_MERGE, GROUP, HASH_JOIN, INCREMENTAL_SORT, INDEX, INDEX_ONLY_SCAN, INDEX_SCAN,
+    MATERIALIZE, MEMOIZE, MERGE_APPEND, MERGE_JOIN, NESTED_LOOP, PARTITION, QUERY_ALIAS, RELATION,
+    SCHEMA, SEQ_SCAN, SET_OP, SUBPLAN, SUBQUERY_SCAN, TID_RANGE_SCAN, TID_SCAN, UNIQUE,
 };
 use std::collections::BTreeSet;
 
@@ -101,9 +101,7 @@ fn item(names: &[String]) -> String {
 }
 
 struct Walk<'t> {
-    tree: &'t Tree,
-    /// For each node the nodes directly below.
-    below: Vec<Vec<usize>>,
+    branches: Branches<'t>,
     /// The name of the subplan that is visited; empty in the query itself.
     plan: String,
     is_gathered: bool,
@@ -115,8 +113,7 @@ struct Walk<'t> {
 impl<'t> Walk<'t> {
     fn of(tree: &'t Tree) -> Walk<'t> {
         Walk {
-            tree,
-            below: tree.below(),
+            branches: Branches::of(tree),
             plan: String::new(),
             is_gathered: false,
             orders: Vec::new(),
@@ -126,7 +123,7 @@ impl<'t> Walk<'t> {
     }
 
     fn node(&self, index: usize) -> &'t Node {
-        &self.tree.nodes[index]
+        self.branches.node(index)
     }
 
     fn say(&mut self, tag: &'static str, target: impl Into<String>) {
@@ -185,10 +182,7 @@ impl<'t> Walk<'t> {
     /// Walks through a node and all below it. `None` if it has no name for the join above.
     fn side(&mut self, index: usize, in_join: bool) -> Option<Joined> {
         let node = self.node(index);
-        let is_apart = |walk: &Self, i: usize| matches!(walk.node(i).role, INIT_PLAN | SUB_PLAN);
-        let all = self.below[index].clone();
-        let (apart, below): (Vec<usize>, Vec<usize>) =
-            all.into_iter().partition(|i| is_apart(self, *i));
+        let (apart, below) = self.branches.below(index);
         for subplan in apart {
             self.subplan(subplan);
         }
@@ -286,7 +280,10 @@ impl<'t> Walk<'t> {
 
     /// The partitions of a table, or the parts of a UNION ALL.
     fn append(&mut self, parts: &[usize]) -> Option<Joined> {
-        let scans: Vec<usize> = parts.iter().map(|part| self.scan_of(*part)).collect();
+        let scans: Vec<usize> = parts
+            .iter()
+            .map(|part| self.branches.scan_of(*part))
+            .collect();
         let is_scan = |i: &usize| matches!(self.node(*i).kind, SEQ_SCAN..=TID_RANGE_SCAN);
         let mut names = scans
             .iter()
@@ -306,14 +303,6 @@ impl<'t> Walk<'t> {
             }
         }
         first.map(Joined::one)
-    }
-
-    /// The node below a sort and its like.
-    fn scan_of(&self, index: usize) -> usize {
-        match &self.below[index][..] {
-            [one] if is_passed(self.node(index)) => self.scan_of(*one),
-            _ => index,
-        }
     }
 
     /// Says how a relation is read.
@@ -348,6 +337,7 @@ impl<'t> Walk<'t> {
             ),
         };
         let unsaid: BTreeSet<String> = self
+            .branches
             .tree
             .nodes
             .iter()
@@ -358,7 +348,7 @@ impl<'t> Walk<'t> {
             let nodes: Vec<&str> = unsaid.iter().map(String::as_str).collect();
             self.lack(format!("{}: no advice chooses this.", nodes.join(", ")));
         }
-        if self.tree.is_cut {
+        if self.branches.tree.is_cut {
             self.lack("Further nodes of the plan were not recorded.");
         }
     }
@@ -388,30 +378,13 @@ fn qualified(node: &Node, object: &str) -> String {
     }
 }
 
-/// True for nodes that hand on the rows of the node below, within the same query.
-fn is_passed(node: &Node) -> bool {
-    match node.kind {
-        SORT | INCREMENTAL_SORT | MATERIALIZE | MEMOIZE | HASH | RESULT => true,
-        AGGREGATE => node.partial_mode() == "Partial",
-        _ => false,
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use super::super::words::HASH;
     use super::*;
 
-    fn node(depth: usize, kind: u8, texts: &[(u8, &str)]) -> Node {
-        Node {
-            depth,
-            kind,
-            texts: texts.iter().map(|(k, t)| (*k, t.to_string())).collect(),
-            ..Node::default()
-        }
-    }
-
     fn advice(takes_advice: bool) -> Advice {
-        let scan = |depth, alias| node(depth, SEQ_SCAN, &[(RELATION, "t"), (ALIAS, alias)]);
+        let scan = |depth, alias| Node::made(depth, SEQ_SCAN, &[(RELATION, "t"), (ALIAS, alias)]);
         let second = [
             (RELATION, "t"),
             (ALIAS, "b_1"),
@@ -421,14 +394,14 @@ mod tests {
         Advice::of(&Tree {
             takes_advice,
             nodes: vec![
-                node(0, HASH_JOIN, &[]),
-                node(1, NESTED_LOOP, &[]),
+                Node::made(0, HASH_JOIN, &[]),
+                Node::made(1, NESTED_LOOP, &[]),
                 scan(2, "a"),
-                node(2, INDEX_SCAN, &second),
-                node(1, HASH, &[]),
-                node(2, MERGE_JOIN, &[]),
+                Node::made(2, INDEX_SCAN, &second),
+                Node::made(1, HASH, &[]),
+                Node::made(2, MERGE_JOIN, &[]),
                 scan(3, "c"),
-                node(3, MATERIALIZE, &[]),
+                Node::made(3, MATERIALIZE, &[]),
                 scan(4, "d"),
             ],
             ..Tree::default()

@@ -193,14 +193,8 @@ mod tests {
 
     fn node(depth: usize, kind: u8, texts: &[(u8, &str)]) -> Node {
         Node {
-            depth,
-            kind,
             rows: 100,
-            texts: texts
-                .iter()
-                .map(|(of, text)| (*of, (*text).into()))
-                .collect(),
-            ..Node::default()
+            ..Node::made(depth, kind, texts)
         }
     }
 

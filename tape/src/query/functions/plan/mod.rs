@@ -4,6 +4,7 @@
 mod absent;
 mod actuals;
 pub(super) mod advice;
+mod branches;
 mod differences;
 mod explained;
 pub(super) mod hint;
@@ -129,30 +130,37 @@ fn answer(asked: &Plan, run: Run, emit: Emit<PlanRow>) -> QueryResult<()> {
 fn emit_plan(found: &Recorded, other: Option<&Recorded>, emit: Emit<PlanRow>) -> QueryResult<()> {
     let texts = explained::texts(&found.tree);
     let differences = other.map(|other| differences(&found.tree, &other.tree));
-    let whole: Arc<str> = json::whole(&found.tree).into();
-    let hint = Hint::of(&found.tree);
-    let advice = Advice::of(&found.tree);
     for (index, (node, text)) in found.tree.nodes.iter().zip(texts).enumerate() {
         let difference = differences.as_ref().map(|all| &all[index]);
-        emit(PlanRow {
+        let row = PlanRow {
             differs: difference.map(|difference| difference.kind().into()),
             other: difference
                 .and_then(|difference| difference.other())
                 .map(Arc::from),
-            plan_json: (index == 0).then(|| whole.clone()),
-            settings: (index == 0).then(|| settings(&found.tree)).flatten(),
-            hint: hint.text.as_deref().filter(|_| index == 0).map(Arc::from),
-            hint_lacks: hint.lacks().filter(|_| index == 0).map(Arc::from),
-            plan_type: found.tree.plan_type.filter(|_| index == 0).map(Arc::from),
-            advice: advice
-                .commands(found.executed.query_id)
-                .filter(|_| index == 0)
-                .map(Arc::from),
-            advice_lacks: advice.lacks().filter(|_| index == 0).map(Arc::from),
             ..row(found, index, node, text)
+        };
+        emit(match index {
+            0 => first_row(found, row),
+            _ => row,
         })?;
     }
     Ok(())
+}
+
+/// The row of the first node, with the columns about the whole plan.
+fn first_row(found: &Recorded, row: PlanRow) -> PlanRow {
+    let hint = Hint::of(&found.tree);
+    let advice = Advice::of(&found.tree);
+    PlanRow {
+        plan_json: Some(json::whole(&found.tree).into()),
+        settings: settings(&found.tree),
+        hint: hint.text.as_deref().map(Arc::from),
+        hint_lacks: hint.lacks().map(Arc::from),
+        plan_type: found.tree.plan_type.map(Arc::from),
+        advice: advice.commands(found.executed.query_id).map(Arc::from),
+        advice_lacks: advice.lacks().map(Arc::from),
+        ..row
+    }
 }
 
 /// The planner's settings that were not the default, one a line.

@@ -48,26 +48,23 @@ impl Node {
     pub(super) fn number(&self, kind: u8) -> Option<i64> {
         self.text(kind)?.parse().ok()
     }
+
+    /// A node made by hand.
+    #[cfg(test)]
+    pub(super) fn made(depth: usize, kind: u8, texts: &[(u8, &str)]) -> Node {
+        Node {
+            depth,
+            kind,
+            texts: texts.iter().map(|(k, t)| (*k, t.to_string())).collect(),
+            ..Node::default()
+        }
+    }
 }
 
 impl Tree {
     /// True if the rows of its nodes were counted.
     pub(super) fn has_actuals(&self) -> bool {
         self.nodes.iter().any(|node| node.actuals().is_some())
-    }
-
-    /// For each node the nodes directly below.
-    pub(super) fn below(&self) -> Vec<Vec<usize>> {
-        let mut below = vec![Vec::new(); self.nodes.len()];
-        let mut open: Vec<usize> = Vec::new();
-        for (index, node) in self.nodes.iter().enumerate() {
-            open.truncate(node.depth);
-            if let Some(above) = open.last() {
-                below[*above].push(index);
-            }
-            open.push(index);
-        }
-        below
     }
 
     /// The settings of the planner that were not the default, each with its name and value.

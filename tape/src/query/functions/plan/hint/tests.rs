@@ -12,17 +12,8 @@ const HASHED: u8 = 2;
 const LEFT: u8 = 1;
 const LIMIT: u8 = 42;
 
-fn node(depth: usize, kind: u8, texts: &[(u8, &str)]) -> Node {
-    Node {
-        depth,
-        kind,
-        texts: texts.iter().map(|(k, t)| (*k, t.to_string())).collect(),
-        ..Node::default()
-    }
-}
-
 fn scan(depth: usize, alias: &str) -> Node {
-    node(depth, SEQ_SCAN, &[(RELATION, "t"), (ALIAS, alias)])
+    Node::made(depth, SEQ_SCAN, &[(RELATION, "t"), (ALIAS, alias)])
 }
 
 fn hint(nodes: &[Node]) -> Hint {
@@ -39,14 +30,14 @@ fn text(nodes: &[Node]) -> String {
 #[test]
 fn a_bushy_join_has_its_order_and_its_methods() {
     let nodes = [
-        node(0, HASH_JOIN, &[]),
-        node(1, NESTED_LOOP, &[]),
+        Node::made(0, HASH_JOIN, &[]),
+        Node::made(1, NESTED_LOOP, &[]),
         scan(2, "a"),
-        node(2, INDEX_SCAN, &[(ALIAS, "b"), (INDEX, "b_x")]),
-        node(1, HASH, &[]),
-        node(2, HASH_JOIN, &[]),
+        Node::made(2, INDEX_SCAN, &[(ALIAS, "b"), (INDEX, "b_x")]),
+        Node::made(1, HASH, &[]),
+        Node::made(2, HASH_JOIN, &[]),
         scan(3, "c"),
-        node(3, HASH, &[]),
+        Node::made(3, HASH, &[]),
         scan(4, "d"),
     ];
     let joins =
@@ -58,7 +49,7 @@ fn a_bushy_join_has_its_order_and_its_methods() {
 
 #[test]
 fn a_plan_without_a_choice_has_no_hint() {
-    let result = node(0, super::super::words::RESULT, &[]);
+    let result = Node::made(0, super::super::words::RESULT, &[]);
     assert_eq!(hint(&[result]), Hint::default());
 }
 
@@ -82,20 +73,20 @@ fn a_name_that_would_end_the_comment_is_left_out() {
 
 #[test]
 fn an_index_whose_name_would_end_the_comment_is_left_out() {
-    let index = node(0, INDEX_SCAN, &[(ALIAS, "a"), (INDEX, "*/")]);
+    let index = Node::made(0, INDEX_SCAN, &[(ALIAS, "a"), (INDEX, "*/")]);
     assert_eq!(text(&[index]), format!("/*+ IndexScan(a) {SERIAL} */"));
 }
 
 #[test]
 fn joins_beside_a_subquery_without_a_name_keep_their_order() {
     let nodes = [
-        node(0, HASH_JOIN, &[]),
-        node(1, HASH_JOIN, &[]),
+        Node::made(0, HASH_JOIN, &[]),
+        Node::made(1, HASH_JOIN, &[]),
         scan(2, "a"),
-        node(2, HASH, &[]),
+        Node::made(2, HASH, &[]),
         scan(3, "b"),
-        node(1, HASH, &[]),
-        node(2, LIMIT, &[]),
+        Node::made(1, HASH, &[]),
+        Node::made(2, LIMIT, &[]),
         scan(3, "c"),
     ];
     let words = "Leading((a b)) HashJoin(a b) SeqScan(a) SeqScan(b) SeqScan(c)";
@@ -106,13 +97,13 @@ fn joins_beside_a_subquery_without_a_name_keep_their_order() {
 
 #[test]
 fn a_subplan_has_an_order_of_its_own() {
-    let mut below = node(1, HASH_JOIN, &[]);
+    let mut below = Node::made(1, HASH_JOIN, &[]);
     below.role = SUB_PLAN;
     let nodes = [
         scan(0, "a"),
         below,
         scan(2, "b"),
-        node(2, HASH, &[]),
+        Node::made(2, HASH, &[]),
         scan(3, "c"),
     ];
     let words = "Leading((b c)) HashJoin(b c) SeqScan(b) SeqScan(c) SeqScan(a)";
@@ -123,7 +114,7 @@ fn a_subplan_has_an_order_of_its_own() {
 fn partitions_that_are_read_in_several_ways_have_no_word() {
     let mut index = scan(1, "t_2");
     index.kind = INDEX_SCAN;
-    let nodes = [node(0, APPEND, &[]), scan(1, "t_1"), index];
+    let nodes = [Node::made(0, APPEND, &[]), scan(1, "t_1"), index];
     assert_eq!(text(&nodes), format!("/*+ {SERIAL} */"));
     let lacks = ["The partitions of t are read in several ways."];
     assert_eq!(hint(&nodes).lacks[..1], lacks);
@@ -134,10 +125,10 @@ fn workers_are_of_the_tables_that_several_processes_read() {
     let mut shared = scan(2, "a");
     shared.is_parallel_aware = true;
     let nodes = [
-        node(0, GATHER, &[(WORKERS, "3")]),
-        node(1, HASH_JOIN, &[]),
+        Node::made(0, GATHER, &[(WORKERS, "3")]),
+        Node::made(1, HASH_JOIN, &[]),
         shared,
-        node(2, HASH, &[]),
+        Node::made(2, HASH, &[]),
         scan(3, "b"),
     ];
     let words =
@@ -151,7 +142,7 @@ fn a_join_of_many_tables_lifts_the_limits_of_the_search() {
     let chain = |count: usize| {
         let mut nodes = Vec::new();
         for depth in 0..count - 1 {
-            nodes.push(node(depth, HASH_JOIN, &[]));
+            nodes.push(Node::made(depth, HASH_JOIN, &[]));
         }
         for index in 0..count {
             let depth = (count - 1 - index.saturating_sub(1)).min(count - 1);
@@ -169,17 +160,17 @@ fn a_join_of_many_tables_lifts_the_limits_of_the_search() {
 
 #[test]
 fn what_no_hint_chooses_is_named() {
-    let mut groups = node(0, AGGREGATE, &[]);
+    let mut groups = Node::made(0, AGGREGATE, &[]);
     groups.detail = HASHED;
-    let mut outer = node(2, HASH_JOIN, &[]);
+    let mut outer = Node::made(2, HASH_JOIN, &[]);
     outer.detail = LEFT;
     let nodes = [
         groups,
-        node(1, NESTED_LOOP, &[]),
+        Node::made(1, NESTED_LOOP, &[]),
         scan(2, "a"),
         outer,
         scan(3, "b"),
-        node(3, HASH, &[]),
+        Node::made(3, HASH, &[]),
         scan(4, "c"),
     ];
     let lacks = [
@@ -189,7 +180,7 @@ fn what_no_hint_chooses_is_named() {
     assert_eq!(hint(&nodes).lacks, lacks);
     let cut = Tree {
         is_cut: true,
-        nodes: vec![node(0, SORT, &[]), scan(1, "a")],
+        nodes: vec![Node::made(0, SORT, &[]), scan(1, "a")],
         ..Tree::default()
     };
     let lacks = ["Further nodes of the plan were not recorded."];
@@ -199,18 +190,18 @@ fn what_no_hint_chooses_is_named() {
 #[test]
 fn a_number_at_the_end_of_a_name_may_be_made_by_explain() {
     let lacks = |nodes: &[Node]| hint(nodes).lacks.len();
-    let own = node(0, SEQ_SCAN, &[(RELATION, "log_1"), (ALIAS, "log_1")]);
+    let own = Node::made(0, SEQ_SCAN, &[(RELATION, "log_1"), (ALIAS, "log_1")]);
     assert_eq!(lacks(&[own]), 0, "a table of this name");
-    let made = node(0, SEQ_SCAN, &[(RELATION, "log"), (ALIAS, "log_1")]);
+    let made = Node::made(0, SEQ_SCAN, &[(RELATION, "log"), (ALIAS, "log_1")]);
     assert_eq!(lacks(&[made]), 1, "its table has the name without a number");
-    let second = node(0, SEQ_SCAN, &[(RELATION, "t"), (ALIAS, "o_1")]);
+    let second = Node::made(0, SEQ_SCAN, &[(RELATION, "t"), (ALIAS, "o_1")]);
     assert_eq!(
         lacks(std::slice::from_ref(&second)),
         0,
         "nothing else has the name"
     );
     let both = [
-        node(0, LIMIT, &[]),
+        Node::made(0, LIMIT, &[]),
         Node { depth: 1, ..second },
         scan(1, "o"),
     ];

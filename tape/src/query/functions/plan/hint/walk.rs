@@ -1,11 +1,11 @@
 //! The walk through a tree that finds the words of a hint.
 
+use super::super::branches::{Branches, is_passed};
 use super::super::tree::{Node, Tree};
 use super::super::words::{
-    AGGREGATE, ALIAS, APPEND, BITMAP_HEAP_SCAN, CUSTOM_SCAN, GATHER, GATHER_MERGE, HASH, HASH_JOIN,
-    INCREMENTAL_SORT, INDEX, INDEX_ONLY_SCAN, INDEX_SCAN, INIT_PLAN, MATERIALIZE, MEMOIZE,
-    MERGE_APPEND, MERGE_JOIN, NESTED_LOOP, RESULT, SEQ_SCAN, SORT, SUB_PLAN, TID_RANGE_SCAN,
-    TID_SCAN, WORKERS,
+    ALIAS, APPEND, BITMAP_HEAP_SCAN, CUSTOM_SCAN, GATHER, GATHER_MERGE, HASH_JOIN, INDEX,
+    INDEX_ONLY_SCAN, INDEX_SCAN, MATERIALIZE, MEMOIZE, MERGE_APPEND, MERGE_JOIN, NESTED_LOOP,
+    SEQ_SCAN, TID_RANGE_SCAN, TID_SCAN, WORKERS,
 };
 use super::found::Found;
 use super::names::{base, word};
@@ -42,23 +42,20 @@ impl Side {
 }
 
 pub(super) struct Walk<'t> {
-    tree: &'t Tree,
-    /// For each node the nodes directly below.
-    below: Vec<Vec<usize>>,
+    branches: Branches<'t>,
     pub(super) found: Found,
 }
 
 impl<'t> Walk<'t> {
     pub(super) fn of(tree: &'t Tree) -> Walk<'t> {
         Walk {
-            tree,
-            below: tree.below(),
+            branches: Branches::of(tree),
             found: Found::default(),
         }
     }
 
     fn node(&self, index: usize) -> &'t Node {
-        &self.tree.nodes[index]
+        self.branches.node(index)
     }
 
     /// Walks through a query, a subquery or a subplan: it has one order of joins.
@@ -72,10 +69,7 @@ impl<'t> Walk<'t> {
     /// Walks through a node and all below it; `workers`: of the `Gather` above.
     fn side(&mut self, index: usize, workers: Option<i64>) -> Side {
         let node = self.node(index);
-        let is_apart = |walk: &Self, i: usize| matches!(walk.node(i).role, INIT_PLAN | SUB_PLAN);
-        let all = self.below[index].clone();
-        let (apart, below): (Vec<usize>, Vec<usize>) =
-            all.into_iter().partition(|i| is_apart(self, *i));
+        let (apart, below) = self.branches.below(index);
         for subplan in apart {
             self.query(subplan);
         }
@@ -179,11 +173,9 @@ impl<'t> Walk<'t> {
     /// The indexes that a node and the nodes below it read.
     fn indexes(&self, index: usize) -> Vec<String> {
         let own = self.node(index).text(INDEX).and_then(word);
-        let below = self.below[index].iter();
-        let below = below.filter(|i| !matches!(self.node(**i).role, INIT_PLAN | SUB_PLAN));
-        own.into_iter()
-            .chain(below.flat_map(|i| self.indexes(*i)))
-            .collect()
+        let (_, below) = self.branches.below(index);
+        let below = below.into_iter().flat_map(|i| self.indexes(i));
+        own.into_iter().chain(below).collect()
     }
 
     /// The partitions of a table, or the parts of a UNION ALL.
@@ -193,7 +185,7 @@ impl<'t> Walk<'t> {
             return Side::default();
         };
         for part in parts {
-            self.read(self.scan_of(*part), &name, workers);
+            self.read(self.branches.scan_of(*part), &name, workers);
         }
         if let (Some(workers), true) = (workers, node.is_parallel_aware) {
             self.found.add_workers(&name, workers);
@@ -209,29 +201,12 @@ impl<'t> Walk<'t> {
     /// `events_2`.
     fn parent_of(&self, parts: &[usize]) -> Option<String> {
         let mut names = parts.iter().map(|part| {
-            let node = self.node(self.scan_of(*part));
+            let node = self.node(self.branches.scan_of(*part));
             let is_table = matches!(node.kind, SEQ_SCAN..=TID_RANGE_SCAN);
             node.text(ALIAS).filter(|_| is_table).and_then(base)
         });
         let first = names.next()??;
         names.all(|name| name == Some(first)).then(|| word(first))?
-    }
-
-    /// The node below a sort and its like.
-    fn scan_of(&self, index: usize) -> usize {
-        match &self.below[index][..] {
-            [one] if is_passed(self.node(index)) => self.scan_of(*one),
-            _ => index,
-        }
-    }
-}
-
-/// True for nodes that hand on the rows of the node below, within the same query.
-fn is_passed(node: &Node) -> bool {
-    match node.kind {
-        SORT | INCREMENTAL_SORT | MATERIALIZE | MEMOIZE | HASH | RESULT => true,
-        AGGREGATE => node.partial_mode() == "Partial",
-        _ => false,
     }
 }
 
