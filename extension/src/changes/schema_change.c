@@ -34,7 +34,6 @@
 #include "storage/ipc.h"
 #include "storage/lwlock.h"
 #include "storage/shmem.h"
-#include "tcop/utility.h"
 #include "utils/backend_status.h"
 #include "utils/guc.h"
 #include "utils/timestamp.h"
@@ -43,19 +42,12 @@
 #include "changes/statement_relation.h"
 #include "changes/statement_target.h"
 #include "core/settings.h"
+#include "core/utility_hook.h"
 
 #define SLOTS			256
 #define MOST_NOTED		16		/* per transaction */
 #define LONG_US			1000000	/* a shorter failed transaction leaves no
 								 * marker */
-
-/* of ProcessUtility_hook */
-#define UTILITY_PARAMS \
-	PlannedStmt *pstmt, const char *queryString, bool readOnlyTree, \
-	ProcessUtilityContext context, ParamListInfo params, \
-	QueryEnvironment *queryEnv, DestReceiver *dest, QueryCompletion *qc
-#define UTILITY_ARGS \
-	pstmt, queryString, readOnlyTree, context, params, queryEnv, dest, qc
 
 enum
 {

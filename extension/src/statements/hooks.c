@@ -27,12 +27,12 @@
 #include "optimizer/planner.h"
 #include "parser/analyze.h"
 #include "storage/proc.h"
-#include "tcop/utility.h"
 #include "utils/backend_status.h"
 #include "utils/memutils.h"
 
 #include "core/hot.h"
 #include "core/settings.h"
+#include "core/utility_hook.h"
 #include "plans/plan_ids.h"
 #include "plans/running_plan.h"
 #include "statements/executed.h"
@@ -646,13 +646,6 @@ on_executor_end(QueryDesc *queryDesc)
 	else
 		standard_ExecutorEnd(queryDesc);
 }
-
-#define UTILITY_PARAMS \
-	PlannedStmt *pstmt, const char *queryString, bool readOnlyTree, \
-	ProcessUtilityContext context, ParamListInfo params, \
-	QueryEnvironment *queryEnv, DestReceiver *dest, QueryCompletion *qc
-#define UTILITY_ARGS \
-	pstmt, queryString, readOnlyTree, context, params, queryEnv, dest, qc
 
 static void
 call_utility(UTILITY_PARAMS)

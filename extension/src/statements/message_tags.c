@@ -10,10 +10,10 @@
 #include "optimizer/planner.h"
 #include "parser/analyze.h"
 #include "tcop/tcopprot.h"
-#include "tcop/utility.h"
 
 #include "core/compat.h"
 #include "core/hot.h"
+#include "core/utility_hook.h"
 #include "statements/hooks.h"
 #include "statements/message_tags.h"
 #include "statements/running_tags.h"
@@ -97,9 +97,7 @@ has_execute(const Node *statement)
 }
 
 static void
-on_utility(PlannedStmt *pstmt, const char *queryString, bool readOnlyTree,
-		   ProcessUtilityContext context, ParamListInfo params,
-		   QueryEnvironment *queryEnv, DestReceiver *dest, QueryCompletion *qc)
+on_utility(UTILITY_PARAMS)
 {
 	ProcessUtility_hook_type next = previous_utility ? previous_utility : standard_ProcessUtility;
 	bool		of_client = context == PROCESS_UTILITY_TOPLEVEL;
@@ -110,7 +108,7 @@ on_utility(PlannedStmt *pstmt, const char *queryString, bool readOnlyTree,
 		running_tags_message(queryString);
 	if (is_execute)
 		execute_start = GetCurrentStatementStartTimestamp();
-	next(pstmt, queryString, readOnlyTree, context, params, queryEnv, dest, qc);
+	next(UTILITY_ARGS);
 	if (is_execute)
 		execute_start = 0;
 }

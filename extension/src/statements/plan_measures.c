@@ -30,15 +30,14 @@
 #include "access/parallel.h"
 #include "access/xact.h"
 #include "executor/executor.h"
-#include "mb/pg_wchar.h"
 #include "miscadmin.h"
 #include "utils/timestamp.h"
 
 #include "core/settings.h"
 #include "plans/plan_actuals.h"
-#include "plans/plan_tree.h"
 #include "statements/plan_measures.h"
 #include "statements/text_ring.h"
+#include "statements/tree_offer.h"
 
 #define WAYS		8			/* places of a group; power of two */
 #define EACH		(600 * UINT64CONST(1000000))	/* us between two turns */
@@ -225,32 +224,6 @@ plan_measures_note_run(const QueryDesc *query, ScanDirection direction, uint64 c
 		measure->ended = true;
 }
 
-/* Puts the tree with its rows into the ring. */
-static void
-offer(const PlanMeasure *measure, PlanEnd end)
-{
-	const QueryDesc *query = measure->query;
-	char	   *bytes = MemoryContextAllocExtended(CurrentMemoryContext, PLAN_TREE_MOST,
-												   MCXT_ALLOC_NO_OOM);
-	QueryText	tree = {
-		.query_id = (int64) query->plannedstmt->queryId,
-		.plan_id = measure->plan_id,
-		.has_actuals = true,
-		.database = MyDatabaseId,
-		.user = measure->user,
-		.encoding = GetDatabaseEncoding(),
-		.bytes = bytes,
-	};
-
-	if (bytes == NULL)
-		return;
-	tree.length = plan_tree_write(query, measure->for_values, end, bytes);
-	if (tree.length > PLAN_TREE_LEAST &&
-		query_text_has_room(query_text_account(tree.database, tree.user), tree.length))
-		query_text_put(&tree);
-	pfree(bytes);
-}
-
 /* Sets the time of the next turn after an execution of `ms`. */
 static void
 set_next_turn(uint64 key, double ms)
@@ -272,7 +245,8 @@ end_measure(PlanMeasure *measure, double ms, bool failed)
 	if (!measure->backward)
 	{
 		HOLD_INTERRUPTS();
-		offer(measure, failed ? PLAN_FAILED : measure->ended ? PLAN_READ : PLAN_STOPPED);
+		tree_offer(measure->query, measure->plan_id, measure->user, measure->for_values,
+				   failed ? PLAN_FAILED : measure->ended ? PLAN_READ : PLAN_STOPPED);
 		RESUME_INTERRUPTS();
 	}
 	MemoryContextSwitchTo(before);

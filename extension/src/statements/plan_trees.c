@@ -19,8 +19,7 @@
  * Plans with equal lowest bits share a place, which the last one has. The
  * sampler records the reasons (recorder_trees.c).
  *
- * Locking: the ring's lock is only tried. Memory: a block for the tree, freed
- * before the return.
+ * Locking: atomics.
  *
  * Copyright (c) 2026, tacho contributors
  */
@@ -30,13 +29,11 @@
 #include "access/xact.h"
 #include "common/hashfn.h"
 #include "executor/executor.h"
-#include "mb/pg_wchar.h"
 #include "miscadmin.h"
 
 #include "core/hot.h"
 #include "core/settings.h"
 #include "core/shmem.h"
-#include "plans/plan_tree.h"
 #include "statements/plan_measures.h"
 #include "statements/plan_trees.h"
 #include "statements/text_ring.h"
@@ -115,34 +112,6 @@ take_turns(void)
 				  TREE_LIMIT_OF_SERVER);
 }
 
-/* Makes the tree of a plan and puts it into the ring. */
-static TreeLeftOut
-offer(const QueryDesc *query, int64 plan_id, bool for_values)
-{
-	char	   *bytes = MemoryContextAllocExtended(CurrentMemoryContext, PLAN_TREE_MOST,
-												   MCXT_ALLOC_NO_OOM);
-	QueryText	tree = {
-		.query_id = (int64) query->plannedstmt->queryId,
-		.plan_id = plan_id,
-		.database = MyDatabaseId,
-		.user = GetUserId(),
-		.encoding = GetDatabaseEncoding(),
-		.bytes = bytes,
-	};
-	TreeLeftOut left_out = TREE_KEPT;
-
-	if (bytes == NULL)
-		return TREE_NO_MEMORY;
-	tree.length = plan_tree_write(query, for_values, PLAN_NOT_COUNTED, bytes);
-	if (tree.length <= PLAN_TREE_LEAST)
-		left_out = TREE_NO_MEMORY;
-	else if (!query_text_has_room(query_text_account(tree.database, tree.user), tree.length) ||
-			 !query_text_put(&tree))
-		left_out = TREE_NO_ROOM;
-	pfree(bytes);
-	return left_out;
-}
-
 /*
  * True if the history has the tree now, or will not take it today. Not inline:
  * most executions return from plan_trees_see() before, with few registers.
@@ -163,7 +132,7 @@ make_known(const QueryDesc *query, int64 plan_id, bool for_values, uint64 key)
 	if (left_out == TREE_KEPT)
 	{
 		HOLD_INTERRUPTS();
-		left_out = offer(query, plan_id, for_values);
+		left_out = tree_offer(query, plan_id, GetUserId(), for_values, PLAN_NOT_COUNTED);
 		RESUME_INTERRUPTS();
 	}
 	if (left_out == TREE_KEPT)

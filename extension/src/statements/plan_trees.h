@@ -9,16 +9,7 @@
 
 #include "executor/execdesc.h"
 
-/*
- * Why a plan has no tree: the labels "left_out" of catalog/samples.h. There is
- * no room if the ring is full or busy, or if another process took the last
- * turn.
- */
-typedef enum TreeLeftOut
-{
-	TREE_KEPT = 0, TREE_OFF, TREE_LIMIT_OF_DATABASE, TREE_LIMIT_OF_SERVER,
-	TREE_SHARE_OF_DAY, TREE_NO_ROOM, TREE_NO_MEMORY
-} TreeLeftOut;
+#include "statements/tree_offer.h"
 
 /*
  * Offers the tree of an execution that has just been started, if the history
