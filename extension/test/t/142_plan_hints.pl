@@ -2,6 +2,7 @@
 # where pg_hint_plan is installed, the server plans the old plan again.
 use strict;
 use warnings;
+use TachoPlans qw(make_shop marked off plans_of recorded_plan);
 use TachoTest qw(tacho_cluster);
 use Test::More;
 
@@ -21,47 +22,9 @@ my $serial = 'Set(max_parallel_workers_per_gather 0)';
 
 sub sql { return $node->safe_psql('postgres', $_[0]) }
 
-sql(<<'END');
-CREATE TABLE customers (id int PRIMARY KEY, region int, note text);
-CREATE TABLE orders (id int PRIMARY KEY, customer_id int, total int);
-CREATE INDEX orders_customer ON orders (customer_id);
-CREATE INDEX orders_total ON orders (total);
-CREATE TABLE regions (id int PRIMARY KEY, name text);
-CREATE TABLE "Odd (t)" (id int PRIMARY KEY, "A" int);
-CREATE TABLE events (id int, at date, kind int) PARTITION BY RANGE (at);
-CREATE TABLE events_1 PARTITION OF events FOR VALUES FROM ('2026-01-01') TO ('2026-02-01');
-CREATE TABLE events_2 PARTITION OF events FOR VALUES FROM ('2026-02-01') TO ('2026-03-01');
-CREATE INDEX events_kind ON events (kind);
-INSERT INTO customers SELECT n, n % 7, 'n' FROM generate_series(1, 2000) n;
-INSERT INTO orders SELECT n, n % 2000 + 1, n FROM generate_series(1, 20000) n;
-INSERT INTO regions SELECT n, 'r' FROM generate_series(0, 6) n;
-INSERT INTO "Odd (t)" SELECT n, n FROM generate_series(1, 3000) n;
-INSERT INTO events SELECT n, '2026-01-01'::date + n % 59, n % 500 FROM generate_series(1, 5000) n;
-VACUUM ANALYZE;
-END
+make_shop($node);
 
 my $number = 0;
-
-# Each plan of a statement and its calls, in the order of the first execution.
-sub plans
-{
-	my ($name) = @_;
-	return map { [ split /\|/ ] } split /\n/, sql("SELECT plan_id, p.calls, queryid FROM tacho.statement_plans p JOIN tacho.statements USING (userid, dbid, toplevel, queryid)"
-		  . " WHERE query LIKE '%$name%' AND query !~ 'tacho' ORDER BY since");
-}
-
-# The columns of a plan's hint, once its tree is recorded.
-sub hint
-{
-	my ($plan, undef, $query) = @{ $_[0] };
-	my $from = "FROM tacho.plan('$plan', query_id => '$query') WHERE node_number = 1";
-
-	for (1 .. 100) { last if $node->safe_psql('postgres', "SELECT count(*) $from") eq '1'; select undef, undef, undef, 0.1 }
-	return split /\t/, sql("SELECT concat_ws(E'\\t', hint, replace(hint_lacks, E'\\n', ' ')) $from"), 2;
-}
-
-# off(...): these methods are off.
-sub off { return join ' ', map { "SET enable_$_ = off;" } @_ }
 
 # Executes a query by plan A and by plan B, and compares the hint of A. With the hint, settings
 # of B give plan A again.
@@ -69,21 +32,18 @@ sub is_hint
 {
 	my ($shape, $query, $a, $b, $expected, $lacks) = @_;
 	my $name = 'hint_' . ++$number;
-	my ($hint, $lacking);
 
-	# columns that find the statement, and give it an id of its own
-	my $columns = '1, ' x $number . "1 AS $name";
-	$query =~ s/^SELECT /SELECT $columns, / or $query .= " RETURNING $columns";
+	$query = marked($query, $name, $number);
 	sql("$a $query");
 	sql("$b $query");
-	my ($plan, $other) = plans($name);
+	my ($plan, $other) = plans_of($node, $name);
 	isnt($other, undef, "$shape: there are two plans") or return;
-	($hint, $lacking) = hint($plan);
+	my ($hint, $lacking) = recorded_plan($node, $plan, qw(hint hint_lacks));
 	is($hint, "/*+ $expected */", "$shape: the hint");
-	is($lacking // '', $lacks // '', "$shape: the hint lacks nothing else");
+	is($lacking =~ s/\n/ /gr, $lacks // '', "$shape: the hint lacks nothing else");
 	return if !$has_hints || $shape =~ /^only text/;
 	sql("LOAD 'pg_hint_plan'; $b " . ($query =~ s/^(\w+) /$1 $hint /r));
-	is(join(' ', map { $_->[1] } plans($name)), '2 1', "$shape: with the hint the first plan is back");
+	is(join(' ', map { $_->[1] } plans_of($node, $name)), '2 1', "$shape: with the hint the first plan is back");
 	return;
 }
 
