@@ -3,10 +3,11 @@
  *
  *     psql -f sql/upgrade.sql          or   \i sql/upgrade.sql
  *
- * One transaction: it succeeds, or everything is as before. History, settings and the
- * rights of readers stay; ticks wait meanwhile and are missed slots. The owner of schema
- * tacho runs it. Until it commits it needs room for a second copy of the history. It
- * refuses if views depend on the schema, because they would be dropped with the old one.
+ * One transaction: it succeeds, or everything is as before. History, settings and
+ * grants stay; ticks wait meanwhile and are missed slots. The owner of schema tacho runs
+ * it. Until it commits it needs room for a second copy of the history. It refuses if
+ * anything outside the schema depends on it, because that would be dropped with the old
+ * one. Objects that others have created inside the schema go.
  *
  * The old schema steps aside, and this version is installed. Then every table is filled
  * with the columns that it has in both versions. A version that changes the meaning of a
@@ -22,6 +23,31 @@ select exists (select from pg_class where relname = 'setting' and relnamespace =
 \else
 do $$ begin raise exception 'tacho is not installed here' using hint = 'Run sql/tacho.sql.'; end $$;
 \endif
+do $$
+declare
+	v_objects text;
+begin
+	select string_agg(distinct case when d.classid = 'pg_rewrite'::regclass
+			then pg_describe_object('pg_class'::regclass, (select w.ev_class from pg_rewrite w where w.oid = d.objid), 0)
+			else pg_describe_object(d.classid, d.objid, d.objsubid) end, ', ')
+	into v_objects
+	from pg_depend d
+	cross join lateral pg_identify_object_as_address(d.classid, d.objid, d.objsubid) o
+	where (d.refclassid = 'pg_namespace'::regclass and d.refobjid = 'tacho'::regnamespace
+			or d.refclassid = 'pg_proc'::regclass and d.refobjid in (select p.oid from pg_proc p where p.pronamespace = 'tacho'::regnamespace)
+			or d.refclassid = 'pg_type'::regclass and d.refobjid in (select t.oid from pg_type t where t.typnamespace = 'tacho'::regnamespace)
+			or d.refclassid = 'pg_class'::regclass and d.refobjid in (select k.oid from pg_class k where k.relnamespace = 'tacho'::regnamespace))
+		-- the first name is the schema; of a type it is the whole name
+		and coalesce(o.object_names[1] <> 'pg_toast', true)
+		and (o.type like 'publication%' or not coalesce(o.object_names[1] ~ '^tacho($|[.])', false));
+	if v_objects is not null then
+		raise exception 'other objects depend on schema tacho'
+			using errcode = 'dependent_objects_still_exist',
+				detail = format('They are %s.', v_objects),
+				hint = 'Drop them, upgrade, and create them again.';
+	end if;
+end
+$$;
 lock table tacho.mutex_maintenance, tacho.mutex_sampler in exclusive mode;
 select version as old_version from tacho.setting \gset
 select tacho._pack(9223372036854775807) \g /dev/null
@@ -38,7 +64,6 @@ declare
 	v_table text;
 	v_columns text;
 	v_values text;
-	v_reader name;
 	v_have constant integer := (select count(*) from tacho.ring);
 	v_need constant integer := (select count(*) from tacho_old.ring);
 	-- older versions kept constants of utility statements
@@ -83,40 +108,78 @@ begin
 		setval('tacho.text_id_seq', (select max(id) from tacho.text)),
 		setval('tacho.statement_id_seq', (select max(id) from tacho.statement)),
 		setval('tacho.generation', (select max(generation) from tacho.ring));
+end
+$$;
+-- A role that could read all of the history is a reader of this version. Every other
+-- grant is given again on the object of the same name.
+create procedure tacho._take_over_rights()
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+	v_reader name;
+	v_grant record;
+	v_lost text;
+begin
 	for v_reader in
-		select distinct r.rolname
-		from pg_namespace n
-		cross join lateral aclexplode(n.nspacl) a
+		select r.rolname
+		from pg_class k
+		cross join lateral aclexplode(k.relacl) a
 		join pg_roles r on r.oid = a.grantee
-		where n.nspname = 'tacho_old'
-			and a.grantee <> n.nspowner
+		where k.oid in ('tacho_old.pack'::regclass, 'tacho_old.text'::regclass)
+			and a.privilege_type = 'SELECT'
+			and a.grantee <> k.relowner
+		group by r.rolname
+		having count(distinct k.oid) = 2
 	loop
 		perform tacho.grant_reader(v_reader);
 	end loop;
-end
-$$;
-call tacho._take_over();
-drop procedure tacho._take_over();
-do $$
-declare
-	v_relations text;
-begin
-	select string_agg(distinct v.oid::regclass::text, ', ')
-	into v_relations
-	from pg_depend d
-	join pg_rewrite w on d.classid = 'pg_rewrite'::regclass and d.objid = w.oid
-	join pg_class v on v.oid = w.ev_class
-	where v.relnamespace <> 'tacho_old'::regnamespace
-		and (d.refclassid = 'pg_proc'::regclass and d.refobjid in (select p.oid from pg_proc p where p.pronamespace = 'tacho_old'::regnamespace)
-			or d.refclassid = 'pg_class'::regclass and d.refobjid in (select k.oid from pg_class k where k.relnamespace = 'tacho_old'::regnamespace));
-	if v_relations is not null then
-		raise exception 'views depend on schema tacho'
-			using errcode = 'dependent_objects_still_exist',
-				detail = format('They are %s.', v_relations),
-				hint = 'Drop them, upgrade, and create them again.';
+	for v_grant in
+		select o.kind, o.object, a.privilege_type, a.is_grantable, a.grantee as role, coalesce(quote_ident(r.rolname), 'public') as grantee
+		from (
+			select 'schema' as kind, 'tacho' as object, n.nspacl as acl, n.nspowner as owner
+			from pg_namespace n
+			where n.nspname = 'tacho_old'
+			union all
+			select case k.relkind when 'S' then 'sequence' else 'table' end, format('tacho.%I', k.relname), k.relacl, k.relowner
+			from pg_class k
+			where k.relnamespace = 'tacho_old'::regnamespace
+			union all
+			select 'routine', replace(p.oid::regprocedure::text, 'tacho_old.', 'tacho.'), p.proacl, p.proowner
+			from pg_proc p
+			where p.pronamespace = 'tacho_old'::regnamespace
+		) o
+		cross join lateral aclexplode(o.acl) a
+		left join pg_roles r on r.oid = a.grantee
+		where a.grantee <> o.owner
+	loop
+		if (case v_grant.kind when 'schema' then true when 'routine' then to_regprocedure(v_grant.object) is not null
+			else to_regclass(v_grant.object) is not null end)
+		then
+			execute format('grant %s on %s %s to %s%s', v_grant.privilege_type, v_grant.kind, v_grant.object, v_grant.grantee,
+				case when v_grant.is_grantable then ' with grant option' else '' end);
+		elsif not has_table_privilege(v_grant.role, 'tacho.pack', 'select') then
+			v_lost := concat_ws(', ', v_lost, format('%s on %s to %s', v_grant.privilege_type, v_grant.object, v_grant.grantee));
+		end if;
+	end loop;
+	select concat_ws(', ', v_lost, string_agg(format('%s on column %s of tacho.%I to %s', a.privilege_type, c.attname, k.relname,
+		coalesce(quote_ident(r.rolname), 'public')), ', '))
+	into v_lost
+	from pg_class k
+	join pg_attribute c on c.attrelid = k.oid
+	cross join lateral aclexplode(c.attacl) a
+	left join pg_roles r on r.oid = a.grantee
+	where k.relnamespace = 'tacho_old'::regnamespace;
+	if v_lost <> '' then
+		raise warning 'the upgrade did not keep some grants'
+			using detail = format('They are %s.', v_lost);
 	end if;
 end
 $$;
+call tacho._take_over();
+call tacho._take_over_rights();
+drop procedure tacho._take_over();
+drop procedure tacho._take_over_rights();
 drop schema tacho_old cascade;
 select tacho._mark('settings changed', format('upgraded from %s to %s', :'old_version', version)) from tacho.setting;
 commit;
