@@ -15,6 +15,7 @@ from pyiceberg.table import Table
 
 from tacho_fleet import fault
 from tacho_fleet.commit import ORDER, commit_new
+from tacho_fleet.errors import FleetError
 from tacho_fleet.iceberg import Iceberg
 from tacho_fleet.landing import Landing
 from tacho_fleet.lease import Lease
@@ -174,11 +175,11 @@ def _expire_snapshots(table: Table, limit: float) -> int:
 def _orphans(table: Table, storage: Storage, limit: float) -> list[str]:
     """Files of a table that no snapshot names and that no committer may be writing."""
     known = {storage.name_of(text) for text in _files(table)}
-    return [
-        found.name
-        for found in storage.objects()
-        if found.name not in known and found.written < limit
-    ]
+    found = storage.objects()
+    if storage.name_of(table.metadata_location) not in {each.name for each in found}:
+        # otherwise names of found files are not comparable with known ones
+        raise FleetError(f'could not find file "{table.metadata_location}"')
+    return [each.name for each in found if each.name not in known and each.written < limit]
 
 
 def _files(table: Table) -> Iterator[str]:

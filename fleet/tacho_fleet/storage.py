@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 # Schemes of addresses in object stores.
 REMOTE = ("s3", "gs", "az", "abfs", "abfss")
+# Directory of files that `tacho ship` is writing; it removes them itself.
+UNFINISHED = ".tacho-ship"
 # TLS is left out only if the environment names an endpoint without it.
 _CLIENT = {"allow_http": True}
 
@@ -51,9 +53,8 @@ class Storage(ABC):
     @staticmethod
     def open(address: str) -> "Storage":
         """A directory, also as a file:// URL, or a prefix of a bucket."""
-        if is_remote(address):
-            return Bucket(address.rstrip("/"))
-        return Directory(str(Path(reachable(address)).absolute()))
+        kind = Bucket if is_remote(address) else Directory
+        return kind(_normal(address))
 
     def uri(self, name: str) -> str:
         """The address of an object in the form for engines."""
@@ -61,7 +62,10 @@ class Storage(ABC):
 
     def name_of(self, address: str) -> str:
         """The name of an object below the root, from its address."""
-        return reachable(address).removeprefix(f"{self.address}/")
+        found, root = _normal(address), f"{self.address.rstrip('/')}/"
+        if not found.startswith(root):
+            raise FleetError(f'file "{address}" is not below "{self.address}"')
+        return found.removeprefix(root)
 
     @abstractmethod
     def objects(self, prefix: str = "") -> list[Object]:
@@ -105,16 +109,19 @@ class Directory(Storage):
         found, waiting = [], [self._at(prefix)]
         while waiting:
             place = waiting.pop()
-            if not place.is_dir():
-                continue
-            with os.scandir(place) as entries:
+            # another program may remove files and directories meanwhile
+            with suppress(FileNotFoundError, NotADirectoryError), os.scandir(place) as entries:
                 for entry in entries:
-                    if entry.is_dir(follow_symlinks=False):
+                    if not entry.is_dir(follow_symlinks=False):
+                        found += self._found(entry)
+                    elif entry.name != UNFINISHED:
                         waiting.append(Path(entry.path))
-                    else:
-                        name = entry.path[len(self.address) + 1 :]
-                        found.append(Object(name, entry.stat().st_mtime))
         return sorted(found)
+
+    def _found(self, entry: os.DirEntry[str]) -> Iterator[Object]:
+        """The object of a file, unless it was removed."""
+        with suppress(FileNotFoundError):
+            yield Object(entry.path[len(self.address) + 1 :], entry.stat().st_mtime)
 
     def existing(self, names: Iterable[str]) -> Iterator[str]:
         """The names that have a file."""
@@ -216,6 +223,12 @@ def _told(what: str) -> Iterator[None]:
 def reachable(address: str) -> str:
     """The path of a file that may be given as a URL; an address in a store unchanged."""
     return unquote(address.removeprefix("file://")) if address.startswith("file:") else address
+
+
+def _normal(address: str) -> str:
+    """The one form of an address: a path has neither `//` nor `/./`. A key of a bucket is used
+    unchanged."""
+    return address.rstrip("/") if is_remote(address) else str(Path(reachable(address)).absolute())
 
 
 def _found(address: str) -> tuple[Storage, str]:

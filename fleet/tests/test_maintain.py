@@ -13,6 +13,7 @@ from tacho_fleet import cli
 from tacho_fleet.commit import ORDER
 from tacho_fleet.errors import FleetError
 from tacho_fleet.iceberg import Iceberg
+from tacho_fleet.storage import Storage, reachable
 
 Fleet = tuple[Lake, dict[str, Path]]
 QUESTIONS = (("aas",), ("top", "pid", "--n", "all"), ("servers",))
@@ -92,6 +93,55 @@ def test_expiry_leaves_one_snapshot_and_the_answers(
     assert landed(lake) == {"servers", "taken"}
     with pytest.raises(FleetError, match="there is no history in"):
         lake.ask("aas")
+
+
+@pytest.mark.parametrize("between", ["//", "/./", "/"])
+def test_expiry_keeps_the_files_of_a_warehouse_however_it_is_written(
+    fleet_of_three: Fleet, tmp_path: Path, between: str
+) -> None:
+    lake, place = Lake(tmp_path / "lake"), tmp_path / "tables"
+    shutil.copytree(fleet_of_three[0].root, lake.root)
+    warehouse = f"file://{tmp_path}{between}tables{between}files"
+    commit(lake, place, "--most-hours", "3", "--warehouse", warehouse)
+    before = answers(place)
+    orphan = place / "files/tacho/ticks/data/orphan.parquet"
+    orphan.write_bytes(b"")
+    maintain("expire", lake, place, "--grace", "0s")
+    assert answers(place) == before
+    assert not orphan.exists()
+
+
+def test_expiry_stops_at_a_file_outside_of_its_table(
+    committed: tuple[Lake, Path], tmp_path: Path
+) -> None:
+    lake, place = committed
+    table = Iceberg(address(place)).table("ticks")
+    metadata = Path(reachable(table.metadata_location))
+    known = f'"location":"{table.location()}"'
+    assert known in metadata.read_text()
+    (tmp_path / "other").mkdir()
+    other = f'"location":"file://{tmp_path}/other"'
+    metadata.write_text(metadata.read_text().replace(known, other))
+    (tmp_path / "other/orphan.parquet").write_bytes(b"")
+    with pytest.raises(FleetError) as told:
+        maintain("expire", lake, place, "--grace", "0s")
+    assert told.value.message.startswith('file "file:///')
+    assert told.value.message.endswith(f'is not below "{tmp_path}/other"')
+    assert (tmp_path / "other/orphan.parquet").exists()
+
+
+def test_files_that_tacho_ship_removes_meanwhile_are_no_objects(
+    committed: tuple[Lake, Path],
+) -> None:
+    lake, place = committed
+    # a name without a file, as between the listing of a directory and the look at its files
+    for left in (lake.root / ".tacho-ship/tacho-ship-1.tmp", lake.root / "ticks/tacho-ship-2.tmp"):
+        left.symlink_to(lake.root / "nosuch")
+    (lake.root / ".tacho-ship/tacho-ship-3.tmp").write_bytes(b"half")
+    names = {found.name.partition("/")[0] for found in Storage.open(str(lake.root)).objects()}
+    assert names == {"load_minute", "redaction", "sample_runs", "servers", "ticks"}
+    maintain("expire", lake, place, "--grace", "0s")
+    assert landed(lake) == {"servers", "taken"}
 
 
 def test_names_of_hours_that_a_rule_of_the_store_ended_are_not_missed(
