@@ -31,6 +31,7 @@
 #include "plans/plan_tree.h"
 #include "plans/planner_settings.h"
 #include "plans/tree_kinds.h"
+#include "plans/tree_members.h"
 
 #define DEEPEST		250			/* levels; deeper nodes are left out */
 #define MOST_STEPS	20000		/* see PlanNames */
@@ -46,6 +47,7 @@ typedef struct Tree
 	int			partition;		/* place in appendRelations of the last one */
 	uint8		printed[256];	/* a bit for each subplan that is written */
 	PlanNode   *above;			/* the node above the visited one */
+	TreeMembers *members;		/* of that node */
 	PlanActuals actuals;
 } Tree;
 
@@ -56,6 +58,7 @@ typedef struct Writing
 	PlanNode	node;
 	const PlanState *state;
 	bool		stopped;		/* see plan_actuals_stopped() */
+	TreeMembers members;		/* zeros: all are listed */
 	PlanText	text;
 } Writing;
 
@@ -387,6 +390,18 @@ put_join(Writing *to)
 	put_filter(to);
 }
 
+/*
+ * Writes how many of the planned members the executor has removed, and how many
+ * of the others the tree does not list.
+ */
+static void
+put_members(Writing *to, int planned, PlanState *const *members, int count)
+{
+	put_count(to, TEXT_REMOVED, planned - count);
+	tree_members_choose(&to->members, &to->tree->names, &to->tree->partition, members, count);
+	put_count(to, TEXT_NOT_LISTED, to->members.not_listed);
+}
+
 /* Writes the keys and conditions of a node that is neither scan nor join. */
 static void
 put_step(Writing *to)
@@ -408,14 +423,16 @@ put_step(Writing *to)
 				put_keys(to, TEXT_SORT_KEY, &to->node, node->numCols, node->sortColIdx,
 						 node->sortOperators, node->nullsFirst);
 				if (IsA(to->state, MergeAppendState))
-					put_count(to, TEXT_REMOVED, list_length(node->mergeplans) -
-							  ((const MergeAppendState *) to->state)->ms_nplans);
+					put_members(to, list_length(node->mergeplans),
+								((const MergeAppendState *) to->state)->mergeplans,
+								((const MergeAppendState *) to->state)->ms_nplans);
 				break;
 			}
 		case T_Append:
 			if (IsA(to->state, AppendState))
-				put_count(to, TEXT_REMOVED, list_length(((const Append *) plan)->appendplans) -
-						  ((const AppendState *) to->state)->as_nplans);
+				put_members(to, list_length(((const Append *) plan)->appendplans),
+							((const AppendState *) to->state)->appendplans,
+							((const AppendState *) to->state)->as_nplans);
 			break;
 		case T_Agg:
 			put_keys_below(to, TEXT_GROUP_KEY, ((const Agg *) plan)->numCols,
@@ -451,173 +468,10 @@ put_step(Writing *to)
 	put_filter(to);
 }
 
-/*
- * Number of a join type in files. The server's numbers differ between
- * versions.
- */
-static int
-join_type(int type)
-{
-	if (type == COMPAT_JOIN_RIGHT_SEMI)
-		return 6;
-	if (type == COMPAT_JOIN_RIGHT_ANTI)
-		return 7;
-	return type <= JOIN_ANTI ? type : 15;
-}
-
-/* Number of a command in files. */
-static int
-operation(CmdType command)
-{
-	switch (command)
-	{
-		case CMD_INSERT:
-			return 1;
-		case CMD_UPDATE:
-			return 2;
-		case CMD_DELETE:
-			return 3;
-		case CMD_MERGE:
-			return 4;
-		default:
-			return 0;
-	}
-}
-
-/*
- * Detail of an aggregation in files: the strategy, with 0x10 if it gives
- * partial results and 0x20 if it combines them.
- */
-static int
-aggregation(const Agg *node)
-{
-	return node->aggstrategy |
-		(DO_AGGSPLIT_SKIPFINAL(node->aggsplit) ? 0x10 : 0) |
-		(DO_AGGSPLIT_COMBINE(node->aggsplit) ? 0x20 : 0);
-}
-
-static inline int
-backward(ScanDirection direction)
-{
-	return direction == BackwardScanDirection;
-}
-
-typedef struct Kind
-{
-	TreeKind	kind;
-	/* property within the kind, such as the join type */
-	int			detail;
-} Kind;
-
-static Kind
-kind_of_scan(const Plan *plan)
-{
-	switch (nodeTag(plan))
-	{
-		case T_SeqScan:
-			return (Kind) {TREE_SEQ_SCAN};
-		case T_SampleScan:
-			return (Kind) {TREE_SAMPLE_SCAN};
-		case T_IndexScan:
-			return (Kind) {TREE_INDEX_SCAN, backward(((const IndexScan *) plan)->indexorderdir)};
-		case T_IndexOnlyScan:
-			return (Kind) {TREE_INDEX_ONLY_SCAN, backward(((const IndexOnlyScan *) plan)->indexorderdir)};
-		case T_BitmapIndexScan:
-			return (Kind) {TREE_BITMAP_INDEX_SCAN};
-		case T_BitmapHeapScan:
-			return (Kind) {TREE_BITMAP_HEAP_SCAN};
-		case T_TidScan:
-			return (Kind) {TREE_TID_SCAN};
-		case T_TidRangeScan:
-			return (Kind) {TREE_TID_RANGE_SCAN};
-		case T_SubqueryScan:
-			return (Kind) {TREE_SUBQUERY_SCAN};
-		case T_FunctionScan:
-			return (Kind) {TREE_FUNCTION_SCAN};
-		case T_ValuesScan:
-			return (Kind) {TREE_VALUES_SCAN};
-		case T_TableFuncScan:
-			return (Kind) {TREE_TABLE_FUNCTION_SCAN};
-		case T_CteScan:
-			return (Kind) {TREE_CTE_SCAN};
-		case T_NamedTuplestoreScan:
-			return (Kind) {TREE_NAMED_TUPLESTORE_SCAN};
-		case T_WorkTableScan:
-			return (Kind) {TREE_WORK_TABLE_SCAN};
-		case T_ForeignScan:
-			return (Kind) {TREE_FOREIGN_SCAN, operation(((const ForeignScan *) plan)->operation)};
-		case T_CustomScan:
-			return (Kind) {TREE_CUSTOM_SCAN};
-		default:
-			return (Kind) {TREE_OTHER};
-	}
-}
-
-static Kind
-kind_of(const Plan *plan)
-{
-	switch (nodeTag(plan))
-	{
-		case T_Result:
-			return (Kind) {TREE_RESULT};
-		case T_ProjectSet:
-			return (Kind) {TREE_PROJECT_SET};
-		case T_ModifyTable:
-			return (Kind) {TREE_MODIFY_TABLE, operation(((const ModifyTable *) plan)->operation)};
-		case T_Append:
-			return (Kind) {TREE_APPEND};
-		case T_MergeAppend:
-			return (Kind) {TREE_MERGE_APPEND};
-		case T_RecursiveUnion:
-			return (Kind) {TREE_RECURSIVE_UNION};
-		case T_BitmapAnd:
-			return (Kind) {TREE_BITMAP_AND};
-		case T_BitmapOr:
-			return (Kind) {TREE_BITMAP_OR};
-		case T_NestLoop:
-			return (Kind) {TREE_NESTED_LOOP, join_type(((const Join *) plan)->jointype)};
-		case T_MergeJoin:
-			return (Kind) {TREE_MERGE_JOIN, join_type(((const Join *) plan)->jointype)};
-		case T_HashJoin:
-			return (Kind) {TREE_HASH_JOIN, join_type(((const Join *) plan)->jointype)};
-		case T_Material:
-			return (Kind) {TREE_MATERIALIZE};
-		case T_Memoize:
-			return (Kind) {TREE_MEMOIZE};
-		case T_Sort:
-			return (Kind) {TREE_SORT};
-		case T_IncrementalSort:
-			return (Kind) {TREE_INCREMENTAL_SORT};
-		case T_Group:
-			return (Kind) {TREE_GROUP};
-		case T_Agg:
-			return (Kind) {TREE_AGGREGATE, aggregation((const Agg *) plan)};
-		case T_WindowAgg:
-			return (Kind) {TREE_WINDOW_AGG};
-		case T_Unique:
-			return (Kind) {TREE_UNIQUE};
-		case T_Gather:
-			return (Kind) {TREE_GATHER};
-		case T_GatherMerge:
-			return (Kind) {TREE_GATHER_MERGE};
-		case T_Hash:
-			return (Kind) {TREE_HASH};
-		case T_SetOp:
-			return (Kind) {TREE_SET_OP, ((const SetOp *) plan)->cmd |
-				(((const SetOp *) plan)->strategy == SETOP_HASHED ? 0x10 : 0)};
-		case T_LockRows:
-			return (Kind) {TREE_LOCK_ROWS};
-		case T_Limit:
-			return (Kind) {TREE_LIMIT};
-		default:
-			return kind_of_scan(plan);
-	}
-}
-
 /* --- the tree */
 
 static void
-put_head(Writing *to, Kind kind, StateRole role)
+put_head(Writing *to, TreeNode kind, StateRole role)
 {
 	Tree	   *tree = to->tree;
 	const Plan *plan = to->node.plan;
@@ -679,13 +533,13 @@ put_actuals(Writing *to)
 static void
 put_node(Writing *to, StateRole role)
 {
-	Kind		kind = kind_of(to->node.plan);
+	TreeNode	kind = tree_node_of(to->node.plan);
 
 	/* as in EXPLAIN: conditions of a scan have no aliases */
 	to->tree->names.prefix = to->tree->several;
 	put_head(to, kind, role);
 	put_subplan_name(to);
-	if (kind.kind >= TREE_SEQ_SCAN && kind.kind <= TREE_CUSTOM_SCAN)
+	if (tree_node_is_scan(kind))
 		put_scan(to);
 	else if (kind.kind >= TREE_NESTED_LOOP && kind.kind <= TREE_HASH_JOIN)
 		put_join(to);
@@ -715,11 +569,14 @@ is_new_subplan(Tree *tree, const SubPlan *use)
 	return true;
 }
 
+static void visit(const PlanState *state, StateRole role, const SubPlan *use, void *argument);
+
+/* Writes a node and the nodes below it. */
 static void
-visit(const PlanState *state, StateRole role, const SubPlan *use, void *argument)
+visit_node(Tree *tree, const PlanState *state, StateRole role, const SubPlan *use)
 {
-	Tree	   *tree = argument;
 	PlanNode   *above = tree->above;
+	TreeMembers *siblings = tree->members;
 	PlanActuals actuals = tree->actuals;
 	int			begin = tree->length;
 	Writing		to = {
@@ -728,13 +585,6 @@ visit(const PlanState *state, StateRole role, const SubPlan *use, void *argument
 		.state = state,
 	};
 
-	if (tree->cut || (use != NULL && !is_new_subplan(tree, use)))
-		return;
-	if (tree->level >= DEEPEST || stack_is_too_deep())
-	{
-		tree->cut = true;
-		return;
-	}
 	to.stopped = actuals.end != PLAN_NOT_COUNTED &&
 		plan_actuals_stopped(&actuals, state, role, use);
 	put_node(&to, role);
@@ -745,12 +595,29 @@ visit(const PlanState *state, StateRole role, const SubPlan *use, void *argument
 	}
 	tree->level++;
 	tree->above = &to.node;
+	tree->members = &to.members;
 	tree->actuals.above = state;
 	tree->actuals.stopped = to.stopped;
 	plan_states_below(state, visit, tree);
 	tree->above = above;
+	tree->members = siblings;
 	tree->actuals = actuals;
 	tree->level--;
+}
+
+static void
+visit(const PlanState *state, StateRole role, const SubPlan *use, void *argument)
+{
+	Tree	   *tree = argument;
+
+	if (tree->cut || (use != NULL && !is_new_subplan(tree, use)))
+		return;
+	if (role == STATE_MEMBER && !tree_members_next(tree->members))
+		return;
+	if (tree->level >= DEEPEST || stack_is_too_deep())
+		tree->cut = true;
+	else
+		visit_node(tree, state, role, use);
 }
 
 /*

@@ -8,6 +8,8 @@
 #ifndef TACHO_TREE_KINDS_H
 #define TACHO_TREE_KINDS_H
 
+#include "nodes/plannodes.h"
+
 #define TREE_VERSION	1
 #define TREE_CUT	1			/* flag: nodes are missing */
 #define TREE_INPUTS	2			/* flag: with settings and sizes of tables */
@@ -29,5 +31,21 @@ typedef enum TreeKind
 	TREE_WINDOW_AGG, TREE_UNIQUE, TREE_GATHER, TREE_GATHER_MERGE, TREE_HASH, TREE_SET_OP,
 	TREE_LOCK_ROWS, TREE_LIMIT
 } TreeKind;
+
+typedef struct TreeNode
+{
+	TreeKind	kind;
+	/* property within the kind, such as the join type */
+	int			detail;
+} TreeNode;
+
+extern TreeNode tree_node_of(const Plan *plan);
+
+/* True for the nodes that read rows from a relation or another source. */
+static inline bool
+tree_node_is_scan(TreeNode node)
+{
+	return node.kind >= TREE_SEQ_SCAN && node.kind <= TREE_CUSTOM_SCAN;
+}
 
 #endif							/* TACHO_TREE_KINDS_H */

@@ -122,7 +122,7 @@ fn name_key(kind: u8) -> &'static str {
 fn property(label: &str, value: &str) -> Value {
     match label {
         "Sort Key" | "Presorted Key" | "Group Key" => json!([value]),
-        "Workers Planned" | "Subplans Removed" => {
+        "Workers Planned" | "Subplans Removed" | "Partitions Not Listed" => {
             value.parse::<u64>().map_or(value.into(), Value::from)
         }
         _ => value.into(),

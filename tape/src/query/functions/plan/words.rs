@@ -25,6 +25,8 @@ pub(super) const ACTUAL_ROWS: u8 = 30;
 pub(super) const ACTUAL_LOOPS: u8 = 31;
 /// Not empty if the node may have ended before its last row.
 pub(super) const STOPPED: u8 = 32;
+/// Number of partitions that are like the listed ones, and are not listed.
+pub(super) const NOT_LISTED: u8 = 33;
 /// Number of planned workers: the first kind of text that EXPLAIN prints on a line of its own.
 pub(super) const WORKERS: u8 = 7;
 const FIRST_LINE: u8 = WORKERS;
@@ -259,8 +261,11 @@ impl Node {
     /// The texts that EXPLAIN prints on lines of their own, with their labels.
     pub(super) fn lines(&self) -> impl Iterator<Item = (&'static str, &str)> {
         self.texts.iter().filter_map(|(kind, text)| {
-            let index = kind.checked_sub(FIRST_LINE)?;
-            Some((*LABELS.get(usize::from(index))?, text.as_str()))
+            let label = match *kind {
+                NOT_LISTED => "Partitions Not Listed",
+                kind => *LABELS.get(usize::from(kind.checked_sub(FIRST_LINE)?))?,
+            };
+            Some((label, text.as_str()))
         })
     }
 }

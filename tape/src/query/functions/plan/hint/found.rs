@@ -3,7 +3,7 @@
 use super::super::tree::Tree;
 use super::super::words::{
     AGGREGATE, BITMAP_AND, BITMAP_OR, GATHER, GATHER_MERGE, GROUP, INCREMENTAL_SORT, MATERIALIZE,
-    MEMOIZE, MERGE_APPEND, SET_OP, UNIQUE,
+    MEMOIZE, MERGE_APPEND, NOT_LISTED, SET_OP, UNIQUE,
 };
 use super::names::numbered;
 use std::collections::{BTreeMap, BTreeSet};
@@ -38,6 +38,9 @@ pub(super) struct Found {
     has_gather: bool,
     has_hashed_groups: bool,
     has_sorted_groups: bool,
+    /// True if the tree does not list all partitions, so that the names of their indexes are not
+    /// complete.
+    has_more_partitions: bool,
 }
 
 impl Found {
@@ -93,6 +96,7 @@ impl Found {
     /// Looks at nodes that the planner chooses without regard to hints.
     pub(super) fn look_at_nodes(&mut self, tree: &Tree) {
         for node in &tree.nodes {
+            self.has_more_partitions |= node.text(NOT_LISTED).is_some();
             match node.kind {
                 GATHER => self.has_gather = true,
                 GATHER_MERGE => {
@@ -143,7 +147,12 @@ impl Found {
         let one_way = self.relations.iter().filter(|n| !self.mixed.contains(*n));
         one_way.filter_map(|name| {
             let Scan { word, indexes } = self.scans.get(name)?;
-            let indexes = indexes.iter().map(|index| format!(" {index}"));
+            // Without a name, the hint allows each index of each partition.
+            let is_complete = !self.has_more_partitions || indexes.len() == 1;
+            let indexes = indexes
+                .iter()
+                .filter(|_| is_complete)
+                .map(|index| format!(" {index}"));
             Some(format!("{word}({name}{})", indexes.collect::<String>()))
         })
     }
@@ -168,6 +177,12 @@ impl Found {
             lacks.push(format!(
                 "{name} may be a name that EXPLAIN made; such a table needs an alias of its own in the query."
             ));
+        }
+        if self.has_more_partitions {
+            lacks.push(
+                "The plan lists a part of the partitions: the hint names no indexes of them."
+                    .into(),
+            );
         }
         if tree.is_cut {
             lacks.push("Further nodes of the plan were not recorded.".to_string());
