@@ -100,6 +100,13 @@ begin
 		if v_table = 'text' and v_mask then
 			v_values := replace(v_values, 'body', 'case when query_id = 0 then body else tacho._without_constants(body) end');
 		end if;
+		-- older versions kept the minute of a pass
+		if v_table = 'statement_counters' and exists (select from pg_attribute
+			where attrelid = 'tacho_old.statement_counters'::regclass and attname = 'minute_ms')
+		then
+			v_columns := v_columns || ', pass_ms';
+			v_values := v_values || ', minute_ms';
+		end if;
 		execute format('insert into tacho.%1$I (%2$s) overriding system value select %3$s from tacho_old.%1$I on conflict do nothing',
 			v_table, v_columns, v_values);
 	end loop;

@@ -17,9 +17,11 @@
  * An entry that begins again between two passes and exceeds all its old counters goes
  * unnoticed.
  *
- * Two kinds of counters are only a base for later passes, because they may be months old.
- * The first are all counters after a pause of more than an hour. The second are the
+ * Three kinds of counters are only a base for later passes, because they may be months
+ * old. The first are all counters after a pause of more than an hour. The second are the
  * counters of another role's entry that the sampler could not see during the last hour.
+ * The third are the counters of another server: after a failover, the time of the reset
+ * is another one, but earlier than the pass before.
  */
 create function tacho._pgss()
 returns text
@@ -44,12 +46,12 @@ create table tacho.statement (
 	user_oid oid not null,
 	database_oid oid not null
 );
-comment on table tacho.statement is 'entries of pg_stat_statements';
-create unique index on tacho.statement (query_id, user_oid, database_oid, toplevel, stats_since) nulls not distinct;
+comment on table tacho.statement is 'entries of pg_stat_statements; a database or role with a new name is a new row';
+create unique index on tacho.statement (query_id, user_oid, database_oid, toplevel, stats_since, database, username) nulls not distinct;
 
 create table tacho.statement_counters (
 	statement integer not null,
-	minute_ms bigint not null,
+	pass_ms bigint not null,
 	elapsed_ms bigint not null,
 	calls bigint not null,
 	rows bigint not null,
@@ -64,8 +66,8 @@ create table tacho.statement_counters (
 	temp_blks_written bigint not null,
 	wal_bytes bigint not null
 );
-comment on table tacho.statement_counters is 'differences of the counters of statements by minute; only statements that ran';
-create index on tacho.statement_counters using brin (minute_ms);
+comment on table tacho.statement_counters is 'differences of the counters of statements in the elapsed_ms before a pass; only statements that ran';
+create index on tacho.statement_counters using brin (pass_ms);
 
 -- One row per entry that the last pass read, or that has been hidden since.
 create table tacho.statement_last (
@@ -284,6 +286,7 @@ declare
 	v_sees_all constant boolean := pg_has_role('pg_read_all_stats', 'usage');
 	v_before_ms bigint;
 	v_reset_ms bigint;
+	v_is_other_reset boolean;
 	v_was_reset boolean;
 	v_all_ms bigint;
 	v_knows_others boolean;
@@ -294,7 +297,12 @@ begin
 	end if;
 	v_before_ms := tacho._swap_watermark('statements', now_ms);
 	v_reset_ms := tacho._pgss_reset_ms(v_pgss);
-	v_was_reset := coalesce(nullif(tacho._swap_watermark('statements reset', v_reset_ms), 0) <> nullif(v_reset_ms, 0), false);
+	v_is_other_reset := coalesce(nullif(tacho._swap_watermark('statements reset', v_reset_ms), 0) <> nullif(v_reset_ms, 0), false);
+	v_was_reset := v_is_other_reset and v_reset_ms >= v_before_ms;
+	if v_is_other_reset and not v_was_reset then
+		v_before_ms := 0;
+		perform tacho._swap_watermark('statements of all', 0);
+	end if;
 	select ms into v_all_ms from tacho.watermark where name = 'statements of all';
 	v_all_ms := case when v_was_reset then now_ms else coalesce(v_all_ms, v_before_ms) end;
 	v_knows_others := now_ms - v_all_ms <= c_longest;
@@ -303,9 +311,20 @@ begin
 	end if;
 	-- $1 is the time of this pass, $2 ms since the last one. $3 says whether its differences count,
 	-- $4 whether all entries began again. $5 says whether entries of other roles were known, $6
-	-- whether they are now.
+	-- whether they are now. An entry that no pass had seen must be younger than the last pass that
+	-- could see it: $7 for entries of this role, $8 for others. A dropped role or database keeps its name.
 	execute format($sql$
-		with s as materialized (%1$s), fresh as (
+		with last as materialized (
+			select k.*, l.counters, l.extremes
+			from tacho.statement_last l
+			join tacho.statement k on k.id = l.statement
+		), s as materialized (
+			select n.query_id, coalesce(n.database, l.database) as database, coalesce(n.username, l.username) as username, n.toplevel,
+				n.stats_since, n.user_oid, n.database_oid, n.counters, n.extremes, l.counters as before, l.extremes as before_extremes
+			from (%1$s) n
+			left join last l on (l.query_id, l.user_oid, l.database_oid, l.toplevel) = (n.query_id, n.user_oid, n.database_oid, n.toplevel)
+				and l.stats_since is not distinct from n.stats_since
+		), fresh as (
 			insert into tacho.statement (query_id, database, username, toplevel, stats_since, user_oid, database_oid)
 			select query_id, database, username, toplevel, stats_since, user_oid, database_oid
 			from s
@@ -317,11 +336,10 @@ begin
 			select * from fresh
 		), seen as materialized (
 			select k.id, k.stats_since, s.user_oid = quote_ident(current_user)::regrole as is_own, s.counters, s.extremes,
-				l.counters as before, l.extremes as before_extremes
+				s.before, s.before_extremes
 			from s
 			join known k on (k.query_id, k.user_oid, k.database_oid, k.toplevel) = (s.query_id, s.user_oid, s.database_oid, s.toplevel)
-				and k.stats_since is not distinct from s.stats_since
-			left join tacho.statement_last l on l.statement = k.id
+				and (k.stats_since, k.database, k.username) is not distinct from (s.stats_since, s.database, s.username)
 		), kept as (
 			insert into tacho.statement_last as l (statement, counters, extremes)
 			select id, counters, extremes
@@ -335,10 +353,10 @@ begin
 				and not exists (select from seen where seen.id = l.statement)
 				and ($6 or not $5 or s.user_oid = quote_ident(current_user)::regrole)
 		)
-		insert into tacho.statement_counters (statement, minute_ms, elapsed_ms, calls, rows, total_exec_us, total_plan_us,
+		insert into tacho.statement_counters (statement, pass_ms, elapsed_ms, calls, rows, total_exec_us, total_plan_us,
 			io_us, shared_blks_hit, shared_blks_read, shared_blks_dirtied, shared_blks_written, temp_blks_read,
 			temp_blks_written, wal_bytes)
-		select d.id, $1 / 60000 * 60000, $2, d.v[1], d.v[2], d.v[3], d.v[4], d.v[5], d.v[6], d.v[7], d.v[8], d.v[9],
+		select d.id, $1, $2, d.v[1], d.v[2], d.v[3], d.v[4], d.v[5], d.v[6], d.v[7], d.v[8], d.v[9],
 			d.v[10], d.v[11], d.v[12]
 		from (
 			select id, array(
@@ -350,13 +368,14 @@ begin
 					and tacho._is_one_life(before, case when stats_since is null then before_extremes end, counters, extremes) as is_one_life
 				from seen
 				where $3
-					and (before is not null or is_own or $5)
+					and (before is not null or $4
+						or (is_own or $5) and coalesce(stats_since >= case when is_own then $7 else $8 end, true))
 					and ($4 or (before, before_extremes) is distinct from (counters, extremes))
 			) x
 		) d
 		where exists (select from unnest(d.v) c where c <> 0)$sql$, tacho._pgss_sql(v_pgss))
 	using now_ms, now_ms - v_before_ms, v_before_ms > 0 and now_ms - v_before_ms between 1 and c_longest, v_was_reset,
-		v_knows_others, v_sees_all;
+		v_knows_others, v_sees_all, tacho._time(v_before_ms * 1000), tacho._time(v_all_ms * 1000);
 	get diagnostics v_count = row_count;
 	return v_count;
 end
@@ -370,7 +389,7 @@ set search_path = pg_catalog, pg_temp
 as $$
 begin
 	delete from tacho.statement_counters
-	where minute_ms < now_ms - (select extract(epoch from statement_retention) * 1000 from tacho.setting);
+	where pass_ms < now_ms - (select extract(epoch from statement_retention) * 1000 from tacho.setting);
 	delete from tacho.statement s
 	where not exists (select from tacho.statement_last l where l.statement = s.id)
 		and not exists (select from tacho.statement_counters c where c.statement = s.id);
@@ -403,6 +422,7 @@ as $$
 declare
 	q tacho.question := tacho._ask(since, until, null, null, null, false, null);
 	v_n constant bigint := tacho._limit(n);
+	c_longest constant bigint := 3600000; -- of _record_statements()
 begin
 	q := tacho._buckets(q, coalesce(bucket, greatest(q.until_us - q.since_us, 60000000) * interval '1 microsecond'), null, 100000);
 	if bucket is null then
@@ -420,24 +440,27 @@ begin
 			select *, row_number() over (partition by b order by exec_us desc, query_id, database collate "C", username collate "C") as rank
 			from (
 				select
-					%2$s as b,
+					greatest(%2$s, 0) as b,
 					s.query_id, s.database, s.username,
 					sum(c.calls)::bigint as calls, sum(c.rows)::bigint as rows, sum(c.total_exec_us) as exec_us,
 					sum(c.total_plan_us) as plan_us, sum(c.io_us) as io_us, sum(c.shared_blks_hit)::bigint as hit,
 					sum(c.shared_blks_read)::bigint as read, sum(c.temp_blks_written)::bigint as written, sum(c.wal_bytes)::bigint as wal
 				from tacho.statement_counters c
 				join tacho.statement s on s.id = c.statement
-				where c.minute_ms * 1000 >= %3$s and c.minute_ms * 1000 < %4$s and %5$s and %6$s and %7$s
+				where c.pass_ms * 1000 - c.elapsed_ms * 500 >= %3$s and c.pass_ms * 1000 - c.elapsed_ms * 500 < %4$s
+					and c.pass_ms between (%3$s) / 1000 and (%4$s) / 1000 + %8$s
+					and %5$s and %6$s and %7$s
 				group by 1, 2, 3, 4
 			) g
 		) r
 		where rank <= $2
 		order by b, rank$sql$,
 		case when q.edges_us is null then format('%s::bigint + %s::bigint * b', q.origin_us, q.width_us) else '$1[b + 1]' end,
-		tacho._bucket_sql(q, 'c.minute_ms'), q.since_us, q.until_us,
+		tacho._bucket_sql(q, 'c.pass_ms - (c.elapsed_ms + 1) / 2'), q.since_us, q.until_us,
 		case when queries is null then 'true' else tacho._accept_sql('s.query_id::text', tacho._parse_filter('query_id', queries)) end,
 		case when databases is null then 'true' else tacho._accept_sql('s.database', tacho._parse_filter('database', databases)) end,
-		case when usernames is null then 'true' else tacho._accept_sql('s.username', tacho._parse_filter('username', usernames)) end)
+		case when usernames is null then 'true' else tacho._accept_sql('s.username', tacho._parse_filter('username', usernames)) end,
+		c_longest)
 	using q.edges_us, v_n;
 	if not found then
 		perform tacho._say_empty(q);
@@ -473,4 +496,4 @@ returns table (
 	wal_bytes bigint
 ) rows 20$decl$,
 'select * from tacho._statements_history(statements_history.since, statements_history.until, statements_history.bucket, statements_history.n, statements_history.query_id, statements_history.database, statements_history.username)',
-'Cost of each statement in a window, by the statistics of pg_stat_statements, the most expensive first. With bucket, the n most expensive of each bucket. Buckets begin at multiples of their width on the clock of the session''s time zone. Example: select * from tacho.statements_history(since => now() - interval ''15 minutes'');');
+'Cost of each statement in a window, by the statistics of pg_stat_statements, the most expensive first. With bucket, the n most expensive of each bucket. Buckets begin at multiples of their width on the clock of the session''s time zone. The counters of a pass belong to the bucket with the middle of its interval. Example: select * from tacho.statements_history(since => now() - interval ''15 minutes'');');

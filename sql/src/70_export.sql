@@ -376,19 +376,19 @@ returns table (
 )
 language sql stable
 begin atomic
-	select to_char(timestamp 'epoch' + c.minute_ms * interval '1 millisecond' + interval '1 minute', 'YYYY-MM-DD HH24:MI:SS.MS'), c.elapsed_ms,
+	select to_char(timestamp 'epoch' + c.pass_ms * interval '1 millisecond', 'YYYY-MM-DD HH24:MI:SS.MS'), c.elapsed_ms,
 		s.user_oid, s.username, s.database_oid, s.database, s.query_id, s.toplevel::integer,
 		c.calls, c.rows, c.total_exec_us / 10, c.total_plan_us / 10, c.shared_blks_hit, c.shared_blks_read, c.shared_blks_dirtied,
 		c.shared_blks_written, c.temp_blks_read, c.temp_blks_written, c.wal_bytes
 	from (
 		select * from tacho.statement_counters
 		union all
-		select null, d.minute_ms, d.elapsed_ms, null, null, null, null, null, null, null, null, null, null, null, null
-		from (select distinct x.minute_ms, x.elapsed_ms from tacho.statement_counters x) d
+		select null, d.pass_ms, d.elapsed_ms, null, null, null, null, null, null, null, null, null, null, null, null
+		from (select distinct x.pass_ms, x.elapsed_ms from tacho.statement_counters x) d
 	) c
 	left join tacho.statement s on s.id = c.statement
-	where c.minute_ms >= tacho._export_ms(export_statements.since, -9000000000000000)
-		and c.minute_ms < tacho._export_ms(export_statements.until, 9000000000000000)
-	order by c.minute_ms, c.statement nulls first;
+	where c.pass_ms >= tacho._export_ms(export_statements.since, -9000000000000000)
+		and c.pass_ms < tacho._export_ms(export_statements.until, 9000000000000000)
+	order by c.pass_ms, c.statement nulls first;
 end;
 comment on function tacho.export_statements is 'Cost of statements by minute, in the format of "tacho import sessions --with statements=FILE".';

@@ -109,7 +109,7 @@ fill('edition', 'storm.csv', {});
 $node->safe_psql('edition', q{
 	UPDATE tacho.setting SET enabled = true;
 	INSERT INTO tacho.statement (query_id, database, username, toplevel, user_oid, database_oid) VALUES (7, 'edition', 'tester', true, 10, 5);
-	INSERT INTO tacho.statement_counters SELECT id, 1767225600000, 60000, 3, 9, 4200, 100, 0, 1, 2, 3, 4, 5, 6, 7 FROM tacho.statement;
+	INSERT INTO tacho.statement_counters SELECT id, 1767225661000, 60000, 3, 9, 4200, 100, 0, 1, 2, 3, 4, 5, 6, 7 FROM tacho.statement;
 	INSERT INTO tacho.text (query_id, database, username, body) VALUES (7, 'edition', 'tester', E'select "7",\n 8');
 	CREATE TABLE stock (id int);
 	BEGIN;
@@ -144,7 +144,9 @@ my %question = (
 	blocking => 'SELECT kind, pid, prepared_gid, application, blocked_seconds, waiters, locktype, object, lock_relation, mode, mode_held '
 	  . "FROM tacho.blocking(since => '$begin', until => '$end')",
 	statements => 'SELECT query_id, query_text, sum(calls), sum(rows), sum(shared_blks_read) '
-	  . "FROM tacho.statements_history(since => '2025-12-31', until => '2026-01-03') WHERE query_id = 7 GROUP BY 1, 2");
+	  . "FROM tacho.statements_history(since => '2025-12-31', until => '2026-01-03') WHERE query_id = 7 GROUP BY 1, 2",
+	'statements of a minute' => 'SELECT sum(calls), sum(rows) '
+	  . "FROM tacho.statements_history(since => '2026-01-01 00:00+00', until => '2026-01-01 00:01+00') WHERE query_id = 7");
 my $starts = qq{SELECT extract(epoch FROM u) FROM tacho.samples('$begin', '$end', n => NULL, scope => 'all'),
 	unnest(ARRAY[query_start, xact_start, state_change]) WITH ORDINALITY x (u, n) WHERE u IS NOT NULL ORDER BY tick, pid, n};
 my @starts = split /\n/, $node->safe_psql('edition', $starts);

@@ -65,6 +65,10 @@ same "$(answers t_restored)" "$before" "restored"
 same "$(psql -d t_restored -c "update tacho.setting set enabled = true" -c "select replace(tacho.take_sample(), 'late', 'ok')" -c "select tacho.rotate(true)")" $'ok\nrotated' "and goes on"
 
 # a standby reads and does not write
+calls() { for ((i = 0; i < $1; i++)); do echo "select 'counted'::text;"; done | psql -f - >/dev/null; }
+if [[ "$TACHO_PRELOAD" == *pg_stat_statements* ]]; then
+	psql -c "create extension pg_stat_statements"
+fi
 pg_basebackup -D standby -c fast -R -X stream >/dev/null
 cat >>standby/postgresql.conf <<-END
 	port = 5433
@@ -77,5 +81,29 @@ same "$(psql -c "select result from tacho.maintain()")" standby "maintenance on 
 same "$(psql -c "select left(result, 7) from tacho.start()")" standby "start on a standby"
 same "$(psql -c "select value from tacho.status() where metric = 'recording'")" "standby: nothing is recorded here" "status on a standby"
 same "$(answers t_citizen)" "$before" "a standby answers alike"
+pass() { psql -c "select tacho._record_statements(tacho._ms(clock_timestamp()))" >/dev/null; }
+if [[ "$TACHO_PRELOAD" == *pg_stat_statements* ]]; then
+	calls 1000
+	PGPORT=5432 pass
+	PGPORT=5432 calls 1
+	PGPORT=5432 pass
+fi
+primary=$(PGPORT=5432 psql -c "select pg_current_wal_insert_lsn()")
+for ((i = 0; i < 600; i++)); do [ "$(psql -c "select pg_last_wal_replay_lsn() >= '$primary'")" != t ] || break; sleep 0.1; done
 pg_ctl -D standby -w promote >/dev/null
 same "$(psql -c "select replace(tacho.take_sample(), 'late', 'ok')")" ok "promoted"
+
+# the counters of the standby are its own, and began before the last pass on the primary
+if [[ "$TACHO_PRELOAD" == *pg_stat_statements* ]]; then
+	counted() {
+		psql -c "select coalesce(sum(calls), 0) from tacho.statement_counters c join tacho.statement s on s.id = c.statement
+			where c.pass_ms = (select ms from tacho.watermark where name = 'statements')
+				and s.query_id = (select queryid from pg_stat_statements where calls >= 1000)"
+	}
+	same "$(psql -c "select count(*) from pg_stat_statements where calls = 1000")" 1 "a thousand calls on the standby"
+	pass
+	same "$(counted)" 0 "they are not calls of the minute of the failover"
+	calls 3
+	pass
+	same "$(counted)" 3 "and the next pass counts"
+fi

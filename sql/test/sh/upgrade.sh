@@ -24,6 +24,9 @@ psql >/dev/null <<-END
 	update tacho.setting set version = '0.0.9';
 	alter table tacho.setting drop column record_starts;
 	alter table tacho.setting drop column utility_literals;
+	insert into tacho.statement (query_id, toplevel, user_oid, database_oid) values (7, true, 10, 5);
+	insert into tacho.statement_counters select id, 1772395500000, 60000, 3, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 from tacho.statement;
+	alter table tacho.statement_counters rename column pass_ms to minute_ms;
 	create function tacho.gone() returns integer language sql return 1;
 	revoke all on function tacho.gone() from public;
 	grant execute on function tacho.gone() to upgrade_caller, upgrade_reader;
@@ -64,6 +67,7 @@ same "$(psql -c "select version <> '0.0.9', record_starts from tacho.setting")" 
 # shellcheck disable=SC2016 # parameters of SQL
 same "$(psql -c "select body from tacho.text where query_id = 8")" 'call f($1, $2)' "constants of utility statements are gone"
 same "$(psql -c "set role upgrade_reader" -c "select count(*) from tacho.periods('2026-03-01 22:00+00')")" 6 "readers stay readers"
+same "$(psql -c "select pass_ms, elapsed_ms, calls from tacho.statement_counters")" "1772395500000|60000|3" "counters of statements"
 may() { psql -c "select string_agg(k.relname, ',' order by k.relname) from pg_class k where k.relnamespace = 'tacho'::regnamespace and has_table_privilege('$1', k.oid, 'select')"; }
 same "$(may upgrade_caller)" "" "a caller of one function reads no table"
 same "$(psql -c "select string_agg(p.proname, ',') from pg_proc p where p.pronamespace = 'tacho'::regnamespace and has_function_privilege('upgrade_caller', p.oid, 'execute')")" take_sample "but calls it"

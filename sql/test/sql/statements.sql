@@ -21,10 +21,59 @@ select test.equal(
 		where h.query_id = (select queryid from elsewhere.pg_stat_statements where query like 'insert into work%')
 			and h.database = current_database()
 		order by 1$$),
-	'("2026-03-01 20:01:00+00",2,2) ("2026-03-01 20:02:00+00",1,1)', 'calls and rows by minute, across a reset');
+	'("2026-03-01 20:00:00+00",2,2) ("2026-03-01 20:01:00+00",1,1)', 'calls and rows by minute, across a reset');
 select test.equal((select sum(calls)::text
 	from tacho.statements_history('2026-03-01 20:00+00', '2026-03-01 20:03+00', database => current_database())
 	where query_id = (select queryid from elsewhere.pg_stat_statements where query like 'insert into work%')), '3', 'whole window');
+-- a pass counts in the minute with the middle of its interval
+select tacho._record_statements(tacho._ms('2026-03-01 20:04:01+00'));
+insert into work select 5;
+select tacho._record_statements(tacho._ms('2026-03-01 20:05:01+00'));
+select test.equal(
+	test.rows($$
+		select h.bucket_start, h.calls
+		from tacho.statements_history('2026-03-01 20:03+00', '2026-03-01 20:07+00', '1 minute') h
+		where h.query_id = (select queryid from elsewhere.pg_stat_statements where query like 'insert into work%')$$),
+	'("2026-03-01 20:04:00+00",1)', 'the middle is 20:04:31');
+select test.equal(
+	test.rows($$
+		select h.calls
+		from tacho.statements_history('2026-03-01 20:04:31+00', '2026-03-01 20:04:32+00') h
+		where h.query_id = (select queryid from elsewhere.pg_stat_statements where query like 'insert into work%')$$),
+	'(1)', 'a window that has the middle');
+select test.equal(
+	test.rows($$
+		select e.time, e.elapsed_ms, e.calls
+		from tacho.export_statements('2026-03-01 20:05+00') e
+		where e.query_id = (select queryid from elsewhere.pg_stat_statements where query like 'insert into work%')$$),
+	'("2026-03-01 20:05:01.000",60000,1)', 'the time of the pass is exported');
+
+-- a role with another name is another row, without a call of its earlier life
+create role t_statements_before;
+grant all on work to t_statements_before;
+set role t_statements_before;
+insert into work select 6;
+insert into work select 7;
+reset role;
+select tacho._record_statements(tacho._ms('2026-03-01 20:06:01+00'));
+alter role t_statements_before rename to t_statements_after;
+set role t_statements_after;
+insert into work select 8;
+reset role;
+select tacho._record_statements(tacho._ms('2026-03-01 20:07:01+00'));
+revoke all on work from t_statements_after;
+drop role t_statements_after;
+select tacho._record_statements(tacho._ms('2026-03-01 20:08:01+00'));
+select test.equal(
+	test.rows($$
+		select h.username, h.calls
+		from tacho.statements_history('2026-03-01 20:05+00', '2026-03-01 20:09+00') h
+		where h.username ~ '^t_statements' and h.query_id = (select queryid from elsewhere.pg_stat_statements where query like 'insert into work%' limit 1)
+		order by 1$$),
+	'(t_statements_after,1) (t_statements_before,2)', 'the role as it was called then');
+select test.equal(test.rows($$select s.username from tacho.statement_last l join tacho.statement s on s.id = l.statement
+		where s.username ~ '^t_statements' and s.query_id = (select queryid from elsewhere.pg_stat_statements where query like 'insert into work%' limit 1)$$),
+	'(t_statements_after)', 'a role that was dropped keeps its name');
 
 -- an entry that began again counts as a whole, even if a counter is greater than
 -- before; no difference is negative
@@ -38,7 +87,7 @@ $$ select coalesce(sum(c.calls), 0) || case when least(min(c.calls), min(c.rows)
 		min(c.shared_blks_read), min(c.wal_bytes), 0) < 0 then ' negative' else '' end
 	from tacho.statement_counters c
 	join tacho.statement s on s.id = c.statement
-	where c.minute_ms = tacho._ms('2026-03-02 00:00+00'::timestamptz + minute * interval '1 minute')
+	where c.pass_ms = tacho._ms('2026-03-02 00:00+00'::timestamptz + minute * interval '1 minute')
 		and s.query_id = any (array(select id from sleep)) $$;
 -- nested statements are entries of their own
 set pg_stat_statements.track = 'all';
