@@ -143,12 +143,14 @@ declare
 	v_hour integer;
 	v_hours integer := 0;
 	v_done bigint := (select ms from tacho.watermark where name = 'hour');
+	-- an hour with a tick that could not be packed is not complete
+	v_until_ms constant bigint := least(until_ms, (select min(h.start_ms) from tacho.hot h)) / 3600000 * 3600000;
 begin
 	for v_hour in
 		select distinct (p.start_ms / 3600000)::integer
 		from tacho.pack p
 		where p.start_ms >= v_done
-			and p.start_ms < until_ms / 3600000 * 3600000
+			and p.start_ms < v_until_ms
 		order by 1
 		limit most
 	loop
@@ -158,14 +160,14 @@ begin
 	end loop;
 	if v_hours < most then
 		update tacho.watermark
-		set ms = greatest(ms, until_ms / 3600000 * 3600000)
+		set ms = v_until_ms
 		where name = 'hour'
-			and ms < until_ms / 3600000 * 3600000;
+			and ms < v_until_ms;
 	end if;
 	return v_hours;
 end
 $$;
-comment on function tacho._roll_up_hours is 'sums up complete hours before a time, all ticks before which are packed; returns how many';
+comment on function tacho._roll_up_hours is 'sums up hours before a time if all their ticks are packed; returns how many';
 
 create function tacho._forget(now_ms bigint)
 returns void

@@ -53,6 +53,25 @@ same "$(psql -c "select count(*) from tacho.marker where kind = 'gap'")" 0 "and 
 psql -c "select tacho.stop()" >/dev/null
 wait "$sampler" || true
 
+# hours whose ticks cannot be packed are summed up when they are
+step() { psql -c "select tacho._step('$1', tacho._ms('2026-02-01 22:10+00'))"; }
+psql >/dev/null <<-END
+	delete from tacho.hot;
+	delete from tacho.pack;
+	alter table tacho.pack add constraint no_room check (false) not valid;
+	create temp table line as
+	select timestamptz '2026-02-01 20:00+00' + n * interval '10 seconds' as time, 1 as pid from generate_series(0, 779) n;
+	select tacho.import_sessions('line', '10 seconds');
+END
+same "$(step pack | cut -d: -f1)" failed "ticks cannot be packed"
+same "$(step 'sum up')" 0 "their hours are not complete"
+psql -c "alter table tacho.pack drop constraint no_room"
+same "$(step pack)" 130 "ticks are packed"
+same "$(step 'sum up')" 2 "and summed up"
+same "$(psql -c "select source, avg_aas from tacho.aas('2026-02-01 20:00+00', '2026-02-01 22:00+00')")" "hour|1.0000" "they are in the history"
+same "$(psql -c "select string_agg(hour % 24 || ': ' || (select sum(n) from unnest(n_observed) n), ', ' order by hour) from tacho.hour_tick")" \
+	"20: 360, 21: 360" "also in hour rows"
+
 # a crash with an unlogged ring: hours stay, samples are lost and marked
 psql >/dev/null <<-END
 	delete from tacho.hot;
