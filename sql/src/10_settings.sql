@@ -67,8 +67,9 @@ begin
 		raise exception 'hour_retention must be at least 1 day and statement_retention at least 1 hour'
 			using errcode = 'invalid_parameter_value';
 	end if;
-	if s.dictionary_limit < 1000 or s.text_limit < 0 or s.vcpus <= 0 then
-		raise exception 'dictionary_limit must be at least 1000, text_limit at least 0, vcpus positive'
+	-- a wait without room has an id above the limit
+	if s.dictionary_limit < 1000 or s.dictionary_limit > 1000000000 or s.text_limit < 0 or s.vcpus <= 0 then
+		raise exception 'dictionary_limit must be between 1000 and 1000000000, text_limit at least 0, vcpus positive'
 			using errcode = 'invalid_parameter_value';
 	end if;
 end

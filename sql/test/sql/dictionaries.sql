@@ -63,3 +63,11 @@ select test.equal(test.store_waits(521, 1020, 500, 20)::text, '500', 'too many o
 select test.equal((select waits::text from waits), '(20,2,"relation ShareLock -infinity")', 'share a row of the mode');
 select test.equal((select counters from wait_counters), 'lock waits without object 498, lock waits without start 1000', 'waits without an object are counted');
 select test.equal((select value from tacho.status() where metric = 'waits_in_partition'), (select max(id)::text from tacho.awaited), 'status() says how many');
+
+-- the greatest limit leaves numbers for entries without room
+select test.equal(test.error($$select tacho.configure('dictionary_limit', '1000000001')$$),
+	'22023: dictionary_limit must be between 1000 and 1000000000, text_limit at least 0, vcpus positive', 'a limit that ids cannot reach');
+select tacho.configure('dictionary_limit', '1000000000');
+create table last as
+select timestamptz '2026-03-01 20:01+00' as time, 7 as pid, 'Lock' as wait_event_type, 'tuple' as wait_event, 7 as query_id;
+select test.equal(tacho.import_sessions('last')::text, '1', 'a tick is stored with the greatest limit');
