@@ -1,169 +1,17 @@
 //! `changes` names the cause and not a nearer innocent change, and its figures add up.
 #![allow(clippy::unwrap_used, missing_docs)]
 
+#[path = "support/seconds.rs"]
+mod seconds;
+
+use seconds::{ACTIVE, Tape, catalog};
 use std::sync::Arc;
+use tacho_tape::Snapshot;
 use tacho_tape::query::{Changes, ChangesRow, Context, Numeric};
-use tacho_tape::{Identity, PartBuilder, Schema, Snapshot};
 
 const SECOND: i64 = 1_000_000;
-const ACTIVE: i64 = 1;
 const IDLE_IN_TRANSACTION: i64 = 3;
 const RELATION: i64 = 1;
-
-fn catalog() -> Schema {
-    tacho_tape::catalog::schema()
-}
-
-/// A history with a tick each second.
-struct Tape {
-    builder: PartBuilder,
-    schema: Schema,
-}
-
-impl Tape {
-    fn new(seconds: i64) -> Tape {
-        Tape::of(0..seconds, |_| Vec::new())
-    }
-
-    /// Ticks at some seconds, with further columns.
-    fn of(
-        seconds: impl Iterator<Item = i64>,
-        more: impl Fn(i64) -> Vec<(&'static str, i64)>,
-    ) -> Tape {
-        let mut builder = PartBuilder::new(Arc::new(catalog().with_runs())).unwrap();
-        for second in seconds {
-            let values = [
-                ("tick", second),
-                ("slot_time", second * 1000),
-                ("interval_ms", 1000),
-                ("status", 1),
-            ];
-            let values = [&values[..], &more(second)].concat();
-            builder.row("tick", &values).unwrap();
-        }
-        let schema = catalog();
-        Tape { builder, schema }
-    }
-
-    fn name(&mut self, name: &str) -> i64 {
-        self.builder.name(name).unwrap()
-    }
-
-    fn session(&mut self, pid: i64, application: &str) -> i64 {
-        let values = [
-            ("pid", pid),
-            ("category", 1),
-            ("database", self.name("shop")),
-            ("username", self.name("app")),
-            ("application", self.name(application)),
-            ("client_addr", self.name("10.0.0.7")),
-        ];
-        self.builder.intern("session", &values).unwrap()
-    }
-
-    fn wait(&mut self, class: &str, event: &str) -> i64 {
-        let values = [
-            ("wait_event_type", self.name(class)),
-            ("wait_event", self.name(event)),
-        ];
-        self.builder.intern("wait", &values).unwrap()
-    }
-
-    fn query(&mut self, id: i64, text: &str) -> i64 {
-        let values = [("query_id", id)];
-        if !text.is_empty() {
-            let key = [("text_key", id), ("query_id", id), ("encoding", 6)];
-            let bytes = [("bytes", text.as_bytes())];
-            self.builder.row_bytes("text", &key, &bytes).unwrap();
-        }
-        self.builder.intern("statement", &values).unwrap()
-    }
-
-    /// A session is seen at each second of a range, at every `step`th.
-    fn seen(
-        &mut self,
-        session: i64,
-        seconds: std::ops::Range<i64>,
-        step: usize,
-        values: &[(&str, i64)],
-    ) {
-        let all = [&[("state", ACTIVE)], values].concat();
-        for second in seconds.step_by(step) {
-            self.builder.sample(second as u64, session, &all).unwrap();
-        }
-    }
-
-    fn marker(&mut self, second: i64, kind: &str, values: &[(&str, &str)]) {
-        let kind = self.schema.value("marker", kind).unwrap();
-        let mut row = vec![("time", second * 1000), ("kind", kind)];
-        for (column, text) in values {
-            row.push((column, self.name(text)));
-        }
-        self.builder.row("marker", &row).unwrap();
-    }
-
-    fn changed(&mut self, second: i64, command: &str, class: &str, object: &str, rest: &str) {
-        let all = [
-            ("command", command),
-            ("object_class", class),
-            ("object_name", object),
-            ("detail", rest),
-            ("username", "deploy"),
-        ];
-        let given: Vec<_> = all
-            .into_iter()
-            .filter(|(_, text)| !text.is_empty())
-            .collect();
-        self.marker(second, "schema changed", &given);
-    }
-
-    fn setting(&mut self, second: i64, name: &str, old: &str, new: &str) {
-        let values = [
-            ("object_class", "setting"),
-            ("object_name", name),
-            ("old_value", old),
-            ("new_value", new),
-        ];
-        self.marker(second, "settings changed", &values);
-    }
-
-    /// A query has some calls of some ms, and of some blocks, in each minute of a range.
-    fn counted(
-        &mut self,
-        query: i64,
-        minutes: std::ops::Range<i64>,
-        [calls, ms, blocks]: [i64; 3],
-    ) {
-        let entry = [("query_id", query), ("toplevel", 1)];
-        let entry = self.builder.intern("entry", &entry).unwrap();
-        for minute in minutes {
-            let row = [
-                ("time", minute * 60_000),
-                ("elapsed_ms", 60_000),
-                ("entry", entry),
-                ("calls", calls),
-                ("total_exec_time", calls * ms * 100),
-                ("shared_blks_hit", calls * blocks),
-            ];
-            self.builder.row("statement_stats", &row).unwrap();
-            // Statements were recorded in this minute.
-            self.builder.row("statement_stats", &row[..2]).unwrap();
-        }
-    }
-
-    /// Measurements of the server each second; the stored number is the value plus one.
-    fn measured(&mut self, seconds: i64, of: impl Fn(i64) -> Vec<(&'static str, i64)>) {
-        for second in 0..seconds {
-            let times = [("time", second * 1000), ("elapsed_ms", 1000)];
-            let row = [&times[..], &of(second)].concat();
-            self.builder.row("server", &row).unwrap();
-        }
-    }
-
-    fn finish(self) -> Snapshot {
-        Snapshot::from_parts(vec![self.builder.finish(Identity::default())])
-    }
-}
 
 fn ask(snapshot: &Snapshot, request: &Changes, now_s: i64) -> Vec<ChangesRow> {
     let catalog = catalog();
@@ -525,6 +373,15 @@ fn slower_from_300(tape: &mut Tape, query: i64, wait: i64) {
     }
 }
 
+/// A query of orders that waits for its blocks from second 300 on.
+fn orders_read_from_300() -> Tape {
+    let mut tape = Tape::new(600);
+    let select = tape.query(7, "select * from app.orders");
+    let read = tape.wait("IO", "DataFileRead");
+    slower_from_300(&mut tape, select, read);
+    tape
+}
+
 #[test]
 fn commits_wait_for_a_replica_that_confirms_nothing() {
     let mut tape = Tape::new(600);
@@ -532,9 +389,17 @@ fn commits_wait_for_a_replica_that_confirms_nothing() {
     let wait = tape.wait("IPC", "SyncRep");
     slower_from_300(&mut tape, update, wait);
     tape.measured(600, |_| vec![]);
-    let [paris, rome] = ["paris", "rome"].map(|name| tape.name(name));
+    let [paris, rome, oslo] = ["paris", "rome", "oslo"].map(|name| tape.name(name));
     for second in 0..600 {
-        for (name, lag) in [(paris, if second < 298 { 0 } else { 5000 }), (rome, 0)] {
+        let is_busy = second >= 298;
+        // Oslo is always a little behind, and confirms.
+        let lag_of_oslo = if is_busy {
+            4000 + second * 37 % 1000
+        } else {
+            0
+        };
+        let lag_of_paris = if is_busy { 5000 + second } else { 0 };
+        for (name, lag) in [(paris, lag_of_paris), (rome, 0), (oslo, lag_of_oslo)] {
             let row = [("time", second * 1000), ("object", name)];
             let row = [&row[..], &[("replica_flush_lag", lag + 1)]].concat();
             tape.builder.row("server_replica", &row).unwrap();
@@ -544,6 +409,7 @@ fn commits_wait_for_a_replica_that_confirms_nothing() {
     tape.setting(301, "wal_buffers", "1", "2");
     let rows = ask(&tape.finish(), &window(200, 600), 600);
     assert_eq!(causes(&rows)[0], cause("replica lost", "paris", 298));
+    assert!(rows.iter().all(|row| row.key.as_deref() != Some("oslo")));
 }
 
 #[test]
@@ -676,20 +542,72 @@ fn queries_wait_for_cpus_that_other_processes_took() {
 }
 
 #[test]
+fn a_normal_window_a_week_ago_is_compared() {
+    const WEEK: i64 = 7 * 86_400;
+    let of_week = |second: i64| second..second + 300;
+    let mut tape = Tape::of(of_week(0).chain(of_week(WEEK)), |_| Vec::new());
+    let select = tape.query(7, "select * from app.orders");
+    let session = tape.session(1, "web");
+    tape.seen(session, of_week(0), 50, &[("statement", select)]);
+    tape.seen(session, of_week(WEEK), 1, &[("statement", select)]);
+    let request = Changes {
+        before_since: Some(0),
+        before_until: Some(300 * SECOND),
+        ..window(WEEK, WEEK + 300)
+    };
+    let rows = ask(&tape.finish(), &request, WEEK + 300);
+    let query = rows
+        .iter()
+        .find(|row| row.dimension.as_deref() == Some("query_id"));
+    let query = query.unwrap();
+    assert_eq!(
+        (query.before, query.after),
+        (Some(Numeric(200)), Some(Numeric(10_000)))
+    );
+}
+
+#[test]
+fn a_setting_of_a_database_is_a_cause_in_that_database() {
+    let of = |database: &str| {
+        let mut tape = orders_read_from_300();
+        let detail = format!("ALTER DATABASE {database} SET work_mem");
+        tape.changed(299, "ALTER DATABASE", "database", database, &detail);
+        causes(&ask(&tape.finish(), &window(200, 600), 600))
+    };
+    assert_eq!(of("shop"), [cause("role setting", "shop", 299)]);
+    assert_eq!(of("reporting"), []);
+}
+
+#[test]
 fn a_change_that_ten_calls_have_seen_is_no_cause() {
-    let of = |calls: i64| {
-        let mut tape = Tape::new(600);
-        let select = tape.query(7, "select * from app.orders");
-        let read = tape.wait("IO", "DataFileRead");
-        slower_from_300(&mut tape, select, read);
+    // An index is dropped by a transaction that begins and commits at some seconds.
+    let of = |calls: i64, [begin, commit]: [i64; 2]| {
+        let mut tape = orders_read_from_300();
         tape.counted(7, 1..6, [calls, 1, 10]);
         tape.counted(7, 6..11, [calls, 9000, 10]);
-        tape.changed(280, "DROP INDEX", "index", "app.o", "on app.orders");
+        let kind = tape.schema.value("marker", "schema changed").unwrap();
+        let times = [
+            ("time", commit * 1000),
+            ("since", begin * 1000),
+            ("kind", kind),
+        ];
+        let texts = [
+            ("command", "DROP INDEX"),
+            ("object_class", "index"),
+            ("object_name", "app.o"),
+            ("detail", "on app.orders"),
+        ];
+        let texts = texts.map(|(column, text)| (column, tape.name(text)));
+        tape.builder
+            .row("marker", &[&times[..], &texts].concat())
+            .unwrap();
         causes(&ask(&tape.finish(), &window(200, 600), 600))
     };
     // Twenty seconds before: two calls a second, and one in a minute.
-    assert_eq!(of(120), []);
-    assert_eq!(of(1), [cause("index dropped", "app.o", 280)]);
+    assert_eq!(of(120, [280, 280]), []);
+    assert_eq!(of(1, [280, 280]), [cause("index dropped", "app.o", 280)]);
+    // No call saw it before the commit.
+    assert_eq!(of(120, [280, 299]), [cause("index dropped", "app.o", 299)]);
 }
 
 #[test]

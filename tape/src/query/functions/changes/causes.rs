@@ -133,7 +133,8 @@ fn matches(effect: &Effect, candidates: &[Candidate]) -> Vec<Match> {
         }
         let fits = |rule: &&super::rules::Described| rule.rule.fits(candidate, effect);
         let found = RULES.iter().find(fits);
-        let lead = began.saturating_sub(candidate.begin());
+        // Before its commit, no other session sees a change.
+        let lead = began.saturating_sub(candidate.time);
         let is_refuted = |rule: Rule| {
             let unsure = slack.max(AT_ONCE).max(SAMPLES * effect.us_a_sample());
             rule.acts_at_once() && lead > unsure && effect.was_called_in(lead)

@@ -126,6 +126,8 @@ pub struct Effect {
     pub heads: Vec<(String, [i128; 2])>,
     /// Loads before and after by the role that runs the query.
     pub users: Vec<(String, [i128; 2])>,
+    /// Loads before and after by database.
+    pub databases: Vec<(String, [i128; 2])>,
     /// True if the plan with the largest load now also had load in the normal window.
     pub keeps_plan: bool,
     /// Counters before and after, and the time in ms for which they were recorded.
@@ -192,8 +194,12 @@ impl Effect {
 
     /// True if this role has the largest share of the query's load now.
     pub fn is_of(&self, role: &str) -> bool {
-        let most = self.users.iter().max_by_key(|(_, [_, after])| *after);
-        most.is_some_and(|(user, _)| user == role)
+        has_most(&self.users, role)
+    }
+
+    /// True if the query has the largest share of its load now in this database.
+    pub fn is_in(&self, database: &str) -> bool {
+        has_most(&self.databases, database)
     }
 
     /// Mean time of a call in ms, before and after.
@@ -252,6 +258,7 @@ pub fn effects(
             waits: loads.waits(id),
             heads: loads.heads(id),
             users: loads.users(id),
+            databases: loads.databases(id),
             keeps_plan: keeps_plan(&loads.plans(id)),
             costs: costs.each_ref().map(|costs| costs.of(number?)),
             recorded_ms: costs.each_ref().map(|costs| costs.elapsed_ms),
@@ -311,6 +318,12 @@ fn change(effect: &Effect, plans: &[(String, [i128; 2])]) -> Change {
     } else {
         slower(plans)
     }
+}
+
+/// True if the key has the largest load now.
+fn has_most(loads: &[(String, [i128; 2])], key: &str) -> bool {
+    let most = loads.iter().max_by_key(|(_, [_, after])| *after);
+    most.is_some_and(|(found, _)| found == key)
 }
 
 /// True if the plan with the largest load now also had load before.
@@ -426,6 +439,7 @@ mod tests {
             waits: Vec::new(),
             heads: Vec::new(),
             users: Vec::new(),
+            databases: Vec::new(),
             keeps_plan: false,
             costs,
             recorded_ms: [60_000, 60_000],

@@ -35,12 +35,12 @@ impl Taken {
         windows: &Windows,
         loads: &Loads,
     ) -> QueryResult<Option<Taken>> {
-        let around = Window {
-            since: windows.may_begin().min(windows.before.since),
-            until: windows.after.until,
-        };
         let width = width(windows.after);
-        let tasks = tasks(run, node, around, width)?;
+        let pieces = windows.pieces();
+        let mut tasks = Vec::new();
+        for piece in &pieces {
+            tasks.extend(self::tasks(run, node, *piece, width)?);
+        }
         let own = ["running", "runnable"].map(|kind| loads.of_wait(&pg::cpu_key(kind)));
         let others = |window: Window, side: usize| {
             let all = mean(&tasks, window)?;
@@ -67,9 +67,11 @@ impl Taken {
         let Some(bucket) = began(&tasks, width) else {
             return Ok(None);
         };
+        let piece = |piece: &&Window| (piece.since..piece.until).contains(&bucket);
+        let bounds = pieces.iter().find(piece).copied().unwrap_or(windows.after);
         let near = Window {
-            since: bucket.saturating_sub(width).max(around.since),
-            until: bucket.saturating_add(width).min(around.until),
+            since: bucket.saturating_sub(width).max(bounds.since),
+            until: bucket.saturating_add(width).min(bounds.until),
         };
         let nearer = began(&self::tasks(run, node, near, SECOND)?, SECOND);
         Ok(Some(Taken {

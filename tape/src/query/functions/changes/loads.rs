@@ -28,7 +28,13 @@ pub const DIMENSIONS: [&str; 7] = [
     "database",
 ];
 /// The second dimensions that split the load of each query.
-const OF_QUERIES: [&str; 4] = [pg::WAIT_EVENT, pg::ROOT_BLOCKER, "plan_id", pg::USERNAME];
+const OF_QUERIES: [&str; 5] = [
+    pg::WAIT_EVENT,
+    pg::ROOT_BLOCKER,
+    "plan_id",
+    pg::USERNAME,
+    "database",
+];
 /// Key of sessions that wait for no other.
 const NOT_BLOCKED: &str = "(not blocked)";
 
@@ -183,6 +189,11 @@ impl Loads {
     /// The roles that run a query.
     pub fn users(&self, query: Id) -> Vec<(String, [i128; 2])> {
         self.of_query(3, query)
+    }
+
+    /// The databases in which a query runs.
+    pub fn databases(&self, query: Id) -> Vec<(String, [i128; 2])> {
+        self.of_query(4, query)
     }
 
     /// The load of all sessions with a wait event, before and after.

@@ -418,7 +418,7 @@ impl Rule {
     }
 }
 
-/// True for a setting of the role that runs the query, or of a database, on which plans depend.
+/// True for a setting of the role that runs the query, or of its database, on which plans depend.
 fn is_own_setting(event: &Event, effect: &Effect) -> bool {
     let Some(setting) = event.own_setting() else {
         return false;
@@ -426,11 +426,11 @@ fn is_own_setting(event: &Event, effect: &Effect) -> bool {
     let is_planned = [&PLANNER[..], &MEMORY[..]].concat();
     let decides = is_planned.iter().any(|name| setting.starts_with(name));
     let is_role = event.marker.object_class.as_deref() == Some("role");
-    decides
-        && (!is_role
-            || event
-                .objects()
-                .any(|role| role == "ALL" || effect.is_of(role)))
+    let is_own = |object: &str| match is_role {
+        true => object == "ALL" || effect.is_of(object),
+        false => effect.is_in(object),
+    };
+    decides && event.objects().any(is_own)
 }
 
 /// True for a committed change of the schema whose command begins with one of these words.

@@ -57,6 +57,21 @@ impl Windows {
         Ok(before(Window { since, until }, normal))
     }
 
+    /// Two windows: the normal one, and the time in which an effect may have begun. They are one if
+    /// they overlap or touch.
+    pub fn pieces(&self) -> Vec<Window> {
+        let (since, until) = (self.may_begin(), self.after.until);
+        let before = self.before;
+        let touch = before.since <= until && since <= before.until;
+        match touch {
+            true => vec![Window {
+                since: since.min(before.since),
+                until: until.max(before.until),
+            }],
+            false => vec![before, Window { since, until }],
+        }
+    }
+
     /// Earliest time at which an effect may have begun, in µs: the end of the
     /// normal window, but at most one length of the window before its start.
     pub fn may_begin(&self) -> i64 {
