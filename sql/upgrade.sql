@@ -66,9 +66,8 @@ declare
 	v_values text;
 	v_have constant integer := (select count(*) from tacho.ring);
 	v_need constant integer := (select count(*) from tacho_old.ring);
-	-- older versions kept constants of utility statements
-	v_mask constant boolean := not exists (
-		select from pg_attribute where attrelid = 'tacho_old.setting'::regclass and attname = 'utility_literals');
+	-- older versions kept more constants
+	v_mask constant boolean := (select coalesce(not (to_jsonb(s) ->> 'utility_literals')::boolean, true) from tacho_old.setting s);
 begin
 	call tacho._add_partitions(v_have, v_need - 1);
 	if (select relpersistence from pg_class where oid = 'tacho_old.hot'::regclass) = 'u' then

@@ -5,10 +5,12 @@
  * other databases, in the bytes of the client that wrote them. A text that is not valid
  * in this database would be an error for readers and for the restore of a dump.
  *
- * Literals. pg_stat_statements leaves constants of utility statements in their texts.
- * In these texts, and in texts of sessions, every literal becomes $n, and comments are
- * left out. The text is read once, token by token, as the server's scanner does. A
- * literal that does not end hides the rest of the text.
+ * Literals. pg_stat_statements leaves constants in the texts of utility statements, and
+ * in a planned statement whose entry was evicted while it was executed. In these texts,
+ * and in texts of sessions, literals become $n, and comments are left out. Planned
+ * statements keep two kinds of integers, as on the server: positions of columns (ORDER
+ * BY 2), and sizes of types (numeric(10, 2)). The text is read once, token by token, as
+ * the server's scanner does. A literal that does not end hides the rest of the text.
  */
 create function tacho._is_valid(body text)
 returns boolean
@@ -195,49 +197,100 @@ end
 $$;
 comment on function tacho._lexemes is 'a statement cut into words, names, literals and comments';
 
--- Statements that pg_stat_statements shows without constants stay unchanged: they begin
--- with one of these words, have no string, and make no table.
-create function tacho._is_utility(body text)
-returns boolean
-language sql immutable parallel safe
+-- The place of the next lexeme in a planned statement says whether an integer there is
+-- kept. The place "begins" is after BY, or after a comma of its list; "item" is further on
+-- in an item. The place "type" is after the name of a type, "sizes" in its parentheses.
+create function tacho._place_after(place text, kind text, lexeme text)
+returns text
+language plpgsql immutable parallel safe
 set search_path = pg_catalog, pg_temp
-begin atomic
-	with l as materialized (
-		select * from tacho._lexemes(body) with ordinality l (kind, lexeme, n)
-	), first as (
-		select lower(l.lexeme) as word from l where l.kind = 'word' order by l.n limit 1
-	)
-	select not exists (
-			select from first f where f.word in ('select', 'insert', 'update', 'delete', 'merge', 'with', 'values', 'table'))
-		or exists (select from l where l.kind = 'string')
-		or exists (select from l, first f where f.word <> 'insert' and l.kind = 'word' and lower(l.lexeme) = 'into');
-end;
-comment on function tacho._is_utility is 'true when constants are part of the text of a statement';
+as $$
+declare
+	c_sized constant text[] := '{bit, char, character, dec, decimal, float, interval, nchar, numeric, time, timestamp, varchar, varying}';
+	v_place text := place;
+	v_char text;
+begin
+	case
+		when kind = 'comment' then
+			return place;
+		when kind = 'word' and lower(lexeme) = 'by' then
+			return 'begins';
+		when kind = 'word' and lower(lexeme) = any (c_sized) then
+			return 'type';
+		when kind in ('word', 'name', 'parameter') then
+			return case when place in ('begins', 'item') then 'item' else 'elsewhere' end;
+		when kind = 'number' then
+			return case place when 'sizes' then 'sizes' when 'begins' then 'item' else 'elsewhere' end;
+		when kind = 'string' then
+			return 'elsewhere';
+		else
+			null;
+	end case;
+	foreach v_char in array regexp_split_to_array(lexeme, '') loop
+		v_place := case
+			when v_char ~ '\s' then v_place
+			when v_place = 'type' and v_char = '(' or v_place = 'sizes' and v_char = ',' then 'sizes'
+			when v_place in ('begins', 'item') and v_char = ',' then 'begins'
+			when v_place in ('begins', 'item') and v_char = '.' then 'item'
+			else 'elsewhere'
+		end;
+	end loop;
+	return v_place;
+end
+$$;
+comment on function tacho._place_after is 'the place behind a lexeme: whether an integer may be a position or a size there';
+
+-- A statement is planned if it begins with one of these words and makes no table.
+create function tacho._mask(body text, out masked text, out is_planned boolean, out literals integer)
+language plpgsql immutable parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+	c_planned constant text[] := '{select, insert, update, delete, merge, with, values, table}';
+	c_most_columns constant integer := 1664;
+	v_kinds text[];
+	v_lexemes text[];
+	v_words text[];
+	v_parameters numeric;
+	v_place text := 'elsewhere';
+begin
+	select array_agg(l.kind order by l.n), array_agg(l.lexeme order by l.n), array_agg(lower(l.lexeme) order by l.n) filter (where l.kind = 'word'),
+		coalesce(max(substr(l.lexeme, 2)::numeric) filter (where l.kind = 'parameter'), 0)
+	into v_kinds, v_lexemes, v_words, v_parameters
+	from tacho._lexemes(body) with ordinality l (kind, lexeme, n);
+	is_planned := coalesce(v_words[1] = any (c_planned) and (v_words[1] = 'insert' or 'into' <> all (v_words)), false);
+	masked := '';
+	literals := 0;
+	for i in 1 .. coalesce(cardinality(v_kinds), 0) loop
+		if v_kinds[i] = 'comment' then
+			masked := masked || ' ';
+		elsif v_kinds[i] = 'string' or v_kinds[i] = 'number' and not (is_planned and v_lexemes[i] ~ '^[0-9]+$'
+			and (v_place = 'sizes' or v_place = 'begins' and v_lexemes[i]::numeric <= c_most_columns))
+		then
+			literals := literals + 1;
+			masked := masked || '$' || v_parameters + literals;
+		else
+			masked := masked || v_lexemes[i];
+		end if;
+		v_place := tacho._place_after(v_place, v_kinds[i], v_lexemes[i]);
+	end loop;
+	masked := btrim(masked);
+end
+$$;
+comment on function tacho._mask is 'a statement with $n in place of its literals, and without comments; how many literals it has';
 
 create function tacho._masked(body text)
 returns text
 language sql immutable parallel safe
 set search_path = pg_catalog, pg_temp
-begin atomic
-	with l as materialized (
-		select *, count(*) filter (where l.kind in ('string', 'number')) over (order by l.n) as literals
-		from tacho._lexemes(body) with ordinality l (kind, lexeme, n)
-	), p as (
-		select coalesce(max(substr(l.lexeme, 2)::numeric), 0) as parameters from l where l.kind = 'parameter'
-	)
-	select coalesce(btrim(string_agg(
-		case
-			when l.kind in ('string', 'number') then '$' || p.parameters + l.literals
-			when l.kind = 'comment' then ' '
-			else l.lexeme
-		end, '' order by l.n)), '')
-	from l, p;
-end;
-comment on function tacho._masked is 'a statement with $n in place of every literal, and without comments';
+return (tacho._mask(body)).masked;
+comment on function tacho._masked is 'a statement with $n in place of its literals, and without comments';
 
 create function tacho._without_constants(body text)
 returns text
 language sql immutable parallel safe
 set search_path = pg_catalog, pg_temp
-return case when tacho._is_utility(body) then tacho._masked(body) else body end;
-comment on function tacho._without_constants is 'a text of pg_stat_statements as it is kept';
+begin atomic
+	select case when m.is_planned and m.literals = 0 then body else m.masked end from tacho._mask(body) m;
+end;
+comment on function tacho._without_constants is 'a text of pg_stat_statements as it is kept: unchanged if a planned statement has no literal';

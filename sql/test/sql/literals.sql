@@ -23,11 +23,21 @@ from (values
 	('call f(/* cut', 'call f('),
 	($a$call f('\', 'x')$a$, 'call f($1'),
 	-- texts without constants stay as they are
-	($a$/* it's */ select a, 1 from t where b = $1 order by 1 -- 'x'$a$, $a$/* it's */ select a, 1 from t where b = $1 order by 1 -- 'x'$a$),
+	($a$/* it's */ select a, $2 from t where b = $1 order by 1 -- 'x'$a$, $a$/* it's */ select a, $2 from t where b = $1 order by 1 -- 'x'$a$),
+	('select a, sum(b) from t group by 1 order by 2 desc, 1', 'select a, sum(b) from t group by 1 order by 2 desc, 1'),
+	('(/* x */ select x::numeric(10, 2), y::varchar(20) from t order by a, b.c, 3)', '(/* x */ select x::numeric(10, 2), y::varchar(20) from t order by a, b.c, 3)'),
 	('(values ($1::numeric(10, 2)))', '(values ($1::numeric(10, 2)))'),
-	('insert into t values ($1) returning 1', 'insert into t values ($1) returning 1'),
+	('insert into t values ($1) returning $2', 'insert into t values ($1) returning $2'),
 	-- and these have constants
 	('select 1 as a into t', 'select $1 as a into t'),
+	('select 1 as a into t order by 1', 'select $1 as a into t order by $2'),
+	-- planned statements that were stored as they came: only positions and sizes stay
+	('select * from patient where ssn = 123456789 and x > 1.5e3', 'select * from patient where ssn = $1 and x > $2'),
+	('select a, 1 from t where b = $1 order by 1 -- 2', 'select a, $2 from t where b = $1 order by 1'),
+	('select f(10), array[2] from t where pin = 3 order by a, f(1), 1665 limit 4', 'select f($1), array[$2] from t where pin = $3 order by a, f($4), $5 limit $6'),
+	(e'select 1::numeric(10,2), 2 from t\ngroup by 3\n, 4 , a + 5', e'select $1::numeric(10,2), $2 from t\ngroup by 3\n, 4 , a + $3'),
+	('insert into t values (1) returning 1', 'insert into t values ($1) returning $2'),
+	('explain select a::varchar(20) from t order by 1', 'explain select a::varchar($1) from t order by $2'),
 	($a$select 1, 'not normalized'$a$, 'select $1, $2'),
 	('', '')) v (given, kept);
 
