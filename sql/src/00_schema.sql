@@ -254,6 +254,13 @@ create table tacho.text (
 comment on table tacho.text is 'query texts by query id and database, and of activity without a query id';
 create unique index on tacho.text (query_id, database, md5(body)) nulls not distinct;
 
+create table tacho.text_missing (
+	query_id bigint primary key,
+	tries integer not null,
+	retry_ms bigint not null
+);
+comment on table tacho.text_missing is 'query ids whose text was not found or had no room; retry_ms is the time of the next look-up';
+
 create table tacho.marker (
 	marker_time timestamptz not null,
 	kind text not null,

@@ -55,22 +55,32 @@ returns void
 language plpgsql volatile
 set search_path = pg_catalog, pg_temp
 as $$
+declare
+	v_left bigint;
 begin
-	insert into tacho.text (query_id, database, username, body)
-	select distinct on (coalesce(s.query_id, 0), s.database, s.query_text)
-		coalesce(s.query_id, 0),
-		s.database,
-		s.username,
-		s.query_text
-	from unnest(samples) s
-	where s.query_text is not null
-		and not exists (
-			select from tacho.text t
-			where t.query_id = coalesce(s.query_id, 0)
-				and t.database is not distinct from s.database
-				and md5(t.body) = md5(s.query_text)
-		)
-		and (select count(*) from tacho.text) < (select text_limit from tacho.setting);
+	with fresh as materialized (
+		select distinct on (coalesce(s.query_id, 0), s.database, s.query_text)
+			coalesce(s.query_id, 0) as query_id,
+			s.database,
+			s.username,
+			s.query_text
+		from unnest(samples) s
+		where s.query_text is not null
+			and not exists (
+				select from tacho.text t
+				where t.query_id = coalesce(s.query_id, 0)
+					and t.database is not distinct from s.database
+					and md5(t.body) = md5(s.query_text)
+			)
+	), stored as (
+		insert into tacho.text (query_id, database, username, body)
+		select *
+		from fresh
+		limit (select greatest(s.text_limit - (select count(*) from tacho.text), 0) from tacho.setting s)
+		returning 1
+	)
+	select (select count(*) from fresh) - (select count(*) from stored) into v_left;
+	perform tacho._count('texts without room', v_left);
 end
 $$;
 comment on function tacho._store_texts is 'keeps texts that came with samples';

@@ -169,6 +169,23 @@ end
 $$;
 comment on function tacho._roll_up_hours is 'sums up hours before a time if all their ticks are packed; returns how many';
 
+create function tacho._forget_words()
+returns void
+language sql volatile
+set search_path = pg_catalog, pg_temp
+begin atomic
+	with named as materialized (
+		select k.key from tacho.hour_key k
+		union
+		select p.query from tacho.hour_pair p
+		union
+		select unnest(p.waits) from tacho.hour_pair p
+	)
+	delete from tacho.word w
+	where not exists (select from named n where n.key = w.id);
+end;
+comment on function tacho._forget_words is 'deletes keys that no hour row has';
+
 create function tacho._forget(now_ms bigint)
 returns void
 language plpgsql volatile
@@ -181,6 +198,9 @@ begin
 	delete from tacho.hour_key where hour < v_hour;
 	delete from tacho.hour_tick where hour < v_hour;
 	delete from tacho.marker where marker_time < to_timestamp(v_hour * 3600.0);
+	if now_ms / 3600000 % 24 = 3 then
+		perform tacho._forget_words();
+	end if;
 end
 $$;
-comment on function tacho._forget is 'deletes hour rows and markers older than hour_retention';
+comment on function tacho._forget is 'deletes hour rows and markers older than hour_retention; once a day also the words of hour rows that are gone';

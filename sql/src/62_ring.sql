@@ -168,6 +168,7 @@ begin
 		when 'forget' then
 			perform tacho._forget(now_ms);
 			perform tacho._forget_statements(now_ms);
+			perform tacho._forget_texts(now_ms);
 	end case;
 	delete from tacho.failure f where f.step = _step.step and f.failed_at < v_begin;
 	return v_result;

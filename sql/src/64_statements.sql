@@ -101,11 +101,13 @@ returns integer
 language sql volatile
 set search_path = pg_catalog, pg_temp
 begin atomic
-	select tacho._store_found(array_agg(x.query_id), array_agg(x.datname), array_agg(x.usename), array_agg(tacho._masked(x.body)))
+	select tacho._store_found(array_agg(x.query_id), array_agg(x.datname), array_agg(x.usename), array_agg(tacho._masked(x.body) || case when x.is_cut then '...' else '' end))
 	from (
 		select distinct on (a.query_id, a.datname)
 			a.query_id, a.datname::text as datname, a.usename::text as usename,
-			tacho._shown(a.query, pg_encoding_to_char(d.encoding)) as body
+			tacho._shown(a.query, pg_encoding_to_char(d.encoding)) as body,
+			-- the server cuts before a character that does not fit
+			octet_length(a.query) >= pg_size_bytes(current_setting('track_activity_query_size')) - 4 as is_cut
 		from pg_stat_activity a
 		left join pg_database d on d.oid = a.datid
 		where a.query_id = any (wanted)
@@ -120,6 +122,7 @@ language plpgsql volatile
 set search_path = pg_catalog, pg_temp
 as $$
 declare
+	c_longest constant integer := 10000;
 	v_count integer;
 begin
 	execute format($sql$
@@ -127,8 +130,9 @@ begin
 		from (
 			select distinct on (s.queryid, d.datname)
 				s.queryid as query_id, d.datname::text as datname, u.rolname::text as rolname,
-				case when (select utility_literals from tacho.setting) then left(s.query, 10000)
-					else tacho._without_constants(left(s.query, 10000)) end as body
+				case when (select utility_literals from tacho.setting) then left(s.query, $2)
+					else tacho._without_constants(left(s.query, $2)) end
+					|| case when length(s.query) > $2 then '...' else '' end as body
 			from %s s
 			left join pg_database d on d.oid = s.dbid
 			left join pg_roles u on u.oid = s.userid
@@ -137,44 +141,110 @@ begin
 				and s.query <> '<insufficient privilege>'
 		) x$sql$, pgss)
 	into v_count
-	using wanted;
+	using wanted, c_longest;
 	return v_count;
 end
 $$;
-comment on function tacho._find_texts_of_statements is 'texts of query ids from pg_stat_statements';
+comment on function tacho._find_texts_of_statements is 'texts of query ids from pg_stat_statements; one that is cut ends in ...';
+
+-- The newest activities first. The next try for a query id without a text comes after 2
+-- minutes, then 4, at most an hour.
+create function tacho._wanted_texts(now_ms bigint)
+returns bigint[]
+language sql stable
+set search_path = pg_catalog, pg_temp
+begin atomic
+	select array(
+		select a.query_id
+		from tacho.activity a
+		join tacho.ring r on r.slot = a.slot and r.is_current
+		where a.query_id <> 0
+			and not exists (select from tacho.text t where t.query_id = a.query_id)
+			and not exists (select from tacho.text_missing m where m.query_id = a.query_id and m.retry_ms between now_ms and now_ms + 3600000)
+		group by a.query_id
+		order by max(a.id) desc
+		limit 1000);
+end;
+comment on function tacho._wanted_texts is 'query ids without a text that a pass looks up';
+
+create function tacho._miss_texts(query_ids bigint[], now_ms bigint)
+returns void
+language sql volatile
+set search_path = pg_catalog, pg_temp
+begin atomic
+	insert into tacho.text_missing as m (query_id, tries, retry_ms)
+	select w.query_id, 1, now_ms + 120000
+	from unnest(query_ids) w (query_id)
+	where not exists (select from tacho.text t where t.query_id = w.query_id)
+	on conflict (query_id) do update
+	set tries = m.tries + 1, retry_ms = now_ms + least(120000::bigint << least(m.tries, 5), 3600000);
+end;
+comment on function tacho._miss_texts is 'remembers query ids that have no text yet';
 
 -- pg_stat_statements returns all texts or none: one text of another database that
--- cannot be shown in this database's encoding is an error that hides all.
+-- cannot be shown in this database's encoding is an error that hides all. After a
+-- reading there is a pause of twenty times its duration.
 create function tacho._find_texts()
 returns integer
 language plpgsql volatile
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-	c_most constant integer := 1000;
+	c_pause constant integer := 20;
+	v_now_ms constant bigint := tacho._ms(clock_timestamp());
 	v_pgss constant text := tacho._pgss();
 	v_wanted bigint[];
+	v_room bigint;
+	v_count integer := 0;
 begin
-	if v_pgss is null or (select count(*) >= (select text_limit from tacho.setting) from tacho.text) then
+	if v_pgss is null or exists (select from tacho.watermark where name = 'texts' and ms > v_now_ms and ms < v_now_ms + 3600000) then
 		return 0;
 	end if;
-	v_wanted := array(
-		select distinct a.query_id
-		from tacho.activity a
-		join tacho.ring r on r.slot = a.slot and r.is_current
-		where a.query_id <> 0
-			and not exists (select from tacho.text t where t.query_id = a.query_id)
-		limit c_most);
+	v_wanted := tacho._wanted_texts(v_now_ms);
 	if v_wanted = '{}' then
 		return 0;
 	end if;
-	return tacho._find_texts_of_statements(v_wanted, v_pgss);
-exception when character_not_in_repertoire or untranslatable_character or undefined_function then
-	call tacho._fail('texts', format('texts come from sessions only, since pg_stat_statements has one that cannot be shown in the encoding of this database: %s', sqlerrm));
-	return tacho._find_texts_of_sessions(v_wanted);
+	select s.text_limit - (select count(*) from tacho.text) into v_room from tacho.setting s;
+	if v_room > 0 then
+		v_wanted := v_wanted[:v_room];
+		begin
+			v_count := tacho._find_texts_of_statements(v_wanted, v_pgss);
+		exception when character_not_in_repertoire or untranslatable_character or undefined_function then
+			call tacho._fail('texts', format('texts come from sessions only, since pg_stat_statements has one that cannot be shown in the encoding of this database: %s', sqlerrm));
+			v_count := tacho._find_texts_of_sessions(v_wanted);
+		end;
+	else
+		perform tacho._count('texts without room', (
+			select count(*) from unnest(v_wanted) w (query_id) where not exists (select from tacho.text_missing m where m.query_id = w.query_id)));
+	end if;
+	perform tacho._miss_texts(v_wanted, v_now_ms);
+	perform tacho._swap_watermark('texts', v_now_ms + (tacho._ms(clock_timestamp()) - v_now_ms) * (c_pause + 1));
+	return v_count;
 end
 $$;
 comment on function tacho._find_texts is 'texts of query ids that have none yet';
+
+create function tacho._forget_texts(now_ms bigint)
+returns void
+language plpgsql volatile
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+	delete from tacho.text_missing where retry_ms < now_ms - 86400000;
+	if (select count(*) from tacho.text) < (select text_limit * 0.9 from tacho.setting) then
+		return;
+	end if;
+	delete from tacho.text t
+	where t.query_id <> 0
+		and not exists (select from tacho.activity a where a.query_id = t.query_id)
+		and not exists (select from tacho.word w where w.value = t.query_id::text)
+		and not exists (select from tacho.statement s where s.query_id = t.query_id);
+	delete from tacho.text t
+	where t.query_id = 0
+		and not exists (select from tacho.activity a where a.text_id = t.id);
+end
+$$;
+comment on function tacho._forget_texts is 'deletes texts that the history no longer names, if text_limit is near';
 
 create function tacho._columns(relation text)
 returns text[]

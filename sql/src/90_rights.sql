@@ -33,7 +33,7 @@ begin atomic
 	from pg_class k
 	where k.relnamespace = 'tacho'::regnamespace
 		and k.relkind in ('r', 'p', 'S', 'v')
-		and k.relname !~ '^(mutex_|statement_last)';
+		and k.relname !~ '^(mutex_|statement_last|text_missing)';
 end;
 comment on function tacho._reader_tables is 'tables a reader needs';
 

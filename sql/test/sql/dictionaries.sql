@@ -71,3 +71,12 @@ select tacho.configure('dictionary_limit', '1000000000');
 create table last as
 select timestamptz '2026-03-01 20:01+00' as time, 7 as pid, 'Lock' as wait_event_type, 'tuple' as wait_event, 7 as query_id;
 select test.equal(tacho.import_sessions('last')::text, '1', 'a tick is stored with the greatest limit');
+
+-- texts that came with samples and have no room
+update tacho.setting set text_limit = (select count(*) + 1 from tacho.text);
+truncate tacho.counter;
+create table vacuums as
+select timestamptz '2026-03-01 20:02+00' as time, n as pid, 'autovacuum: VACUUM t' || n as query_text from generate_series(1, 3) n;
+select tacho.import_sessions('vacuums');
+select test.equal((select count(*)::text from tacho.text where body ~ 'VACUUM'), '1', 'one has room');
+select test.equal((select string_agg(name || ' ' || value, ', ') from tacho.counter), 'texts without room 2', 'the others are counted');

@@ -120,6 +120,7 @@ select test.equal(test.marked(), null, 'no constant in any table');
 -- unless that is wanted
 select tacho.configure('utility_literals', 'true');
 truncate tacho.text;
+update tacho.watermark set ms = 0 where name = 'texts'; -- no pause
 select tacho._find_texts();
 select test.equal((count(*) > 50)::text, 'true', 'constants are kept') from tacho.text where body ~ 'qzx|987129871';
 \endif

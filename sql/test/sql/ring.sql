@@ -73,3 +73,14 @@ create table wide_before as select * from tacho.aas('2026-03-02 00:00+00', '2026
 select test.equal((select peak_sessions::text from wide_before), '1500', 'most sessions');
 select test.equal(tacho._pack(tacho._ms('2026-03-02 00:01+00'))::text, '3', '90,000 positions are three packs');
 select test.equal((select aas::text from tacho.aas('2026-03-02 00:00+00', '2026-03-02 00:01+00') aas), (select w::text from wide_before w), 'three packs have the same sums');
+
+-- words go with the last hour row that has them
+select test.equal((select count(*)::text from tacho.word), (select count(distinct key)::text from tacho.hour_key), 'every word has rows');
+insert into tacho.word (value) values ('of no row');
+select tacho._forget(tacho._ms('2026-03-02 12:07+00'));
+select test.equal((select count(*)::text from tacho.word where value = 'of no row'), '1', 'once a day');
+select tacho._forget(tacho._ms('2026-03-02 03:07+00'));
+select test.equal((select count(*)::text from tacho.word where value = 'of no row'), '0', 'a word without rows is deleted');
+select test.equal((select count(*)::text from tacho.word), (select count(distinct key)::text from tacho.hour_key), 'others stay');
+select tacho._forget(tacho._ms('2028-03-02 03:07+00'));
+select test.equal((select count(*)::text from tacho.word), '0', 'all of them go with their hours');

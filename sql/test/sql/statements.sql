@@ -102,10 +102,10 @@ select elsewhere.pg_stat_statements_reset();
 select test.sleep(3, 0), test.pass(1);
 select test.equal(test.calls(1), '3', 'reset: as many calls, less time');
 select elsewhere.pg_stat_statements_reset();
-select test.sleep(9, 20), test.pass(2);
+select test.sleep(9, 60), test.pass(2);
 select test.equal(test.calls(2), '9', 'reset: ahead in everything');
 select test.forget_one();
-select test.sleep(30, 10), test.pass(3);
+select test.sleep(30, 20), test.pass(3);
 select test.equal(test.calls(3), '30', 'made anew: ahead in all sums, but the longest is shorter');
 select test.forget_one(), test.pass(4);
 select test.equal(test.calls(4), '0', 'gone');
@@ -156,6 +156,61 @@ select test.equal(tacho._find_texts()::text, '0', 'once');
 select test.equal((select query_text from tacho.top('query_id', '2026-03-01 20:00+00', '2026-03-01 20:01+00')), 'insert into work select $1', 'the text is shown');
 select tacho._forget_statements(tacho._ms('2026-03-20'));
 select test.equal((select count(*)::text from tacho.statement_counters), '0', 'old statistics go');
+
+-- a text that is too long is cut, and says so
+do $$ begin execute 'select ' || repeat('1 + ', 4000) || '1'; end $$;
+set pg_stat_statements.track = 'all';
+do $$ begin execute 'select ' || repeat('1 + ', 4000) || '1'; end $$;
+reset pg_stat_statements.track;
+create function test.find_texts() returns text language sql as $$
+	update tacho.watermark set ms = 0 where name = 'texts';
+	select tacho._find_texts()::text $$;
+create function test.run_query(query_id bigint) returns void language sql as $$
+	insert into tacho.activity (slot, id, query_id)
+	select r.slot, (select max(id) + 1 from tacho.activity), run_query.query_id from tacho.ring r where r.is_current $$;
+select test.run_query(queryid) from elsewhere.pg_stat_statements where length(query) > 10000;
+select test.equal(test.find_texts(), '1', 'the long text is found');
+select test.equal(test.rows($$select length(body), right(body, 3) from tacho.text where length(body) > 1000$$), '(10003,...)', 'it is cut, visibly');
+
+create table behind (i integer);
+create table beside (i integer);
+-- query ids that have no text do not stand before others
+select test.run_query(queryid) from elsewhere.pg_stat_statements where query like 'create table behind%';
+select test.run_query(i) from generate_series(1, 3000) i;
+select test.find_texts(), test.find_texts(), test.find_texts(), test.find_texts();
+select test.equal((select body from tacho.text where body like 'create table behind%'), 'create table behind (i integer)', 'a query behind many without a text has its text');
+select test.equal(test.rows($$select tries, count(*) from tacho.text_missing where query_id between 1 and 3000 group by 1$$), '(1,3000)', 'the others were looked up once');
+select test.equal(test.find_texts(), '0', 'nothing to do');
+update tacho.text_missing set retry_ms = 0 where query_id = 2000;
+select test.equal(test.find_texts(), '0', 'looked up again, later');
+select test.equal(test.rows($$select query_id from tacho.text_missing where tries = 2$$), '(2000)', 'only this one');
+update tacho.watermark set ms = tacho._ms(clock_timestamp()) + 60000 where name = 'texts';
+update tacho.text_missing set retry_ms = 0 where query_id = 2001;
+select test.equal(tacho._find_texts()::text, '0', 'a pause');
+select test.equal(test.rows($$select tries from tacho.text_missing where query_id = 2001$$), '(1)', 'nothing is looked up in a pause');
+
+-- texts are limited: what had no room is counted, and what nothing names makes room
+update tacho.text_missing set retry_ms = tacho._ms(clock_timestamp()) + 3000000;
+select test.run_query(queryid) from elsewhere.pg_stat_statements where query like 'create table beside%';
+update tacho.setting set text_limit = (select count(*) from tacho.text);
+select test.find_texts(), test.find_texts();
+update tacho.text_missing set retry_ms = 0 where query_id not between 1 and 3000;
+select test.find_texts();
+select test.equal(test.rows($$select value from tacho.counter where name = 'texts without room'$$), '(1)', 'a query id without room is counted once');
+select test.equal(test.rows($$select value from tacho.status() where metric = 'texts without room'$$), '(1)', 'status() says so');
+insert into tacho.word (value) values ('4712');
+insert into tacho.text (query_id, body)
+values (4711, 'of no row'), (4712, 'of an hour'), (3, 'of a sample'), (0, 'autovacuum: of no row');
+insert into tacho.statement (query_id, toplevel, user_oid, database_oid) values (4713, true, 10, 5);
+insert into tacho.text (query_id, body) values (4713, 'of a statement');
+update tacho.setting set text_limit = 2 * (select count(*) from tacho.text);
+select tacho._forget_texts(0);
+select test.equal((select count(*)::text from tacho.text where body like '%of no row'), '2', 'there is room');
+update tacho.setting set text_limit = text_limit / 2;
+select tacho._forget_texts(0);
+select test.equal((select string_agg(body, ', ' order by body) from tacho.text where body ~ '(^| )of '), 'of a sample, of a statement, of an hour', 'texts that nothing names are deleted');
+update tacho.text_missing set retry_ms = 0 where query_id not between 1 and 3000;
+select test.equal(test.find_texts(), '1', 'and there is room');
 drop owned by t_statements_r;
 drop role t_statements_r;
 drop extension pg_stat_statements;
