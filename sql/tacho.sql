@@ -46,6 +46,7 @@ set local search_path = pg_catalog;
 \ir src/59_report.sql
 \ir src/59_compat.sql
 \ir src/60_rollup.sql
+\ir src/61_clock.sql
 \ir src/62_ring.sql
 \ir src/64_statements.sql
 \ir src/65_server.sql

@@ -160,6 +160,7 @@ declare
 	v_result text;
 begin
 	case step
+		when 'clock' then v_result := tacho._delete_future(now_ms);
 		when 'pack' then v_result := tacho._pack(now_ms / 60000 * 60000);
 		when 'texts' then v_result := tacho._find_texts();
 		when 'statements' then v_result := tacho._record_statements(now_ms);
@@ -210,6 +211,7 @@ set jit = off
 as $$
 declare
 	v_now_ms constant bigint := tacho._ms(clock_timestamp());
+	v_is_steady boolean;
 begin
 	if pg_is_in_recovery() then
 		return query select 'maintain', 'standby';
@@ -225,12 +227,17 @@ begin
 		return query select 'maintain', 'busy';
 		return;
 	end;
-	foreach step in array array['pack', 'texts', 'statements', 'sum up', 'rotate', 'forget'] loop
+	v_is_steady := tacho._clock_is_steady(v_now_ms);
+	foreach step in array array['clock', 'pack', 'texts', 'statements', 'sum up', 'rotate', 'forget'] loop
 		continue when step = 'forget' and v_now_ms / 60000 % 60 <> 7;
-		result := tacho._step(step, v_now_ms);
+		if step in ('sum up', 'rotate', 'forget') and not v_is_steady then
+			result := 'waits: the clock jumped';
+		else
+			result := tacho._step(step, v_now_ms);
+		end if;
 		return next;
 	end loop;
 end
 $$;
 comment on function tacho.maintain is
-'Packs full minutes, looks up texts, records statement statistics, sums up full hours, rotates, deletes what is too old. Called once a minute, by tacho.run_sampler() or a scheduler of your own.';
+'Packs full minutes, looks up texts, records statement statistics, sums up full hours, rotates, deletes what is too old or of a wrong clock. Called once a minute, by tacho.run_sampler() or a scheduler of your own.';

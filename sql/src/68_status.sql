@@ -14,6 +14,7 @@ declare
 	s tacho.setting;
 	v_last record;
 	v_first_ms bigint;
+	v_hour_ms constant bigint := (select ms from tacho.watermark where name = 'hour');
 	v_now_us constant bigint := tacho._us(clock_timestamp());
 	q tacho.question;
 	c tacho.coverage;
@@ -37,6 +38,8 @@ begin
 			when pg_is_in_recovery() then 'standby: nothing is recorded here'
 			when not s.enabled then 'off: call tacho.start()'
 			when v_last.slot_ms is null then 'on, but no tick was ever taken: nothing calls tacho.run_sampler()'
+			when greatest(v_last.slot_ms, v_hour_ms) * 1000 > v_now_us + (v_last.interval_ms + 1000) * 1000::bigint
+				then format('on, but ticks are refused until %s: the clock was ahead', tacho._time_text(greatest(v_last.slot_ms, v_hour_ms) * 1000))
 			when v_last.slot_ms * 1000 < v_now_us - 10 * greatest(v_last.interval_ms, 1000) * 1000::bigint then 'on, but nothing calls tacho.run_sampler()'
 			else 'on' end),
 		('permission', case when pg_has_role('pg_read_all_stats', 'usage') then 'sees all sessions'
