@@ -166,17 +166,17 @@ COLUMN(relation_state, 11, tuples_fetched, UINT, none, NONE, "rows fetched since
 COLUMN(relation_state, 12, last_scan, TIME, none, NONE, "end of the transaction of the last scan, 0 = none or not known (before PostgreSQL 16)")
 COLUMN(relation_state, 13, known_since, TIME, none, NONE, "of the end of a round: tables and indexes whose last row is older may be unknown to the sampler")
 
+TABLE(34, tree_left_out, "plans that were executed and have no tree, once a day for each plan and reason")
+COLUMN(tree_left_out, 1, time, TIME, none, NONE, "when the sampler saw it")
+COLUMN(tree_left_out, 2, plan_id, INT, none, NONE, "id of the plan")
+COLUMN(tree_left_out, 3, reason, ENUM, left_out, NONE, "why it has no tree")
+
 /*
  * Measurements of the server as a whole, every tacho.server_interval. Each is
  * marked COUNTER (stored: the increase since the last reading) or GAUGE, with
  * its unit as target. The stored number is the value plus one; 0 = not known.
  * Readers call these columns metrics, so names are unique among these tables.
  */
-TABLE(34, tree_left_out, "plans that were executed and have no tree, once a day for each plan and reason")
-COLUMN(tree_left_out, 1, time, TIME, none, NONE, "when the sampler saw it")
-COLUMN(tree_left_out, 2, plan_id, INT, none, NONE, "id of the plan")
-COLUMN(tree_left_out, 3, reason, ENUM, left_out, NONE, "why it has no tree")
-
 TABLE(40, server, "measurements of the server and its host")
 COLUMN(server, 1, time, TIME, none, NONE, "when it was read")
 COLUMN(server, 2, elapsed_ms, UINT, none, NONE, "time since the reading before, 0 = first")

@@ -35,7 +35,8 @@ my $by = ', role deploy, database postgres, application migrate, client [local]'
 # Runs statements, each in its own transaction.
 sub run { $session->run($_) foreach @_; return }
 
-my $before = sql('SELECT clock_timestamp()');
+# Markers have milliseconds.
+my $before = sql(q{SELECT date_trunc('milliseconds', clock_timestamp())});
 run('CREATE SCHEMA app', 'CREATE TABLE app.orders(id int primary key, customer int)',
 	'CREATE INDEX orders_customer ON app.orders(customer)', 'ALTER TABLE app.orders ADD COLUMN note text',
 	'CREATE TEMP TABLE scratch(x int)', 'CREATE VIEW app.v AS SELECT 1 AS x', 'DROP VIEW app.v',
@@ -65,7 +66,7 @@ like($oids, qr/^- $orders (\d+) $orders (\d+) \2 $orders $orders - - - $later \1
 
 # Other objects, long names, and a statement without a name.
 my $long = 'x' x 63;
-my $since = sql('SELECT clock_timestamp()');
+my $since = sql(q{SELECT date_trunc('milliseconds', clock_timestamp())});
 run("CREATE SCHEMA $long", "CREATE TABLE $long.$long(x int)", "CREATE INDEX ON $long.$long(x)", "GRANT SELECT ON $long.$long TO deploy",
 	'GRANT USAGE ON SCHEMA app TO deploy', 'ALTER SYSTEM RESET ALL', "DROP TABLE $long.$long", 'ALTER TABLE app.orders RENAME TO kept',
 	'ALTER TABLE app.kept RENAME TO orders', 'CREATE MATERIALIZED VIEW app.m AS SELECT 1 AS x', 'CREATE TABLE app.copied AS SELECT 1 AS x');
