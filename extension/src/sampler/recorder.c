@@ -83,7 +83,8 @@ static UnixMs lost_until = 0;
 
 /* texts: their day, and the activities that were sent */
 static int64 text_day = -1;
-static bool texts_lost = false; /* lost frames had texts */
+static bool texts_lost = false; /* backends must put texts again */
+static int	text_limit;			/* tacho.text_limit that left texts out */
 static SentText sent_texts[SENT_TEXTS];
 static TachoStatus *text_status;
 static UnixMs text_now;
@@ -107,6 +108,7 @@ recorder_init(uint64 life, bool first)
 	given_names_init();
 	text_share_init();
 	recorder_trees_init();
+	text_limit = tacho_text_limit;
 }
 
 void
@@ -119,7 +121,10 @@ recorder_hello(StringInfo out, uint64 sequence, bool restart)
 		elog(ERROR, "hello frame is too long");
 }
 
-/* Asks backends again for texts that were only in lost frames. */
+/*
+ * Asks backends again for texts and trees that were only in lost frames, or that
+ * a lower limit left out.
+ */
 static void
 ask_for_lost_texts(void)
 {
@@ -222,6 +227,17 @@ put_settings(void)
 	writer_settings_changed();
 }
 
+/* True if a higher limit may admit texts or trees that were left out. */
+static bool
+limit_admits_more(void)
+{
+	bool		higher = text_limit != 0 && (tacho_text_limit == 0 || tacho_text_limit > text_limit);
+
+	text_limit = tacho_text_limit;
+	return higher && text_status != NULL &&
+		(text_status->texts_over_limit > 0 || recorder_trees_over_limit());
+}
+
 void
 recorder_settings(void)
 {
@@ -229,8 +245,7 @@ recorder_settings(void)
 	put_settings();
 	/* tacho.query_text may be different now */
 	memset(sent_texts, 0, sizeof(sent_texts));
-	/* a higher limit may admit texts that were left out */
-	texts_lost |= text_status != NULL && text_status->texts_over_limit > 0;
+	texts_lost |= limit_admits_more();
 }
 
 /* Marks, once a day, that texts of this role are cut or left out. */

@@ -32,6 +32,8 @@ static UnixMs looked_at = 0;
 static UnixMs left_out_at = 0;
 static Frame *left_out_frame;
 
+static bool over_limit = false;	/* a tree found no room in its share */
+
 static void
 put_left_out(int64 plan_id, TreeLeftOut reason)
 {
@@ -64,6 +66,7 @@ recorder_put_tree(Frame *frame, const QueryText *tree, UnixMs now)
 						(uint64) tree->plan_id ^ (uint64) tree->query_id, tree->length,
 						&first) == 0)
 	{
+		over_limit = true;
 		query_text_share_used(kind, tree->database, tree->user);
 		left_out_at = now;
 		left_out_frame = frame;
@@ -97,6 +100,12 @@ recorder_trees_day(void)
 	day_set_clear(&left_out);
 	left_out_rows = 0;
 	plan_trees_forget_left_out();
+}
+
+bool
+recorder_trees_over_limit(void)
+{
+	return over_limit;
 }
 
 void

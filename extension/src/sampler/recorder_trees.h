@@ -23,6 +23,9 @@ extern void recorder_trees_init(void);
 /* Begins a new day: reasons are recorded again. */
 extern void recorder_trees_day(void);
 
+/* True if this sampler has left out a tree because its role's share was used up. */
+extern bool recorder_trees_over_limit(void);
+
 /* Adds the plans without a tree to the frame, at most once a second. */
 extern void recorder_trees_left_out(Frame *frame, UnixMs now);
 

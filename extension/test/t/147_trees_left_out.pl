@@ -2,7 +2,8 @@
 # follow from the rest of the history.
 use strict;
 use warnings;
-use TachoTest qw(tacho_cluster);
+use TachoStatus qw(metric);
+use TachoTest qw(server_ms tacho_cluster tacho_session wait_for_ticks);
 use Test::More;
 
 my $node = tacho_cluster('trees_left_out', conf => q{
@@ -105,10 +106,29 @@ is(reason($first[0], undef, ", username => 'reader'"), "it has one of another qu
 
 # the share of the day is too small for a tree of more than 256 bytes
 sql("ALTER SYSTEM SET tacho.plan_text_rate = 10000");
-sql("ALTER SYSTEM SET tacho.text_limit = '1kB'");
+sql('ALTER SYSTEM SET tacho.query_text = off');
 reload("current_setting('tacho.plan_text_rate') = '10000'");
-sql("SET enable_hashagg = off; SET work_mem = '5MB'; SELECT count(*) AS large FROM t_1 JOIN t_2 USING (a) JOIN t_3 USING (a) GROUP BY a");
+wait_for_ticks($node, 3, server_ms($node));
+sql("ALTER SYSTEM SET tacho.text_limit = '1kB'");
+reload("current_setting('tacho.text_limit') = '1kB'");
+my $session = tacho_session($node);
+my $query = 'SELECT count(*) AS large FROM t_1 JOIN t_2 USING (a) JOIN t_3 USING (a) GROUP BY a';
+$session->run($_) for 'SET enable_hashagg = off', q{SET work_mem = '5MB'}, $query;
 my ($large) = plans('SELECT count(*) AS large%');
 is_reason("its role had used up its share of tacho.text_limit for that day\nHINT:  The limit is tacho.text_limit. It begins again each day.", 'the share of the day', $large);
+# no text was left out, only trees were
+is(metric($node, 'texts_over_limit'), '0', 'no text is over the limit');
+sql("ALTER SYSTEM SET tacho.text_limit = '16MB'");
+reload("current_setting('tacho.text_limit') = '16MB'");
+my $nodes = 0;
+for (1 .. 200)
+{
+	$session->run($query);
+	$nodes = sql("SELECT count(*) FROM tacho.plan('$large')");
+	last if $nodes > 0;
+	select undef, undef, undef, 0.1;
+}
+my $explained = sql("SET enable_hashagg = off; SET work_mem = '5MB'; EXPLAIN (COSTS OFF) $query");
+is($nodes, 1 + (() = $explained =~ /->/g), 'a higher limit admits the tree on the same day');
 $node->stop;
 done_testing();
