@@ -179,7 +179,7 @@ COLUMN(tree_left_out, 3, reason, ENUM, left_out, NONE, "why it has no tree")
  */
 TABLE(40, server, "measurements of the server and its host")
 COLUMN(server, 1, time, TIME, none, NONE, "when it was read")
-COLUMN(server, 2, elapsed_ms, UINT, none, NONE, "time since the reading before, 0 = first")
+COLUMN(server, 2, elapsed_ms, UINT, none, NONE, "time since the last reading with counters, 0 = first, or the counters wait for the next reading")
 COLUMN(server, 3, vcpus, UINT, hundredths, GAUGE, "CPUs the server may use: affinity and cgroup quota, whichever is less")
 COLUMN(server, 4, load_1, UINT, hundredths, GAUGE, "load average of the host over 1 minute")
 COLUMN(server, 5, load_5, UINT, hundredths, GAUGE, "load average of the host over 5 minutes")

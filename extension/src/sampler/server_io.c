@@ -67,6 +67,12 @@ server_io_read(void)
 	mark_reset("I/O", counted->stat_reset_timestamp);
 }
 
+void
+server_io_forget(void)
+{
+	is_read = is_known = false;
+}
+
 /*
  * Sets the values of one row. An operation that this kind of process never
  * does stays unknown.
@@ -139,6 +145,11 @@ server_io_init(void)
 
 void
 server_io_read(void)
+{
+}
+
+void
+server_io_forget(void)
 {
 }
 

@@ -18,6 +18,9 @@ extern void server_io_init(void);
 /* Reads the counters; takes locks and may raise an error. */
 extern void server_io_read(void);
 
+/* The counters begin again: the next reading has no increase. */
+extern void server_io_forget(void);
+
 /* Adds rows with the increase between the last two readings. */
 extern void server_io_put(UnixMs now);
 

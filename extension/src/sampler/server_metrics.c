@@ -7,6 +7,11 @@
  * reading that may raise an error belongs to read_statistics(): all others run
  * outside of that transaction.
  *
+ * The counters of all tables at one time have one interval, so they have the same
+ * reading before. If the statistics cannot be read once, no counter is recorded:
+ * the next reading has the increase and the interval of both. If they cannot be
+ * read again, they are forgotten, and the counters of the host go on without them.
+ *
  * Locking: replicas and slots are read without their spinlocks, in single
  * reads of at most 64 bits. A replica or slot that goes away at the same time
  * may be named once more.
@@ -65,11 +70,13 @@ typedef struct Database
 
 static HTAB *databases;
 static int64 readings = 0;
-static int64 read_us = 0;		/* CLOCK_BOOTTIME of the last reading */
+/* CLOCK_BOOTTIME of the last reading whose counters were recorded */
+static int64 read_us = 0;
+static bool statistics_known = false;	/* the last reading has them */
 static int64 next_us = 0;
 static int	left_out;
-static bool listed = false;		/* the last reading saw all databases */
-static bool listed_before;
+static bool listed;				/* this reading has the statistics, the databases last */
+static bool listed_before = false;	/* that reading saw all databases */
 static XLogRecPtr position;		/* in the WAL; others are compared with it */
 
 static Values server_now;
@@ -391,7 +398,7 @@ put_databases(UnixMs now)
 
 		if (database->seen != readings)
 			(void) hash_search(databases, &database->oid, HASH_REMOVE, NULL);
-		else if (database->present && 
+		else if (database->present &&
 				 !has_counted(TABLE_server_database, database->now,
 							  database->before))
 			memcpy(database->before, database->now, sizeof(Values));
@@ -518,6 +525,55 @@ put_disks(UnixMs now)
 	disks_forget();
 }
 
+/* The counters of the statistics begin again: their last reading is too old. */
+static void
+forget_statistics(void)
+{
+	HASH_SEQ_STATUS scan;
+	Database   *database;
+
+	for (int column = COL_server_wal_records; column <= COL_server_checkpoint_buffers; column++)
+		server_before[column] = NOT_KNOWN;
+	hash_seq_init(&scan, databases);
+	while ((database = hash_seq_search(&scan)) != NULL)
+		(void) hash_search(databases, &database->oid, HASH_REMOVE, NULL);
+	server_io_forget();
+	listed_before = false;
+}
+
+/* Adds the row of a reading whose counters wait for the next one. */
+static void
+put_gauges(UnixMs now)
+{
+	Values		none;
+	int			row;
+	Section    *section = add_row(TABLE_server, now, &row);
+
+	forget(none);
+	set_measures(section, row, server_now, none);
+}
+
+/* Adds the rows of the server, its databases and its I/O. */
+static void
+put_server(UnixMs now, int64 boot_us)
+{
+	int			row;
+	Section    *section;
+
+	if (listed)
+		put_databases(now);
+	else
+		forget_statistics();
+	listed_before = listed && left_out == 0;
+	server_now[COL_server_databases_left_out] = left_out;
+	section = add_row(TABLE_server, now, &row);
+	section_set(section, row, COL_server_elapsed_ms,
+				read_us == 0 ? 0 : (boot_us - read_us) / 1000);
+	set_measures(section, row, server_now, server_before);
+	server_io_put(now);
+	read_us = boot_us;
+}
+
 static void
 plan_next(int64 boot_us)
 {
@@ -534,13 +590,10 @@ server_measure(const SessionScan *scan, int64 wall_us, int64 boot_us,
 {
 	int64		cpu_before = clock_cpu_us();
 	UnixMs		now = wall_us / 1000;
-	Section    *section;
-	int			row;
 
 	plan_next(boot_us);
 	readings++;
 	left_out = 0;
-	listed_before = listed;
 	listed = false;
 	(void) recorder_frame(now);
 	forget(server_now);
@@ -550,19 +603,14 @@ server_measure(const SessionScan *scan, int64 wall_us, int64 boot_us,
 	read_logins();
 	if (!guarded_run(read_statistics))
 		status->server_failed++;
-	if (listed)
-		put_databases(now);
-	listed = listed && left_out == 0;
-	server_now[COL_server_databases_left_out] = left_out;
-	section = add_row(TABLE_server, now, &row);
-	section_set(section, row, COL_server_elapsed_ms,
-				read_us == 0 ? 0 : (boot_us - read_us) / 1000);
-	set_measures(section, row, server_now, server_before);
-	server_io_put(now);
+	if (statistics_known && !listed)
+		put_gauges(now);
+	else
+		put_server(now, boot_us);
+	statistics_known = listed;
 	put_replicas(scan, now);
 	put_slots(now);
 	put_disks(now);
-	read_us = boot_us;
 	status->server_readings++;
 	status->server_cpu_us += clock_cpu_us() - cpu_before;
 }

@@ -195,6 +195,56 @@ my ($ret, $out, $err) = $node->psql('postgres',
 	q{SELECT * FROM tacho.server_history(metric => 'wal')});
 like($err, qr/metric "wal" does not exist/, 'an unknown metric is an error');
 
+# While another session has locked the list of databases, statistics are not read. All counters
+# of a reading have the same interval, so they wait for the next reading.
+sub readings
+{
+	my ($csv) = run_command([ $ENV{TACHO_PROGRAM}, 'export', 'server', '--tape', $node->data_dir . '/tacho' ]);
+	my ($head, @lines) = split /\n/, $csv;
+	my @names = split /,/, $head;
+
+	return map { my %row; @row{@names} = split /,/, $_, -1; \%row } @lines;
+}
+
+# The rows from the last one before the lock on. The lock is held until this number of
+# readings has ended.
+my $locker = tacho_session($node, app => 'locker');
+sub while_locked
+{
+	my ($count) = @_;
+
+	next_reading();
+	my $before = () = readings();
+	$locker->run("DO \$\$ DECLARE n bigint; BEGIN LOCK TABLE pg_database IN ACCESS EXCLUSIVE MODE; CHECKPOINT;
+		SELECT value INTO n FROM tacho.status() WHERE metric = 'server_readings';
+		WHILE (SELECT value::bigint < n + $count FROM tacho.status() WHERE metric = 'server_readings') LOOP PERFORM pg_sleep(0.01); END LOOP; END \$\$");
+	next_reading();
+	my @rows = readings();
+	return @rows[ $before - 1 .. $#rows ];
+}
+sub has { my ($row, @names) = @_; return join ' ', map { $row->{$_} eq '' ? 'no' : 'yes' } @names }
+
+my (@rows, @lost);
+for (1 .. 5)
+{
+	@rows = while_locked(1);
+	@lost = grep { has($_, qw(elapsed_ms wal_records)) eq 'yes no' } @rows;
+	last if !@lost;
+}
+my ($waits) = grep { $rows[$_]{elapsed_ms} eq '' } 0 .. $#rows;
+is(has($rows[$waits], qw(load_1_x100 memory_total_bytes cpu_user_ms wal_bytes wal_records)), 'yes yes no no no', 'a reading without statistics has no counters');
+is(sql("SELECT abs(extract(epoch FROM '$rows[$waits + 1]{time}'::timestamptz - '$rows[$waits - 1]{time}') * 1000 - $rows[$waits + 1]{elapsed_ms}) < 50"), 't',
+	'the next reading has the interval since the last one with counters');
+my $checkpoints = 0;
+$checkpoints += $_->{checkpoints_requested} || 0 for @rows[ 1 .. $#rows ];
+is($checkpoints, 1, 'no increase is lost');
+@rows = while_locked(5);
+is(scalar(grep { $_->{elapsed_ms} eq '' } @rows), 1, 'counters wait for one reading only');
+@lost = grep { has($_, qw(elapsed_ms cpu_user_ms wal_bytes wal_records)) eq 'yes yes yes no' } @rows;
+cmp_ok(scalar(@lost), '>=', 4, 'the counters of the host go on without statistics');
+is(has($rows[-1], qw(elapsed_ms wal_bytes wal_records)), 'yes yes yes', 'statistics are counted again');
+$locker->finish;
+
 # off and on
 $node->append_conf('postgresql.conf', 'tacho.server_interval = 0');
 $node->reload;
