@@ -97,9 +97,46 @@ plan_actuals_of(const PlanState *state, double *rows, double *loops)
 	return true;
 }
 
-bool
-plan_actuals_started(const PlanState *state)
+/* True if the bitmap that the node makes has been made at least once. */
+static inline bool
+made_bitmap(const PlanState *state)
 {
+	const NodeCounts *counts = state->instrument;
+
+	return counts != NULL && (counts->running || counts->nloops > 0);
+}
+
+/*
+ * The node above a bitmap begins with it; AND and OR make one bitmap after the
+ * other, and AND ends at an empty one.
+ */
+static bool
+bitmap_started(const PlanActuals *above, const PlanState *state)
+{
+	PlanState **members;
+	int			i = 0;
+
+	if (made_bitmap(state))
+		return true;
+	if (!above->started)
+		return false;
+	if (IsA(above->state, BitmapAndState))
+		members = ((const BitmapAndState *) above->state)->bitmapplans;
+	else if (IsA(above->state, BitmapOrState))
+		members = ((const BitmapOrState *) above->state)->bitmapplans;
+	else
+		return true;
+	while (members[i] != state && made_bitmap(members[i]))
+		i++;
+	return members[i] == state && !made_bitmap(above->state);
+}
+
+static bool
+was_started(const PlanActuals *above, const PlanState *state)
+{
+	if (IsA(state, BitmapIndexScanState) || IsA(state, BitmapAndState) ||
+		IsA(state, BitmapOrState))
+		return above->state != NULL && bitmap_started(above, state);
 	/* a hash table is built by another function, which reads the node below */
 	if (IsA(state, HashState) && outerPlanState(state) != NULL)
 		state = outerPlanState(state);
@@ -115,16 +152,39 @@ loops_of(const PlanState *state)
 	return plan_actuals_of(state, &rows, &loops) ? loops : 0;
 }
 
+/*
+ * True if a process has executed the node several times. Each process of a
+ * parallel query executes it, and the leader has added the counts of its workers.
+ */
+static bool
+is_rescanned(const PlanState *state)
+{
+	double		loops = loops_of(state);
+
+	for (int i = 0; state->worker_instrument && i < state->worker_instrument->num_workers; i++)
+	{
+		double		own = state->worker_instrument->instrument[i].nloops;
+
+		if (own > 1)
+			return true;
+		loops -= own;
+	}
+	return loops > 1;
+}
+
 static inline bool
 gave_no_row(const PlanState *state)
 {
 	double		rows;
 	double		loops;
 
-	return state != NULL && plan_actuals_of(state, &rows, &loops) && rows == 0;
+	return plan_actuals_of(state, &rows, &loops) && rows == 0;
 }
 
-/* True if a reader of the CTE has not read it to the end. */
+/*
+ * True if a reader of the CTE may not have read it to the end. Only the last
+ * execution is known.
+ */
 static bool
 cte_stopped(const PlanState *state, const SubPlan *use)
 {
@@ -135,7 +195,7 @@ cte_stopped(const PlanState *state, const SubPlan *use)
 	if (IsA(state, ModifyTableState) || use->setParam == NIL)
 		return false;			/* ExecutorFinish executes the rest */
 	param = linitial_int(use->setParam);
-	if (param >= list_length(estate->es_plannedstmt->paramExecTypes))
+	if (is_rescanned(state) || param >= list_length(estate->es_plannedstmt->paramExecTypes))
 		return true;
 	leader = (const Node *) DatumGetPointer(estate->es_param_exec_vals[param].value);
 	return leader == NULL || !IsA(leader, CteScanState) ||
@@ -160,78 +220,95 @@ subplan_stopped(const PlanState *state, const SubPlan *use)
 }
 
 static bool
-below_join_stopped(const PlanActuals *at, StateRole role)
+below_join_stopped(const PlanActuals *above, StateRole role)
 {
-	const Join *join = (const Join *) at->above->plan;
+	const Join *join = (const Join *) above->state->plan;
 	JoinType	type = join->jointype;
 	bool		keeps_outer = type == JOIN_LEFT || type == JOIN_FULL || type == JOIN_ANTI;
+	bool		may_be_empty;
 
-	switch (nodeTag(at->above))
+	switch (nodeTag(above->state))
 	{
 		case T_NestLoopState:
-			return at->stopped || (role == STATE_INNER && (join->inner_unique ||
-														  type == JOIN_SEMI || type == JOIN_ANTI));
+			return above->stopped ||
+				(role == STATE_INNER && (join->inner_unique || type == JOIN_SEMI || type == JOIN_ANTI));
 		case T_HashJoinState:
+			if (role == STATE_INNER)
+				return false;	/* the hash table is made before the first row */
 			/* with an empty hash table the outer side is not read */
-			return role == STATE_INNER ? at->stopped :
-				at->stopped || (!keeps_outer && gave_no_row(innerPlanState(at->above)));
+			may_be_empty = gave_no_row(innerPlanState(above->state)) ||
+				is_rescanned(innerPlanState(above->state));
+			return above->stopped || (may_be_empty && !keeps_outer);
 		default:
 			/* the side that ends first ends a merge join; it reads inner rows again */
-			return at->stopped || role == STATE_INNER || !keeps_outer;
+			return above->stopped || role == STATE_INNER || !keeps_outer;
 	}
 }
 
 static bool
-below_step_stopped(const PlanActuals *at, StateRole role)
+below_step_stopped(const PlanActuals *above, StateRole role)
 {
-	const Plan *plan = at->above->plan;
+	const Plan *plan = above->state->plan;
 
-	switch (nodeTag(at->above))
+	switch (nodeTag(above->state))
 	{
 		case T_LimitState:
-			return ((const LimitState *) at->above)->lstate != LIMIT_SUBPLANEOF ||
-				loops_of(at->above) != 1;
+			return ((const LimitState *) above->state)->lstate != LIMIT_SUBPLANEOF ||
+				loops_of(above->state) != 1;
 		case T_SortState:
 		case T_HashState:
 		case T_BitmapHeapScanState:
 			return false;		/* they read all rows before they give one */
 		case T_AggState:
-			return at->stopped && ((const Agg *) plan)->aggstrategy != AGG_PLAIN &&
+			return above->stopped && ((const Agg *) plan)->aggstrategy != AGG_PLAIN &&
 				((const Agg *) plan)->aggstrategy != AGG_HASHED;
 		case T_SetOpState:
 			return ((const SetOp *) plan)->strategy != SETOP_HASHED &&
-				(at->stopped || role == STATE_INNER);
+				(above->stopped || role == STATE_INNER);
 		case T_MemoizeState:
-			return at->stopped || ((const Memoize *) plan)->singlerow;
+			return above->stopped || ((const Memoize *) plan)->singlerow;
 		case T_WindowAggState:
-			return at->stopped || ((const WindowAgg *) plan)->runCondition != NIL;
+			return above->stopped || ((const WindowAgg *) plan)->runCondition != NIL;
 		default:
-			return at->stopped;
+			return above->stopped;
 	}
 }
 
-bool
-plan_actuals_stopped(const PlanActuals *at, const PlanState *state, StateRole role,
-					 const SubPlan *use)
+static bool
+was_stopped(const PlanActuals *above, const PlanState *state, StateRole role,
+			const SubPlan *use)
 {
-	if (at->end == PLAN_FAILED)
+	if (above->end == PLAN_FAILED)
 		return true;
 	switch (role)
 	{
 		case STATE_ROOT:
-			return at->end != PLAN_READ || loops_of(state) > 1;
+			return above->end != PLAN_READ || loops_of(state) > 1;
 		case STATE_INIT_PLAN:
 		case STATE_SUB_PLAN:
 			return use == NULL || subplan_stopped(state, use);
 		case STATE_CHILD:
 			return true;		/* an extension decides how far it reads */
 		case STATE_MEMBER:
-			return at->stopped && !IsA(at->above, BitmapAndState) && !IsA(at->above, BitmapOrState);
+			return above->stopped && !IsA(above->state, BitmapAndState) &&
+				!IsA(above->state, BitmapOrState);
 		default:
 			break;
 	}
-	if (IsA(at->above, NestLoopState) || IsA(at->above, HashJoinState) ||
-		IsA(at->above, MergeJoinState))
-		return below_join_stopped(at, role);
-	return below_step_stopped(at, role);
+	if (IsA(above->state, NestLoopState) || IsA(above->state, HashJoinState) ||
+		IsA(above->state, MergeJoinState))
+		return below_join_stopped(above, role);
+	return below_step_stopped(above, role);
+}
+
+PlanActuals
+plan_actuals_at(const PlanActuals *above, const PlanState *state, StateRole role,
+				const SubPlan *use)
+{
+	return (PlanActuals) {
+		.end = above->end,
+		.state = state,
+		.started = above->end != PLAN_NOT_COUNTED && was_started(above, state),
+		.stopped = above->end != PLAN_NOT_COUNTED && was_stopped(above, state, role, use),
+	};
 }

@@ -20,12 +20,23 @@ typedef enum PlanEnd
 	PLAN_FAILED					/* an error or a cancel ended it */
 } PlanEnd;
 
-/* The place in a tree of nodes, for plan_actuals_stopped(). */
+/* A node of an execution; above the root there is none. */
 typedef struct PlanActuals
 {
 	PlanEnd		end;
-	const PlanState *above;		/* the node above, NULL = root */
-	bool		stopped;		/* plan_actuals_stopped() of the node above */
+	const PlanState *state;		/* NULL = none */
+
+	/*
+	 * The node was executed at all. The executor counts the first execution of a
+	 * node at its first row, which may not have come before an error.
+	 */
+	bool		started;
+
+	/*
+	 * An execution of the node may have ended before its last row. Then the
+	 * counted rows are a lower bound.
+	 */
+	bool		stopped;
 } PlanActuals;
 
 /*
@@ -42,17 +53,8 @@ extern bool plan_actuals_begin(const QueryDesc *query);
  */
 extern bool plan_actuals_of(const PlanState *state, double *rows, double *loops);
 
-/*
- * True if the node was executed at all. The executor counts the first execution
- * of a node at its first row, which may not have come before an error.
- */
-extern bool plan_actuals_started(const PlanState *state);
-
-/*
- * True if an execution of the node may have ended before its last row. Then the
- * counted rows are a lower bound. See StateVisit for `role` and `use`.
- */
-extern bool plan_actuals_stopped(const PlanActuals *at, const PlanState *state,
-								 StateRole role, const SubPlan *use);
+/* A node below the node `above`. See StateVisit for `role` and `use`. */
+extern PlanActuals plan_actuals_at(const PlanActuals *above, const PlanState *state,
+								   StateRole role, const SubPlan *use);
 
 #endif							/* TACHO_PLAN_ACTUALS_H */

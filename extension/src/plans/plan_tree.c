@@ -57,7 +57,7 @@ typedef struct Writing
 	Tree	   *tree;
 	PlanNode	node;
 	const PlanState *state;
-	bool		stopped;		/* see plan_actuals_stopped() */
+	PlanActuals actuals;
 	TreeMembers members;		/* zeros: all are listed */
 	PlanText	text;
 } Writing;
@@ -519,14 +519,14 @@ put_actuals(Writing *to)
 	double		rows;
 	double		loops;
 
-	if (to->tree->actuals.end == PLAN_NOT_COUNTED ||
+	if (to->actuals.end == PLAN_NOT_COUNTED ||
 		!plan_actuals_of(to->state, &rows, &loops))
 		return;
-	if (loops == 0 && to->tree->actuals.end == PLAN_FAILED && plan_actuals_started(to->state))
+	if (loops == 0 && to->actuals.end == PLAN_FAILED && to->actuals.started)
 		loops = 1;
 	put_number_text(to, TEXT_ACTUAL_ROWS, (uint64) Min(rows, 1e18));
 	put_number_text(to, TEXT_ACTUAL_LOOPS, (uint64) Min(loops, 1e18));
-	if (to->stopped)
+	if (to->actuals.stopped)
 		put_number_text(to, TEXT_STOPPED, 1);
 }
 
@@ -585,8 +585,7 @@ visit_node(Tree *tree, const PlanState *state, StateRole role, const SubPlan *us
 		.state = state,
 	};
 
-	to.stopped = actuals.end != PLAN_NOT_COUNTED &&
-		plan_actuals_stopped(&actuals, state, role, use);
+	to.actuals = plan_actuals_at(&actuals, state, role, use);
 	put_node(&to, role);
 	if (tree->cut)
 	{
@@ -596,8 +595,7 @@ visit_node(Tree *tree, const PlanState *state, StateRole role, const SubPlan *us
 	tree->level++;
 	tree->above = &to.node;
 	tree->members = &to.members;
-	tree->actuals.above = state;
-	tree->actuals.stopped = to.stopped;
+	tree->actuals = to.actuals;
 	plan_states_below(state, visit, tree);
 	tree->above = above;
 	tree->members = siblings;

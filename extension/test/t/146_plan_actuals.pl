@@ -26,15 +26,21 @@ CREATE TABLE t (id int PRIMARY KEY, g int, x int) WITH (fillfactor = 50);
 CREATE INDEX t_g ON t (g);
 CREATE TABLE u (id int PRIMARY KEY, t_id int);
 CREATE TABLE none (id int);
+CREATE TABLE wide (a int, b int, x int) WITH (fillfactor = 10);
+CREATE INDEX wide_a ON wide (a);
+CREATE INDEX wide_b ON wide (b);
 CREATE TABLE pace (s int);
 CREATE TABLE parts (id int, k int) PARTITION BY RANGE (id);
 CREATE TABLE parts_1 PARTITION OF parts FOR VALUES FROM (0) TO (100);
 CREATE TABLE parts_2 PARTITION OF parts FOR VALUES FROM (100) TO (1000);
 INSERT INTO t SELECT n, n % 10, 0 FROM generate_series(1, 10000) n;
 INSERT INTO u SELECT n, n * 10 FROM generate_series(1, 100) n;
+INSERT INTO wide SELECT n % 125, n / 100, 0 FROM generate_series(0, 9999) n ORDER BY md5(n::text);
 INSERT INTO parts SELECT n, n % 3 FROM generate_series(1, 500) n;
 INSERT INTO pace VALUES (0);
 VACUUM ANALYZE;
+DELETE FROM wide WHERE a = 5;
+VACUUM wide;
 CREATE FUNCTION first_rows() RETURNS int LANGUAGE plpgsql AS $$
 DECLARE r record;
 BEGIN
@@ -135,6 +141,10 @@ is_counted('a subplan', 'SELECT (SELECT sum(x) FROM t WHERE t.g = u.id) FROM u W
 is_counted('a subplan with EXISTS', 'SELECT (SELECT EXISTS (SELECT FROM t WHERE g = 3))', 'Seq Scan', $table);
 is_counted('a CTE', 'SELECT * FROM (WITH c AS MATERIALIZED (SELECT * FROM t) SELECT * FROM c LIMIT 7) c', 'Seq Scan, CTE Scan');
 is_counted('a CTE that is read to its end', 'SELECT * FROM (WITH c AS MATERIALIZED (SELECT * FROM t) SELECT count(*) FROM c) c', '', $table);
+is_counted('a CTE that only its last execution reads to its end', 'SELECT (SELECT count(*) FROM (WITH c AS MATERIALIZED (SELECT id FROM t WHERE g = u.id) SELECT * FROM c LIMIT CASE WHEN u.id < 12 THEN 3 END) c) FROM u WHERE id < 13', 'Seq Scan, CTE Scan', $table);
+is_counted('a hash table that is empty at times', 'SELECT (SELECT count(t.x) FROM t JOIN parts p ON t.id = p.id WHERE p.k = u.id) FROM u WHERE id < 5', 'Seq Scan', $hash);
+is_counted('a hash table that is made once', 'SELECT (SELECT count(p.k) FROM t JOIN parts p ON t.id = p.id WHERE t.g = u.id) FROM u WHERE id < 5', '', $hash);
+is_counted('a limit above a hash join', 'SELECT t.id FROM t JOIN u ON t.id = u.t_id LIMIT 7', 'Hash Join, Seq Scan', $hash);
 is_counted('partitions', 'SELECT * FROM parts WHERE k = 1', '');
 is_counted('one partition', 'SELECT * FROM parts WHERE id < 90', '');
 is_counted('a union', 'SELECT id FROM t UNION ALL SELECT 1, NULL, id FROM u', '');
@@ -144,6 +154,11 @@ is_counted('an update', "UPDATE t SET x = x WHERE g = 7 AND ($slow IS NOT NULL) 
 # workers give their counts to the leader
 is_counted('workers', 'SELECT count(*) FROM t WHERE x = 0', '',
 	'SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0; SET min_parallel_table_scan_size = 0; SET max_parallel_workers_per_gather = 2');
+
+# how many of them make the hash table is not the same in each execution
+my $join = "$hash; SET enable_parallel_hash = off; SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0; SET min_parallel_table_scan_size = 0; SET max_parallel_workers_per_gather = 2; SELECT $slow, count(*) AS the_join FROM t JOIN u ON t.id = u.t_id";
+sql($join) for 1 .. 2;
+is(measured('the_join', 'count(*) FILTER (WHERE is_lower_bound)'), 0, 'hash tables of several workers are no lower bounds');
 
 # a statement in a function, whose loop ends at the first row
 is(sql('SELECT first_rows() + first_rows()'), 2, 'a function reads the first rows');
@@ -168,18 +183,38 @@ SKIP:
 	like(measured('plain_too', $counts), qr/ 1000\.00 1(\n|$)/, 'the rows are counted');
 }
 
-# an execution that is cancelled waits in its fourth row
-my $waits = 'SELECT count(*) AS the_wait FROM u WHERE CASE id WHEN 4 THEN pg_advisory_xact_lock_shared(7) IS NOT NULL ELSE pg_sleep(0.001) IS NOT NULL END AND id < 11';
+# a query that waits for this lock is cancelled
 my $holder = tacho_session($node);
-sql("$table; $waits");
-$holder->run('SELECT pg_advisory_lock(7)');
-my $waiter = tacho_session($node);
-$waiter->run($table);
-$waiter->send($waits);
-$node->poll_query_until('postgres', q{SELECT count(*) = 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%the_wait%' AND pid <> pg_backend_pid()}) or die 'nobody waits';
-sql(q{SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE wait_event_type = 'Lock'});
-is(measured('the_wait', "node_type, actual_rows, actual_loops, is_lower_bound"), "Aggregate|0.0000|1|t\nSeq Scan|3.0000|1|t", 'a cancelled query has lower bounds');
-$holder->run('SELECT pg_advisory_unlock(7)');
+sub is_cancelled
+{
+	my ($settings, $mark, $query) = @_;
+
+	sql("$settings; $query");
+	$holder->run('SELECT pg_advisory_lock(7)');
+	my $waiter = tacho_session($node);
+	$waiter->run($settings);
+	$waiter->send($query);
+	$node->poll_query_until('postgres', qq{SELECT count(*) = 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%$mark%' AND pid <> pg_backend_pid()}) or die 'nobody waits';
+	sql(q{SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE wait_event_type = 'Lock'});
+	my $rows = measured($mark, 'node_type, actual_rows, actual_loops, is_lower_bound');
+	$holder->run('SELECT pg_advisory_unlock(7)');
+	$waiter->finish;
+	return $rows;
+}
+is(is_cancelled($table, 'the_wait', 'SELECT count(*) AS the_wait FROM u WHERE CASE id WHEN 4 THEN pg_advisory_xact_lock_shared(7) IS NOT NULL ELSE pg_sleep(0.001) IS NOT NULL END AND id < 11'),
+	"Aggregate|0.0000|1|t\nSeq Scan|3.0000|1|t", 'a cancelled query has lower bounds');
+my $bitmap = 'SET enable_seqscan = off; SET enable_indexscan = off; SET enable_indexonlyscan = off';
+my $waits = '(SELECT CASE WHEN pg_sleep(0.01) IS NOT NULL AND pg_advisory_xact_lock_shared(7) IS NOT NULL THEN 3 END)';
+is(is_cancelled($bitmap, 'the_bitmap', "SELECT count(x) AS the_bitmap FROM t WHERE g = $waits"),
+	"Aggregate|0.0000|1|t\nResult|0.0000|1|t\nBitmap Heap Scan|0.0000|1|t\nBitmap Index Scan|0.0000|1|t", 'a bitmap that is being made was executed');
+is(is_cancelled($bitmap, 'the_second', "SELECT count(x) AS the_second FROM t WHERE id < 50 OR g = $waits"),
+	"Aggregate|0.0000|1|t\nResult|0.0000|1|t\nBitmap Heap Scan|0.0000|1|t\nBitmapOr|||\nBitmap Index Scan|49.0000|1|t\nBitmap Index Scan|0.0000|1|t", 'the bitmap before it was made');
+is(is_cancelled($bitmap, 'the_first', "SELECT count(x) AS the_first FROM t WHERE g = $waits OR id < 50"),
+	"Aggregate|0.0000|1|t\nResult|0.0000|1|t\nBitmap Heap Scan|0.0000|1|t\nBitmapOr|||\nBitmap Index Scan|0.0000|1|t\nBitmap Index Scan||0|t", 'the bitmap after it was not begun');
+is(is_cancelled($bitmap, 'the_and', "SELECT count(x) AS the_and FROM wide WHERE a = 3 AND b = $waits"),
+	"Aggregate|0.0000|1|t\nResult|0.0000|1|t\nBitmap Heap Scan|0.0000|1|t\nBitmapAnd|||\nBitmap Index Scan|80.0000|1|t\nBitmap Index Scan|0.0000|1|t", 'the second bitmap of AND is being made');
+is(is_cancelled($bitmap, 'the_none', "SELECT count(x) AS the_none FROM wide WHERE a = 5 AND b = 4 OR b = $waits"),
+	"Aggregate|0.0000|1|t\nResult|0.0000|1|t\nBitmap Heap Scan|0.0000|1|t\nBitmapOr|||\nBitmapAnd|||\nBitmap Index Scan|0.0000|1|t\nBitmap Index Scan||0|t\nBitmap Index Scan|0.0000|1|t", 'AND ends at an empty bitmap');
 
 # an error in the sixth row
 my $fails = "SELECT $slow, 1 / (id - (SELECT s FROM pace)) AS the_error FROM u WHERE id < 11";
