@@ -16,13 +16,14 @@
  * not send items to parallel workers.
  *
  * The hook also sees whether a plan is for given values of the parameters (a
- * custom plan). Nothing else tells this of a plan of SPI.
+ * custom plan), and marks it with another such item. So the mark is there when
+ * the plan is started, even if that is in a later message: the extended protocol
+ * plans an INSERT in Bind and starts it in Execute.
  *
  * Copyright (c) 2026, tacho contributors
  */
 #include "postgres.h"
 
-#include "access/xact.h"
 #include "optimizer/planner.h"
 
 #include "core/compat.h"
@@ -39,12 +40,8 @@ static HOT_DATA planner_hook_type previous_planner = NULL;
  */
 static HOT_DATA int64 bare_id = 0;
 
-/*
- * The query that was planned last for given values of its parameters, and has
- * not been started since; 0 = none.
- */
-static HOT_DATA uint64 planned_query = 0;
-static HOT_DATA TimestampTz planned_at = 0;
+/* Cache number of the item that marks a plan for given values. */
+#define FOR_VALUES	INT_MAX
 
 static inline bool
 is_bare(const PlannedStmt *stmt)
@@ -65,15 +62,21 @@ id_of_shape(const PlannedStmt *stmt, bool bare)
 	return bare_id;
 }
 
+static void
+append_item(PlannedStmt *stmt, int cache, uint32 value)
+{
+	PlanInvalItem *item = makeNode(PlanInvalItem);
+
+	item->cacheId = cache;
+	item->hashValue = value;
+	stmt->invalItems = lappend(stmt->invalItems, item);
+}
+
 /* An id is not negative, so its cache number is always negative. */
 static void
 append_id(PlannedStmt *stmt, int64 id)
 {
-	PlanInvalItem *item = makeNode(PlanInvalItem);
-
-	item->cacheId = ~(int) (id >> 32);
-	item->hashValue = (uint32) id;
-	stmt->invalItems = lappend(stmt->invalItems, item);
+	append_item(stmt, ~(int) (id >> 32), (uint32) id);
 }
 
 /* The id that append_id() has stored, or 0. */
@@ -96,30 +99,22 @@ plan_with_id(COMPAT_PLANNER_PARAMS)
 	bool		bare = is_bare(stmt);
 	int64		id = id_of_shape(stmt, bare);
 
+	if (boundParams != NULL)
+		append_item(stmt, FOR_VALUES, 0);
 	if (!compat_take_plan_id(stmt, id) && !bare)
 		append_id(stmt, id);
-	planned_query = 0;
-	if (boundParams != NULL)
-	{
-		planned_query = stmt->queryId;
-		planned_at = GetCurrentStatementStartTimestamp();
-	}
 	return stmt;
 }
 
-/*
- * A plan for given values is made right before its execution. A cached plan for
- * any values is either not planned then, or planned without values. The time
- * leaves out a plan whose execution never started, because of an error.
- */
-pg_attribute_hot bool
-plan_is_for_values(const QueryDesc *query)
+bool
+plan_is_for_values(const PlannedStmt *stmt)
 {
-	uint64		planned = planned_query;
+	ListCell   *cell;
 
-	planned_query = 0;
-	return planned != 0 && planned == (uint64) query->plannedstmt->queryId &&
-		query->params != NULL && planned_at == GetCurrentStatementStartTimestamp();
+	foreach(cell, stmt->invalItems)
+		if (lfirst_node(PlanInvalItem, cell)->cacheId == FOR_VALUES)
+			return true;
+	return false;
 }
 
 pg_attribute_hot int64

@@ -26,6 +26,7 @@
 #include "core/compat.h"
 #include "plans/alias_numbers.h"
 #include "plans/plan_expression.h"
+#include "plans/plan_ids.h"
 #include "plans/plan_names.h"
 #include "plans/plan_states.h"
 #include "plans/plan_tree.h"
@@ -624,12 +625,12 @@ visit(const PlanState *state, StateRole role, const SubPlan *use, void *argument
  * conditions have no parameter is not recognised.
  */
 static int
-flags_of(const Tree *tree, const QueryDesc *query, bool for_values)
+flags_of(const Tree *tree, const QueryDesc *query)
 {
 	int			flags = TREE_INPUTS | (tree->cut ? TREE_CUT : 0) |
 		(COMPAT_PLANS_TAKE_ADVICE ? TREE_ADVISABLE : 0);
 
-	if (for_values)
+	if (plan_is_for_values(query->plannedstmt))
 		flags |= TREE_CUSTOM;
 	else if (query->params != NULL && tree->names.has_parameter)
 		flags |= TREE_GENERIC;
@@ -637,7 +638,7 @@ flags_of(const Tree *tree, const QueryDesc *query, bool for_values)
 }
 
 int
-plan_tree_write(const QueryDesc *query, bool for_values, PlanEnd end, char *bytes)
+plan_tree_write(const QueryDesc *query, PlanEnd end, char *bytes)
 {
 	Tree		tree = {.bytes = bytes, .actuals = {.end = end}};
 	AliasNumbers *numbers;
@@ -657,7 +658,7 @@ plan_tree_write(const QueryDesc *query, bool for_values, PlanEnd end, char *byte
 	put_byte(&tree, TREE_VERSION);
 	put_byte(&tree, 0);
 	visit(query->planstate, STATE_ROOT, NULL, &tree);
-	bytes[1] = flags_of(&tree, query, for_values);
+	bytes[1] = flags_of(&tree, query);
 	pfree(numbers);
 	return tree.length;
 }

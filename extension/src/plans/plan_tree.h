@@ -29,11 +29,11 @@ typedef enum TreeText
  * `end`: with the rows that its nodes have counted, unless PLAN_NOT_COUNTED.
  * Nodes that do not fit are left out, and the tree says so. Returns the number
  * of bytes, 0 if memory is short or the execution has no nodes. `bytes` must
- * have room for PLAN_TREE_MOST. `for_values`: see plan_ids.h.
+ * have room for PLAN_TREE_MOST.
  *
  * Raises no error, and waits for nothing. The tree has no value of the
  * query (plan_expression.h).
  */
-extern int	plan_tree_write(const QueryDesc *query, bool for_values, PlanEnd end, char *bytes);
+extern int	plan_tree_write(const QueryDesc *query, PlanEnd end, char *bytes);
 
 #endif							/* TACHO_PLAN_TREE_H */

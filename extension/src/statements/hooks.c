@@ -463,7 +463,6 @@ static pg_attribute_hot void
 on_executor_start(QueryDesc *queryDesc, int eflags)
 {
 	const PlannedStmt *plan = queryDesc->plannedstmt;
-	bool		for_values = plan_is_for_values(queryDesc);
 	bool		counted;
 	int64		plan_id;
 
@@ -484,7 +483,7 @@ on_executor_start(QueryDesc *queryDesc, int eflags)
 	if (plan->queryId == 0 || (!counted && running_plan_depth > 0))
 		return;
 	plan_id = plan_id_of(plan);
-	plan_trees_see(queryDesc, plan_id, eflags, for_values);
+	plan_trees_see(queryDesc, plan_id, eflags);
 	if (!counted)
 		return;
 	execution_follow(queryDesc, plan_id);

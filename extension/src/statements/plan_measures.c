@@ -52,7 +52,6 @@ typedef struct PlanMeasure
 	uint64		key;
 	Oid			user;
 	int64		plan_id;
-	bool		for_values;		/* see plan_ids.h */
 	bool		ended;			/* the root gave its last row */
 	bool		backward;		/* rows were read again */
 	MemoryContextCallback callback;
@@ -160,7 +159,7 @@ forget(void *argument)
 }
 
 static bool
-begin(const QueryDesc *query, int64 plan_id, bool for_values, uint64 key)
+begin(const QueryDesc *query, int64 plan_id, uint64 key)
 {
 	MemoryContext memory = query->estate->es_query_cxt;
 	PlanMeasure *measure = MemoryContextAllocExtended(memory, sizeof(PlanMeasure),
@@ -174,7 +173,6 @@ begin(const QueryDesc *query, int64 plan_id, bool for_values, uint64 key)
 		.key = key,
 		.user = GetUserId(),
 		.plan_id = plan_id,
-		.for_values = for_values,
 		.callback = {.func = forget, .arg = measure},
 	};
 	plan_measures = measure;
@@ -183,8 +181,7 @@ begin(const QueryDesc *query, int64 plan_id, bool for_values, uint64 key)
 }
 
 void
-plan_measures_begin(const QueryDesc *query, int64 plan_id, bool for_values, uint64 key,
-					int eflags)
+plan_measures_begin(const QueryDesc *query, int64 plan_id, uint64 key, int eflags)
 {
 	MeasuredPlan *place = find_place(group_of(key), key);
 	uint64		now = (uint64) GetCurrentStatementStartTimestamp();
@@ -194,13 +191,12 @@ plan_measures_begin(const QueryDesc *query, int64 plan_id, bool for_values, uint
 		IsParallelWorker() || query->estate == NULL || query_text_share_is_used(TEXT_OF_ACTUALS) ||
 		!pg_atomic_compare_exchange_u64(&place->due, &due, (now + EACH) | HAD_TURN))
 		return;
-	if (!begin(query, plan_id, for_values, key))
+	if (!begin(query, plan_id, key))
 		pg_atomic_write_u64(&place->due, due);
 }
 
 void
-plan_measures_new(const QueryDesc *query, int64 plan_id, bool for_values, uint64 key,
-				  int eflags)
+plan_measures_new(const QueryDesc *query, int64 plan_id, uint64 key, int eflags)
 {
 	uint64		slow = query_key(query->plannedstmt->queryId);
 
@@ -208,7 +204,7 @@ plan_measures_new(const QueryDesc *query, int64 plan_id, bool for_values, uint64
 		query_text_is_known(key))
 		return;
 	take_place(key);
-	plan_measures_begin(query, plan_id, for_values, key, eflags);
+	plan_measures_begin(query, plan_id, key, eflags);
 }
 
 void
@@ -245,7 +241,7 @@ end_measure(PlanMeasure *measure, double ms, bool failed)
 	if (!measure->backward)
 	{
 		HOLD_INTERRUPTS();
-		tree_offer(measure->query, measure->plan_id, measure->user, measure->for_values,
+		tree_offer(measure->query, measure->plan_id, measure->user,
 				   failed ? PLAN_FAILED : measure->ended ? PLAN_READ : PLAN_STOPPED);
 		RESUME_INTERRUPTS();
 	}

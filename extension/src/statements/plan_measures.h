@@ -46,10 +46,8 @@ plan_measures_may_have(uint64 key)
  * plan_measures_may_have() holds. plan_measures_new(): this process has not seen
  * the plan yet. Raise no error, and wait for nothing.
  */
-extern void plan_measures_begin(const QueryDesc *query, int64 plan_id, bool for_values,
-								uint64 key, int eflags);
-extern void plan_measures_new(const QueryDesc *query, int64 plan_id, bool for_values,
-							  uint64 key, int eflags);
+extern void plan_measures_begin(const QueryDesc *query, int64 plan_id, uint64 key, int eflags);
+extern void plan_measures_new(const QueryDesc *query, int64 plan_id, uint64 key, int eflags);
 
 extern void plan_measures_note_run(const QueryDesc *query, ScanDirection direction, uint64 count);
 extern void plan_measures_note_end(const QueryDesc *query, Oid user, int64 plan_id, double ms,

@@ -117,7 +117,7 @@ take_turns(void)
  * most executions return from plan_trees_see() before, with few registers.
  */
 static pg_noinline bool
-make_known(const QueryDesc *query, int64 plan_id, bool for_values, uint64 key)
+make_known(const QueryDesc *query, int64 plan_id, uint64 key)
 {
 	TreeLeftOut left_out;
 
@@ -132,7 +132,7 @@ make_known(const QueryDesc *query, int64 plan_id, bool for_values, uint64 key)
 	if (left_out == TREE_KEPT)
 	{
 		HOLD_INTERRUPTS();
-		left_out = tree_offer(query, plan_id, GetUserId(), for_values, PLAN_NOT_COUNTED);
+		left_out = tree_offer(query, plan_id, GetUserId(), PLAN_NOT_COUNTED);
 		RESUME_INTERRUPTS();
 	}
 	if (left_out == TREE_KEPT)
@@ -143,7 +143,7 @@ make_known(const QueryDesc *query, int64 plan_id, bool for_values, uint64 key)
 }
 
 pg_attribute_hot void
-plan_trees_see(const QueryDesc *query, int64 plan_id, int eflags, bool for_values)
+plan_trees_see(const QueryDesc *query, int64 plan_id, int eflags)
 {
 	uint32		generation;
 	uint64		key;
@@ -161,7 +161,7 @@ plan_trees_see(const QueryDesc *query, int64 plan_id, int eflags, bool for_value
 	pg_read_barrier();			/* see collect_text() in query_text.c */
 	key = plan_tree_key(query->plannedstmt->queryId, plan_id, GetUserId());
 	if (unlikely(plan_measures_may_have(key)))
-		plan_measures_begin(query, plan_id, for_values, key, eflags);
+		plan_measures_begin(query, plan_id, key, eflags);
 	if (likely(found_generation == generation && found[key & (FOUND - 1)] == key))
 		return;
 	if ((eflags & EXEC_FLAG_EXPLAIN_ONLY) || IsParallelWorker())
@@ -169,7 +169,7 @@ plan_trees_see(const QueryDesc *query, int64 plan_id, int eflags, bool for_value
 	if (found_generation != generation)
 		memset(found, 0, sizeof(found));
 	found_generation = generation;
-	plan_measures_new(query, plan_id, for_values, key, eflags);
-	if (make_known(query, plan_id, for_values, key))
+	plan_measures_new(query, plan_id, key, eflags);
+	if (make_known(query, plan_id, key))
 		found[key & (FOUND - 1)] = key;
 }

@@ -13,10 +13,10 @@
 
 /*
  * Offers the tree of an execution that has just been started, if the history
- * lacks it. `eflags` is the argument of ExecutorStart; `for_values` is of
- * plan_is_for_values(). Raises no error, and waits for nothing.
+ * lacks it. `eflags` is the argument of ExecutorStart. Raises no error, and waits
+ * for nothing.
  */
-extern void plan_trees_see(const QueryDesc *query, int64 plan_id, int eflags, bool for_values);
+extern void plan_trees_see(const QueryDesc *query, int64 plan_id, int eflags);
 
 /*
  * Sampler: calls `take` for the plans whose trees were left out last.

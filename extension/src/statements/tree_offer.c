@@ -17,7 +17,7 @@
 #include "statements/tree_offer.h"
 
 TreeLeftOut
-tree_offer(const QueryDesc *query, int64 plan_id, Oid user, bool for_values, PlanEnd end)
+tree_offer(const QueryDesc *query, int64 plan_id, Oid user, PlanEnd end)
 {
 	char	   *bytes = MemoryContextAllocExtended(CurrentMemoryContext, PLAN_TREE_MOST,
 												   MCXT_ALLOC_NO_OOM);
@@ -34,7 +34,7 @@ tree_offer(const QueryDesc *query, int64 plan_id, Oid user, bool for_values, Pla
 
 	if (bytes == NULL)
 		return TREE_NO_MEMORY;
-	tree.length = plan_tree_write(query, for_values, end, bytes);
+	tree.length = plan_tree_write(query, end, bytes);
 	if (tree.length <= PLAN_TREE_LEAST)
 		left_out = TREE_NO_MEMORY;
 	else if (!query_text_has_room(query_text_account(tree.database, tree.user), tree.length) ||

@@ -28,7 +28,6 @@ typedef enum TreeLeftOut
  * with held interrupts. Returns TREE_KEPT, TREE_NO_ROOM or TREE_NO_MEMORY.
  * Raises no error, and waits for nothing.
  */
-extern TreeLeftOut tree_offer(const QueryDesc *query, int64 plan_id, Oid user,
-							  bool for_values, PlanEnd end);
+extern TreeLeftOut tree_offer(const QueryDesc *query, int64 plan_id, Oid user, PlanEnd end);
 
 #endif							/* TACHO_TREE_OFFER_H */

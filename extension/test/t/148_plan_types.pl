@@ -64,6 +64,15 @@ for my $type (qw(custom generic))
 	local $ENV{PGOPTIONS} = "-c plan_cache_mode=force_${type}_plan";
 	run_pgbench($node, $script, '-M', 'prepared', '-t', 3);
 	is(types("%AS bound_$type%", 1), $type, "the extended protocol with a $type plan");
+	# Bind plans these, Execute starts them
+	my %change = (INSERT => "INSERT INTO changed_$type SELECT a FROM t WHERE a = :a", UPDATE => "UPDATE changed_$type SET a = a WHERE a < :a",
+		RETURNING => "UPDATE changed_$type SET a = 1 WHERE a > :a RETURNING a", DELETE => "DELETE FROM changed_$type WHERE a <> :a");
+	sql("CREATE TABLE changed_$type (a int)");
+	for my $change (sort keys %change)
+	{
+		run_pgbench($node, pgbench_script($node, "${change}_$type", "\\set a random(60000, 70000)\n$change{$change};\n"), '-M', 'prepared', '-t', 3);
+		is(types($change{$change} =~ s/:a|= 1/%/gr, 1), $type, "the extended protocol with a $type plan of $change");
+	}
 }
 sql(function('dynamic', q{EXECUTE 'SELECT count(*) AS dynamic FROM t WHERE a = $1} . own() . q{' INTO r USING v;}));
 sql('SELECT dynamic(60000)');
