@@ -483,7 +483,7 @@ on_executor_start(QueryDesc *queryDesc, int eflags)
 	if (plan->queryId == 0 || (!counted && running_plan_depth > 0))
 		return;
 	plan_id = plan_id_of(plan);
-	plan_trees_see(queryDesc, plan_id, eflags);
+	plan_trees_see(queryDesc, plan_id, eflags, counted);
 	if (!counted)
 		return;
 	execution_follow(queryDesc, plan_id);

@@ -13,9 +13,15 @@
  * place, the one of 12:00:01 counts its rows, then the first one from 12:10:01 on.
  *
  * If a group is full, its plans take turns: a plan gets the place of one that has
- * had its turn, and waits until that place is due. A bit for each plan lets
- * other executions skip the search. The first execution of another plan of a slow
- * query is chosen at once.
+ * had its turn, and waits until that place is due. A plan with a place has a bit,
+ * so other executions skip the search. The bit of a plan that loses its place is
+ * cleared. Plans may share a bit; then the next slow execution of the other plan
+ * sets it again. The first execution of another plan of a slow query is chosen at
+ * once.
+ *
+ * Turns are compared with the start of the statement, as reading a clock would
+ * cost each execution. But CALL and DO may run for hours. So in a statement that
+ * has had slow executions, turns are compared with the end of the last one.
  *
  * An execution has no rows in the history if its session ends in the middle, or
  * if its cursor is open when its transaction fails: its nodes are gone then.
@@ -58,6 +64,18 @@ typedef struct PlanMeasure
 } PlanMeasure;
 
 HOT_DATA PlanMeasure *plan_measures = NULL;
+
+/* End of the last slow execution of this process, and start of its statement. */
+static TimestampTz slow_end = 0;
+static TimestampTz slow_end_of = 0;
+
+static inline uint64
+time_of_turns(void)
+{
+	TimestampTz start = GetCurrentStatementStartTimestamp();
+
+	return (uint64) (slow_end_of == start ? slow_end : start);
+}
 
 static inline uint64
 query_key(uint64 query_id)
@@ -117,23 +135,41 @@ place_to_give(MeasuredPlan *group, uint64 now)
 	return found;
 }
 
+static void
+set_bit(uint64 key)
+{
+	if (!plan_measures_may_have(key))
+		pg_atomic_fetch_or_u32(plan_measures_bits(key), 1U << key % 32);
+}
+
+static void
+clear_bit(uint64 key)
+{
+	pg_atomic_fetch_and_u32(plan_measures_bits(key), ~(1U << key % 32));
+}
+
 /* Gives a plan a place, unless all places of its group are needed. */
 static void
 take_place(uint64 key)
 {
 	MeasuredPlan *group = group_of(key);
-	MeasuredPlan *place;
+	MeasuredPlan *place = find_place(group, key);
 
-	pg_atomic_fetch_or_u32(&tacho_shared->slow_plans[(key & (SLOW_PLANS - 1)) / 32], 1U << key % 32);
-	if (find_place(group, key) != NULL)
-		return;
-	place = find_place(group, 0);
 	if (place == NULL)
-		place = place_to_give(group, (uint64) GetCurrentStatementStartTimestamp());
-	if (place == NULL)
-		return;
-	pg_atomic_write_u64(&place->due, pg_atomic_read_u64(&place->due) & ~HAD_TURN);
-	pg_atomic_write_u64(&place->key, key);
+	{
+		uint64		before;
+
+		place = find_place(group, 0);
+		if (place == NULL)
+			place = place_to_give(group, time_of_turns());
+		if (place == NULL)
+			return;
+		pg_atomic_write_u64(&place->due, pg_atomic_read_u64(&place->due) & ~HAD_TURN);
+		before = pg_atomic_exchange_u64(&place->key, key);
+		if (before != 0)
+			clear_bit(before);
+	}
+	set_bit(key);
 }
 
 static PlanMeasure **
@@ -184,7 +220,7 @@ void
 plan_measures_begin(const QueryDesc *query, int64 plan_id, uint64 key, int eflags)
 {
 	MeasuredPlan *place = find_place(group_of(key), key);
-	uint64		now = (uint64) GetCurrentStatementStartTimestamp();
+	uint64		now = time_of_turns();
 	uint64		due = place != NULL ? pg_atomic_read_u64(&place->due) : 0;
 
 	if (place == NULL || !is_due(due, now) || !tacho_plan_actuals || (eflags & EXEC_FLAG_EXPLAIN_ONLY) ||
@@ -220,7 +256,7 @@ plan_measures_note_run(const QueryDesc *query, ScanDirection direction, uint64 c
 		measure->ended = true;
 }
 
-/* Sets the time of the next turn after an execution of `ms`. */
+/* Sets the time of the next turn after an execution of `ms` that has just ended. */
 static void
 set_next_turn(uint64 key, double ms)
 {
@@ -228,7 +264,7 @@ set_next_turn(uint64 key, double ms)
 	uint64		pause = (uint64) Min(ms * 1000 * LONG, (double) LONGEST);
 
 	if (place != NULL)
-		pg_atomic_write_u64(&place->due, ((uint64) GetCurrentTimestamp() + Max(EACH, pause)) | HAD_TURN);
+		pg_atomic_write_u64(&place->due, ((uint64) slow_end + Max(EACH, pause)) | HAD_TURN);
 }
 
 static void
@@ -254,6 +290,11 @@ plan_measures_note_end(const QueryDesc *query, Oid user, int64 plan_id, double m
 	PlanMeasure *measure = *find(query);
 	uint64		slow = query_key(query->plannedstmt->queryId);
 
+	if (measure != NULL || ms >= SLOW_MS)
+	{
+		slow_end = GetCurrentTimestamp();
+		slow_end_of = GetCurrentStatementStartTimestamp();
+	}
 	if (measure != NULL)
 		end_measure(measure, ms, failed);
 	if (ms < SLOW_MS || plan_id == 0 || tacho_shared == NULL || !tacho_plan_actuals)

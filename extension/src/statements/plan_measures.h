@@ -34,11 +34,18 @@ plan_tree_key(uint64 query_id, int64 plan_id, Oid user)
 /* The executions of this process whose rows are counted; the newest first. */
 extern HOT_DATA struct PlanMeasure *plan_measures;
 
+/* The word with the bit of a plan. */
+static inline pg_atomic_uint32 *
+plan_measures_bits(uint64 key)
+{
+	return &tacho_shared->slow_plans[(key & (SLOW_PLANS - 1)) / 32];
+}
+
 /* False if the rows of this plan are not counted. True is a guess. */
 static inline bool
 plan_measures_may_have(uint64 key)
 {
-	return pg_atomic_read_u32(&tacho_shared->slow_plans[(key & (SLOW_PLANS - 1)) / 32]) >> key % 32 & 1;
+	return pg_atomic_read_u32(plan_measures_bits(key)) >> key % 32 & 1;
 }
 
 /*

@@ -26,10 +26,10 @@
 #include "postgres.h"
 
 #include "access/parallel.h"
-#include "access/xact.h"
 #include "common/hashfn.h"
 #include "executor/executor.h"
 #include "miscadmin.h"
+#include "utils/timestamp.h"
 
 #include "core/hot.h"
 #include "core/settings.h"
@@ -100,7 +100,8 @@ take_turn(pg_atomic_uint64 *taken, uint64 now, uint64 each, TreeLeftOut limit)
 static TreeLeftOut
 take_turns(void)
 {
-	uint64		now = (uint64) GetCurrentStatementStartTimestamp();
+	/* not the start of the statement: CALL may have begun hours ago */
+	uint64		now = (uint64) GetCurrentTimestamp();
 	uint32		place = murmurhash32(MyDatabaseId) & (TREE_DATABASES - 1);
 	int			rate = tacho_plan_text_rate;
 	TreeLeftOut left_out = take_turn(&tacho_shared->trees_taken_in[place], now,
@@ -143,7 +144,7 @@ make_known(const QueryDesc *query, int64 plan_id, uint64 key)
 }
 
 pg_attribute_hot void
-plan_trees_see(const QueryDesc *query, int64 plan_id, int eflags)
+plan_trees_see(const QueryDesc *query, int64 plan_id, int eflags, bool followed)
 {
 	uint32		generation;
 	uint64		key;
@@ -160,7 +161,7 @@ plan_trees_see(const QueryDesc *query, int64 plan_id, int eflags)
 	generation = pg_atomic_read_u32(&tacho_shared->texts_generation);
 	pg_read_barrier();			/* see collect_text() in query_text.c */
 	key = plan_tree_key(query->plannedstmt->queryId, plan_id, GetUserId());
-	if (unlikely(plan_measures_may_have(key)))
+	if (unlikely(plan_measures_may_have(key)) && followed)
 		plan_measures_begin(query, plan_id, key, eflags);
 	if (likely(found_generation == generation && found[key & (FOUND - 1)] == key))
 		return;
@@ -169,7 +170,8 @@ plan_trees_see(const QueryDesc *query, int64 plan_id, int eflags)
 	if (found_generation != generation)
 		memset(found, 0, sizeof(found));
 	found_generation = generation;
-	plan_measures_new(query, plan_id, key, eflags);
+	if (followed)
+		plan_measures_new(query, plan_id, key, eflags);
 	if (make_known(query, plan_id, key))
 		found[key & (FOUND - 1)] = key;
 }

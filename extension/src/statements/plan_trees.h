@@ -13,10 +13,11 @@
 
 /*
  * Offers the tree of an execution that has just been started, if the history
- * lacks it. `eflags` is the argument of ExecutorStart. Raises no error, and waits
- * for nothing.
+ * lacks it. `eflags` is the argument of ExecutorStart. `followed`: the end of the
+ * execution will be reported to plan_measures_end(), so its rows may be counted.
+ * Raises no error, and waits for nothing.
  */
-extern void plan_trees_see(const QueryDesc *query, int64 plan_id, int eflags);
+extern void plan_trees_see(const QueryDesc *query, int64 plan_id, int eflags, bool followed);
 
 /*
  * Sampler: calls `take` for the plans whose trees were left out last.

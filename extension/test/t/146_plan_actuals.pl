@@ -228,6 +228,11 @@ sql("INSERT INTO t SELECT n, 3, 0 FROM generate_series(10001, 10100) n; $table; 
 is_counted('a later query', 'SELECT * FROM t WHERE g = 3 AND x < 1', '', $table);
 is(measured('the_1,', 'actual_rows') =~ s/\n.*//sr, '1000.0000', 'a plan is not counted twice in ten minutes');
 
+# a cursor below a top-level DECLARE is not counted, so it takes no turn
+my $cursor = "SELECT $slow, count(*) AS the_cursor FROM u WHERE id < 21";
+sql("SET tacho.statements_track = top; $table; $cursor; BEGIN; DECLARE c CURSOR FOR $cursor; FETCH ALL FROM c; COMMIT; $cursor");
+like(measured('the_cursor', $counts), qr/^Aggregate 1\.00 1\n/, 'the execution after an uncounted one is counted');
+
 # another plan of a slow query is counted at its first execution
 my $other = "SELECT $slow, count(x) AS the_other FROM t WHERE id < 40";
 sql("$table; $other");

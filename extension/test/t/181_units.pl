@@ -1,7 +1,7 @@
 # The parts of the sampler that need no server: tick numbers, the budget, figures of the
 # machine and its cgroups, and starting programs (also if the system cannot close their
 # descriptors). The eviction of entries. The scan of entries that others write. The
-# status of the sampler, which blocks no process.
+# status of the sampler, which blocks no process. The turns of plans.
 use strict;
 use warnings;
 use File::Path qw(make_path);
@@ -92,6 +92,6 @@ sub program_tells
 symlink(config('--pkglibdir') . '/tacho-parent', "$dir/tacho-parent") or die "no link: $!";
 program_tells('units', $_, qw(sampler/budget core/host sampler/slot_clock core/spawner))
   for '', '-DTACHO_WITHOUT_CLOSEFROM';
-program_tells($_, '') for qw(evict scan status);
+program_tells($_, '') for qw(evict scan status turns);
 
 done_testing();
