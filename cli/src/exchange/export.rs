@@ -26,12 +26,24 @@ impl Window {
         self.since <= us && us < self.until
     }
 
-    fn overlaps(self, part: &Part) -> bool {
-        let ticks = part.first_tick() <= part.last_tick();
-        !ticks
-            || part.min_ms().saturating_mul(1000) < self.until
-                && part.max_ms().saturating_mul(1000) >= self.since
+    /// True if the part may have rows of the table in the window. Rows with times of their own, such
+    /// as markers, may lie far from the ticks of their part.
+    fn may_have(self, part: &Part, table: &TableDef) -> bool {
+        let overlaps = |first: i64, last: i64| {
+            first.saturating_mul(1000) < self.until && last.saturating_mul(1000) >= self.since
+        };
+        if is_timed(table) {
+            let bounds = part.bounds(&table.name, "time");
+            return bounds.is_none_or(|(first, last)| overlaps(first, last));
+        }
+        let has_ticks = part.first_tick() <= part.last_tick();
+        !has_ticks || overlaps(part.min_ms(), part.max_ms())
     }
+}
+
+/// True if the rows of a table have times of their own.
+fn is_timed(table: &TableDef) -> bool {
+    table.name != RUN && table.name != "text" && !exchange::has_ticks(table)
 }
 
 /// Reason why an export ended early.
@@ -81,8 +93,9 @@ pub fn export(
     let names = fields.iter().map(|f| f.name.as_str());
     rows.out.write_record(names).map_err(system_error)?;
     let mut texts_of: Option<Arc<PathBuf>> = None;
-    for part in parts.iter().filter(|p| window.overlaps(p)) {
-        let Some(table) = exchange::table_of(part.schema(), kind) else {
+    for part in parts {
+        let table = exchange::table_of(part.schema(), kind);
+        let Some(table) = table.filter(|table| window.may_have(part, table)) else {
             continue;
         };
         // All groups of a file share its texts.
@@ -229,8 +242,8 @@ impl<W: Write> Rows<W> {
         match table.name.as_str() {
             RUN => self.samples(values),
             "text" => self.texts(values, table),
-            _ if exchange::has_ticks(table) => self.of_ticks(values),
-            _ => self.timed(values),
+            _ if is_timed(table) => self.timed(values),
+            _ => self.of_ticks(values),
         }
     }
 

@@ -12,7 +12,7 @@ use tacho_source::exchange::{Field, Place, SESSIONS, fields, has_ticks, kinds, t
 use tacho_source::time::timestamp;
 use tacho_tape::format::schema::{ColumnDef, ColumnType, Role, SINCE_CALL, Schema};
 use tacho_tape::testing::Random;
-use tacho_tape::{Part, Snapshot};
+use tacho_tape::{Identity, Part, PartBuilder, Snapshot};
 
 const NODE: u64 = 7;
 const TICKS: i64 = 90;
@@ -318,4 +318,36 @@ fn every_other_kind_is_exported_as_it_was_imported() {
         ]
     );
     others.into_iter().for_each(check);
+}
+
+#[test]
+fn a_marker_from_a_pause_is_exported_by_its_own_time() {
+    let mut builder = PartBuilder::new(Arc::new(with_runs())).unwrap();
+    let tick = [("tick", 1), ("slot_time", 7_200_000), ("status", 1)];
+    builder.row("tick", &tick).unwrap();
+    // Recording began again two hours later: the marker is in the part of that time.
+    let kind = with_runs().value("marker", "recording paused").unwrap();
+    builder
+        .row("marker", &[("time", 10_000), ("kind", kind)])
+        .unwrap();
+    let snapshot = Snapshot::from_parts(vec![builder.finish(Identity::default())]);
+    let parts: Vec<&Part> = snapshot.parts(0).collect();
+    let rows = |since: i64, until: i64| {
+        let window = Window {
+            since: since * 1_000_000,
+            until: until * 1_000_000,
+        };
+        let (mut out, mut damage) = (Vec::new(), Vec::new());
+        export(
+            "markers",
+            &with_runs(),
+            &parts,
+            window,
+            &mut out,
+            &mut damage,
+        )
+        .unwrap();
+        String::from_utf8(out).unwrap().lines().count() - 1
+    };
+    assert_eq!([rows(0, 3_600), rows(3_600, 9_000)], [1, 0]);
 }

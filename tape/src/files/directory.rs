@@ -67,6 +67,10 @@ impl Numbers {
     }
 }
 
+/// No writer reaches this number, so a file with such a name is foreign. Numbers after it must not
+/// overflow.
+const LARGEST_NUMBER: u64 = 1 << 53;
+
 /// Numbers and kind from a name; `None` for a foreign name.
 pub fn parse_name(name: &str) -> Option<(Numbers, Kind)> {
     let (digits, kind) = SUFFIXES
@@ -74,7 +78,8 @@ pub fn parse_name(name: &str) -> Option<(Numbers, Kind)> {
         .find_map(|s| Some((name.strip_suffix(s.1)?, s.0)))?;
     let number = |digits: &str| -> Option<u64> {
         let plain = digits.len() >= 10 && digits.bytes().all(|b| b.is_ascii_digit());
-        digits.parse().ok().filter(|_| plain)
+        let number = digits.parse().ok().filter(|_| plain)?;
+        (number < LARGEST_NUMBER).then_some(number)
     };
     let numbers = match digits.split_once('-') {
         None => Numbers::one(number(digits)?),
@@ -209,6 +214,7 @@ mod tests {
         let strange = "0000000009-0000000008.tape";
         for name in [
             strange,
+            "18446744073709551614.tape",
             "0000000007-0000000007.tape",
             "node",
             "7.tape",

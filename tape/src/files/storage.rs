@@ -381,6 +381,10 @@ impl Storage for OsStorage {
 
     fn space(&self) -> io::Result<Space> {
         let s = rustix::fs::statvfs(&self.directory)?;
+        if s.f_blocks == 0 {
+            let message = "the file system does not report its size";
+            return Err(io::Error::new(io::ErrorKind::Unsupported, message));
+        }
         Ok(Space {
             free: s.f_bavail.saturating_mul(s.f_frsize),
             total: s.f_blocks.saturating_mul(s.f_frsize),

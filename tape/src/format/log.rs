@@ -363,6 +363,8 @@ impl Reader<'_> {
                     ingest.ok_or_else(|| Error::damaged("data comes before the hello frame"))?;
                 ingest.sections(&sections, frame.header.base_ms);
             }
+            // Markers of a frame that is written again, in the next log.
+            DEFINE if frame.header.sequence >= self.until_sequence => (),
             DEFINE => {
                 let ingest = self.contents.ingest.as_mut();
                 let ingest =

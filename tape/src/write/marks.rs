@@ -225,18 +225,27 @@ impl Marks {
         if stamp.is_some() && before.is_some_and(|(_, before)| before == stamp) {
             return Vec::new();
         }
-        let names = storage.names().unwrap_or_default();
+        // Without a stamp the next call looks again.
+        let again = Some((now.mono_ms, None));
+        let Ok(names) = storage.names() else {
+            self.looked = again;
+            return Vec::new();
+        };
         let is_new = |name: &String| is_mark(name) && !self.known.contains(name);
         let news: Vec<String> = names.into_iter().map(|n| n.name).filter(is_new).collect();
         let free = AT_ONCE.saturating_sub(self.waiting.len());
         if news.len() > free {
-            // Without a stamp the next call looks again and finds the other files.
-            self.looked = Some((now.mono_ms, None));
+            self.looked = again;
         }
         let mut messages = Vec::new();
         for name in news.into_iter().take(free) {
             match Mark::read(storage, &name) {
                 Ok(mark) => self.waiting.push(mark.with_credible_time(now)),
+                Err(error) if error.kind() != io::ErrorKind::InvalidData => {
+                    // Perhaps the file can be read later.
+                    self.looked = again;
+                    continue;
+                }
                 Err(error) => {
                     let path = storage.directory().join(&name);
                     let message = format!("ignored marker file \"{}\": {error}", path.display());

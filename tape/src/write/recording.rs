@@ -163,6 +163,8 @@ struct Sealer {
     /// Stops merging, which the next writer can do as well.
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
+    /// Does the work if there is no thread.
+    alone: Option<(Arc<dyn Storage>, Sender<Done>)>,
 }
 
 impl Sealer {
@@ -171,6 +173,7 @@ impl Sealer {
         let (report, done) = channel();
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = stop.clone();
+        let own = (storage.clone(), report.clone());
         let thread = std::thread::Builder::new().spawn(move || {
             for work in todo {
                 if report
@@ -189,12 +192,17 @@ impl Sealer {
             work: Some(work),
             done,
             stop,
+            alone: thread.is_err().then_some(own),
             thread: thread.ok(),
         };
         (sealer, trouble)
     }
 
     fn give(&self, work: Work) {
+        if let Some((storage, report)) = &self.alone {
+            let _ = report.send(background::work(&**storage, work, &self.stop));
+            return;
+        }
         if let Some(sender) = &self.work {
             let _ = sender.send(work);
         }
@@ -207,5 +215,13 @@ impl Sealer {
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }
+    }
+}
+
+/// The thread ends before the lock is released: the next writer of the directory writes files of the
+/// same names.
+impl Drop for Sealer {
+    fn drop(&mut self) {
+        self.finish();
     }
 }

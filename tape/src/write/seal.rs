@@ -105,7 +105,14 @@ pub(crate) fn convert(storage: &dyn Storage, number: u64, contents: LogContents)
         header: contents.header,
     };
     let Some(ingest) = contents.ingest else {
-        return Ok(sealed);
+        return match sealed.damage.first() {
+            // The hello frame is damaged, and the frames behind it cannot be read without it.
+            Some(found) => Err(Error::damaged(format!(
+                "the schema of the log cannot be read: {}",
+                found.reason
+            ))),
+            None => Ok(sealed),
+        };
     };
     let mut builder = ingest.into_builder();
     mark_damage(&mut builder, &sealed.damage)?;

@@ -455,7 +455,9 @@ impl Writer {
 
     /// Pauses recording. Frames written so far are synced now, not at the next flush.
     fn pause(&mut self, cause: Cause, now: Now) {
-        self.sync_log();
+        if !self.sync_log() {
+            self.close_log(u64::MAX);
+        }
         let trouble = self.pause.begin(&*self.storage, cause, now.wall_ms);
         self.messages.extend(trouble.map(Message::Trouble));
     }

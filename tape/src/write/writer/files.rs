@@ -11,6 +11,7 @@ use crate::write::recover::{SealJob, Stored};
 use crate::write::seal::Sealed;
 use crate::write::settings::Limit;
 use crate::write::unshipped::Unshipped;
+use std::io;
 
 impl Writer {
     /// Jobs for [`crate::write::background::work`]. Each is returned once; its result must come
@@ -125,8 +126,9 @@ impl Writer {
         self.stored.iter().filter(is_one)
     }
 
-    /// Takes the result of merging. After a failure the files stay, and this writer does not merge
-    /// them again. After a stop it may.
+    /// Takes the result of merging. After a failure the files stay. If they are damaged, this writer
+    /// does not merge them again; otherwise it may after the next sealed log. After a stop it may,
+    /// too.
     pub fn merged(&mut self, job: &MergeJob, result: Result<Option<Merged>>) {
         self.merging = None;
         let all = job.numbers();
@@ -152,6 +154,10 @@ impl Writer {
             Err(error) => {
                 let message = format!("could not merge files: {error}");
                 self.messages.push(Message::Warning(message));
+                self.note_renamed(all);
+                if error.kind != error::Kind::Damaged {
+                    return;
+                }
                 for stored in &mut self.stored {
                     if stored.numbers == all || all.replaces(stored.numbers) {
                         stored.identity = None;
@@ -160,6 +166,29 @@ impl Writer {
                 self.may_merge = true;
             }
         }
+    }
+
+    /// Notes a merged file that was renamed before merging failed: readers take it, so retention must
+    /// know it.
+    fn note_renamed(&mut self, all: Numbers) {
+        let files = directory::list(&*self.storage).unwrap_or_default();
+        let is_it = |f: &&directory::HistoryFile| f.kind == Kind::Sealed && f.numbers == all;
+        let known = self.stored.iter().any(|s| s.numbers == all);
+        let Some(file) = files.iter().find(is_it).filter(|_| !known) else {
+            return;
+        };
+        let parents = self.stored.iter().filter(|s| all.replaces(s.numbers));
+        let times = parents.filter_map(|s| s.times);
+        let times = times.reduce(|a, b| (a.0.min(b.0), a.1.max(b.1)));
+        self.stored.push(Stored {
+            numbers: all,
+            kind: Kind::Sealed,
+            bytes: file.bytes,
+            times,
+            identity: None,
+            statements_ms: None,
+        });
+        self.stored.sort_by_key(|s| s.numbers);
     }
 
     fn report(&mut self, job: SealJob, sealed: &Sealed) {
@@ -195,11 +224,13 @@ impl Writer {
             return;
         };
         let limit = reference.saturating_sub(age_ms);
-        // Files without ticks are removed with the next file that has some.
+        // A file without ticks is removed with the next other file. A file from a time when the clock
+        // was ahead is, too.
+        let is_credible = |times: &(i64, i64)| times.1 <= reference;
         while self
             .stored
             .iter()
-            .find_map(|s| s.times)
+            .find_map(|s| s.times.filter(is_credible))
             .is_some_and(|t| t.1 < limit)
             && self.retain_oldest(Limit::Age, unshipped)
         {}
@@ -232,24 +263,27 @@ impl Writer {
         self.remove_oldest(Limit::Unshipped, Some(unshipped))
     }
 
-    /// Removes the oldest file; returns false if there is none.
+    /// Removes the oldest file; returns false if there is none, or if it cannot be removed. Then the
+    /// next call tries again.
     pub(super) fn remove_oldest(&mut self, why: Limit, unshipped: Option<Unshipped>) -> bool {
         if self.stored.is_empty() {
+            return false;
+        }
+        let name = self.stored[0].numbers.name(self.stored[0].kind);
+        if let Err(error) = self.storage.remove(&name)
+            && error.kind() != io::ErrorKind::NotFound
+        {
+            let path = self.storage.directory().join(name);
+            let error = Error::io("remove file", &path, error);
+            self.messages.push(Message::Error(error.to_string()));
             return false;
         }
         let oldest = self.stored.remove(0);
         if oldest.kind == Kind::Log {
             self.retries.forget(oldest.numbers.first);
         }
-        let name = oldest.numbers.name(oldest.kind);
-        if let Err(error) = self.storage.remove(&name) {
-            let path = self.storage.directory().join(name);
-            let error = Error::io("remove file", &path, error);
-            self.messages.push(Message::Error(error.to_string()));
-        } else {
-            let is_unshipped = unshipped.is_some_and(|unshipped| unshipped.is_unshipped(&oldest));
-            self.removed.add(why, is_unshipped, &oldest);
-        }
+        let is_unshipped = unshipped.is_some_and(|unshipped| unshipped.is_unshipped(&oldest));
+        self.removed.add(why, is_unshipped, &oldest);
         true
     }
 }

@@ -98,6 +98,44 @@ fn a_marker_is_recorded_once_despite_a_crash_anywhere() {
 }
 
 #[test]
+fn a_marker_is_recorded_once_although_its_frame_was_cut_off() {
+    let storage = MemoryStorage::new();
+    let mut drive = Drive::new(&storage, sampler(9));
+    drive.send(3);
+    put(
+        &storage,
+        NAME,
+        format!("tacho-marker-1 {SLOT}\nonce").as_bytes(),
+    );
+    let sent = drive.make();
+    // The frame of the marker fits into the half that is written.
+    storage.fail_at(storage.operations() + 1, ErrorKind::StorageFull);
+    assert_ne!(drive.push(&sent.bytes), Code::Written);
+    drive.mono_ms += 60_000;
+    assert_eq!(drive.push(&sent.bytes), Code::Written);
+    drive.turn();
+    assert_eq!(recorded_texts(&storage), [(SLOT, "once".to_string())]);
+    drive.check();
+}
+
+#[test]
+fn a_marker_is_recorded_although_a_read_fails() {
+    for read in 1..=4 {
+        let storage = MemoryStorage::new();
+        let mut drive = Drive::new(&storage, sampler(9));
+        drive.send(3);
+        let text = format!("tacho-marker-1 {SLOT}\nlater");
+        put(&storage, NAME, text.as_bytes());
+        storage.fail_read_at(storage.reads() + read);
+        drive.send(1);
+        drive.mono_ms += 2_000;
+        drive.send(2);
+        let recorded = recorded_texts(&storage);
+        assert_eq!(recorded, [(SLOT, "later".to_string())], "read {read}");
+    }
+}
+
+#[test]
 fn an_invalid_marker_is_removed_and_reported() {
     let storage = MemoryStorage::new();
     let mut drive = Drive::new(&storage, sampler(5));

@@ -1,6 +1,9 @@
 //! Sealing, syncing, and trying again after failures.
 
 use super::*;
+use crate::error;
+use crate::files::directory::file_name;
+use crate::format::log::FRAMES_AT;
 use crate::write::background;
 
 #[test]
@@ -88,4 +91,107 @@ fn a_log_that_could_not_be_sealed_is_tried_again() {
     assert_eq!(drive.files(Kind::Sealed), [1]);
     drive.check();
     assert_eq!(drive.writer.messages(), []);
+}
+
+#[test]
+fn a_log_whose_schema_cannot_be_read_is_kept() {
+    let storage = MemoryStorage::new();
+    let mut drive = Drive::new(&storage, sampler(20));
+    drive.send(30);
+    let name = file_name(1, Kind::Log);
+    let mut bytes = storage.bytes_of(&name).unwrap();
+    bytes[FRAMES_AT + 45] ^= 1;
+    storage.put(&name, &bytes);
+    let error = seal_log(&storage, 1, u64::MAX).unwrap_err();
+    assert_eq!(error.kind, error::Kind::Damaged);
+    assert_eq!(storage.bytes_of(&name), Some(bytes));
+}
+
+#[test]
+fn a_log_that_could_not_be_synced_before_a_pause_takes_no_more_frames() {
+    let storage = MemoryStorage::new();
+    let mut drive = Drive::new(&storage, sampler(21));
+    drive.send(3);
+    let sent = drive.make();
+    assert_eq!(drive.push(&sent.bytes), Code::Written);
+    storage.set_free(0);
+    drive.mono_ms += 1_000;
+    let refused = drive.make();
+    storage.fail_at(storage.operations() + 1, ErrorKind::Other);
+    assert_eq!(drive.push(&refused.bytes), Code::Paused);
+    storage.set_free(1 << 40);
+    drive.mono_ms += 60_000;
+    assert_eq!(drive.push(&refused.bytes), Code::Written);
+    assert_eq!(drive.files(Kind::Log), [1, 2]);
+    drive.check();
+}
+
+#[test]
+fn a_file_of_a_clock_that_was_ahead_is_removed_with_the_next_file() {
+    let storage = MemoryStorage::new();
+    let limit = [("retention_age_s", "900")];
+    let mut drive = Drive::with(&storage, sampler(22), &limit);
+    let year = 365 * 86_400_000;
+    drive.sampler.slot_ms += year;
+    drive.send(300);
+    drive.sampler.slot_ms -= year;
+    drive.send(1_300);
+    assert_eq!(drive.files(Kind::Sealed), [1, 2, 3]);
+    drive.send(900);
+    assert_eq!(drive.files(Kind::Sealed), [3, 4]);
+}
+
+/// Sends and seals frames, without merging.
+fn sealed_only(drive: &mut Drive, frames: usize) {
+    for _ in 0..frames {
+        let sent = drive.make();
+        assert_eq!(drive.push(&sent.bytes), Code::Written);
+        for job in drive.writer.seal_jobs() {
+            let sealed = seal_log(&drive.storage, job.number, job.until_sequence);
+            drive.writer.sealed(job, sealed);
+        }
+    }
+}
+
+#[test]
+fn a_merge_that_a_full_disk_stopped_is_tried_again_with_the_next_log() {
+    let storage = MemoryStorage::new();
+    let mut drive = Drive::new(&storage, sampler(23));
+    sealed_only(&mut drive, 1_201);
+    drive.sampler.slot_ms += 2 * 86_400_000;
+    sealed_only(&mut drive, 601);
+    let job = drive.writer.merge_job().unwrap();
+    let full = error::Error::new(error::Kind::NoSpace, "no space left");
+    drive.writer.merged(&job, Err(full));
+    assert_eq!(drive.writer.merge_job(), None);
+    sealed_only(&mut drive, 600);
+    assert_eq!(drive.writer.merge_job(), Some(job));
+}
+
+#[test]
+fn a_merged_file_whose_name_was_not_synced_is_known_to_retention() {
+    let storage = MemoryStorage::new();
+    let mut drive = Drive::new(&storage, sampler(24));
+    sealed_only(&mut drive, 1_201);
+    drive.sampler.slot_ms += 2 * 86_400_000;
+    sealed_only(&mut drive, 601);
+    let job = drive.writer.merge_job().unwrap();
+    // The directory is synced after the rename, which creates the merged file.
+    let begin = storage.operations();
+    let before = storage.after(Crash::Process);
+    merge(&before, &job, &AtomicBool::new(false)).unwrap();
+    let failed = (1..before.operations() - begin).find_map(|operation| {
+        let copy = storage.after(Crash::Process);
+        copy.fail_at(copy.operations() + operation, ErrorKind::Other);
+        let result = merge(&copy, &job, &AtomicBool::new(false));
+        let name = job.numbers().name(Kind::Sealed);
+        let bytes = copy.bytes_of(&name)?;
+        Some((result.err()?, name, bytes))
+    });
+    let (error, name, bytes) = failed.unwrap();
+    storage.put(&name, &bytes);
+    drive.writer.merged(&job, Err(error));
+    let known = drive.writer.stored_files().iter();
+    let merged = known.filter(|s| s.numbers == job.numbers());
+    assert_eq!(merged.map(|s| s.bytes).sum::<u64>(), bytes.len() as u64);
 }
