@@ -18,12 +18,14 @@
 -- The objects belong to the role that initdb made, which cannot be dropped. So the
 -- initial rights of the objects, which dumps compare with, never name a dropped role.
 -- And if the role that created the extension leaves or is no longer a superuser, no
--- other role inherits its objects.
+-- other role inherits its objects. A setting remembers the role before: the last
+-- statement of the script (statements.sql) sets it back.
 do $$
 declare
 	v_role name := (select r.rolname from pg_catalog.pg_roles r where r.oid = 10 and r.rolsuper);
 begin
 	if v_role is not null then
+		perform pg_catalog.set_config('create_tacho.role', pg_catalog.current_setting('role'), true);
 		perform pg_catalog.set_config('role', v_role, true);
 	end if;
 end

@@ -45,6 +45,14 @@ for my $db ('reassigned', 'demoted')
 sql('reassigned', 'REASSIGN OWNED BY dba_reassigned TO app; DROP OWNED BY dba_reassigned');
 sql('postgres', 'DROP ROLE dba_reassigned; ALTER ROLE dba_demoted NOSUPERUSER');
 
+# The transaction that makes the extension goes on as the role that began it.
+sql('postgres', 'CREATE ROLE dba SUPERUSER LOGIN; CREATE ROLE chosen SUPERUSER; CREATE DATABASE going_on');
+my $after = 'CREATE EXTENSION tacho; SELECT current_user, session_user, current_setting($$role$$); CREATE TABLE made(); SELECT tableowner FROM pg_tables WHERE tablename = $$made$$; ROLLBACK';
+is(shell(qq{psql -XqAt -U dba -d going_on -c 'BEGIN; $after'}), "dba|dba|none\ndba\n", 'the role after CREATE EXTENSION is the one before');
+is(shell(qq{psql -XqAt -U dba -d going_on -c 'BEGIN; SET LOCAL ROLE chosen; $after'}), "chosen|dba|chosen\nchosen\n", 'a role that SET ROLE has chosen stays');
+is(shell(qq{psql -XqAt -U dba -d going_on -c 'SET ROLE chosen; CREATE EXTENSION tacho; SELECT current_user'}), "chosen\n", 'a role that the session has chosen stays');
+is(sql('going_on', q{SELECT DISTINCT proowner::regrole FROM pg_proc WHERE pronamespace = 'tacho'::regnamespace}), $bootstrap, 'the objects belong to the role that initdb made');
+
 # A copy has the application's view with its columns, and its own extension.
 sub is_whole
 {
