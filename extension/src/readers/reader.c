@@ -66,6 +66,11 @@ run(char *const argv[], TupleDesc desc, Tuplestorestate *store,
 	int			status;
 	int			error;
 
+	if (reader_memory_mb() == 0)
+	{
+		reader_without_memory(failure);
+		return false;
+	}
 	initStringInfo(&errors);
 	child = child_start(program, argv, &errors, &failed);
 	if (child == NULL)

@@ -94,6 +94,9 @@ extern int	reader_memory_mb(void);
 /* Sets the failure of a call beyond tacho.max_readers. */
 extern void reader_too_many(ReaderFailure *failure);
 
+/* Sets the failure of a call whose child would have no memory. */
+extern void reader_without_memory(ReaderFailure *failure);
+
 /* Sets the failure of a program that could not be started. */
 extern void reader_not_started(const char *program, int error_number,
 							   ReaderFailure *failure);

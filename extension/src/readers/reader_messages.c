@@ -79,6 +79,16 @@ reader_too_many(ReaderFailure *failure)
 }
 
 void
+reader_without_memory(ReaderFailure *failure)
+{
+	reader_fail(failure, ERRCODE_CONFIGURATION_LIMIT_EXCEEDED,
+				pstrdup("questions to the history have no memory"),
+				psprintf("\"tacho.max_readers\" (%d) questions share \"tacho.reader_memory\" (%d MB). Each one needs 1 MB at least.",
+						 tacho_max_readers, tacho_reader_memory),
+				pstrdup("Raise \"tacho.reader_memory\", or lower \"tacho.max_readers\"."));
+}
+
+void
 reader_not_started(const char *program, int error_number,
 				   ReaderFailure *failure)
 {

@@ -29,6 +29,20 @@ select avg_aas from tacho.aas(:window, username => 'regress_bob');
 select key, query_text from tacho.top('query_id', :window, scope => 'foreground');
 select * from tacho.status();
 
+-- functions with helpers, as SECURITY.md lists them; overhead() reads a view of the server, too
+reset role;
+create role regress_carol;
+grant execute on function tacho.report, tacho._report, tacho._with_relations, tacho._relation, tacho._moment to regress_carol;
+grant execute on function tacho.blocking, tacho._blocking, tacho.changes, tacho._changes, tacho.overhead, tacho._overhead to regress_carol;
+set role regress_carol;
+select count(*) from tacho.report(:window);
+select count(*) >= 0 as any from tacho.blocking(:window);
+select count(*) >= 0 as any from tacho.changes(at => '2026-01-05 12:00:10+00', node => '00000000000000b1');
+select count(*) from tacho.overhead();
+reset role;
+drop owned by regress_carol;
+drop role regress_carol;
+
 -- the role of the moment counts, as in pg_stat_activity
 reset role;
 create function public.load_of_all() returns numeric

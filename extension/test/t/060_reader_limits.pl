@@ -144,5 +144,16 @@ cancel($sessions[1]);
 $sessions[1]->run('SELECT 1')->finish;
 is(answer_of($call), '--memory-limit-mb|1001', 'a question is refused until those have ended');
 
+# Less memory than 1 MB for each question
+$node->safe_psql('postgres', q{ALTER SYSTEM SET tacho.reader_memory = '2MB'});
+set_max(3);
+is(answer_of($call), qq{ERROR:  53400: questions to the history have no memory\n}
+	  . qq{DETAIL:  "tacho.max_readers" (3) questions share "tacho.reader_memory" (2 MB). Each one needs 1 MB at least.\n}
+	  . 'HINT:  Raise "tacho.reader_memory", or lower "tacho.max_readers".', 'a question without memory says which settings are the reason');
+like(answer_of("SELECT * FROM tacho.status() WHERE metric IN ('recording', 'tape_error')"),
+	qr/^recording\|\w+\ntape_error\|questions to the history have no memory$/, 'status() answers without memory for questions');
+set_max(2);
+is(answer_of($call), '--memory-limit-mb|1', 'a share of 1 MB is a share');
+
 $node->stop;
 done_testing();
