@@ -10,9 +10,9 @@
  * more.
  *
  * Example: BEGIN; DROP INDEX a; SAVEPOINT s; DROP INDEX b; ROLLBACK TO s;
- * COMMIT leaves the note of a. A transaction that is rolled back leaves its
- * notes only if it lasted a second, because its locks may have blocked
- * others.
+ * COMMIT leaves the note of a. A transaction or subtransaction that is rolled
+ * back leaves its notes only if it lasted a second, because its locks may have
+ * blocked others.
  *
  * Locking: none. A process takes a slot with a compare-and-swap of the slot's
  * state, writes it, and gives it to the sampler with another state. A process
@@ -27,8 +27,10 @@
 
 #include "access/parallel.h"
 #include "access/xact.h"
+#include "access/xlog.h"
 #include "commands/extension.h"
 #include "executor/instrument.h"
+#include "mb/pg_wchar.h"
 #include "miscadmin.h"
 #include "port/atomics.h"
 #include "storage/ipc.h"
@@ -46,6 +48,7 @@
 
 #define SLOTS			256
 #define MOST_NOTED		16		/* per transaction */
+#define MOST_LEVELS		16		/* that have changes without a note */
 #define LONG_US			1000000	/* a shorter failed transaction leaves no
 								 * marker */
 
@@ -66,6 +69,7 @@ typedef struct SchemaShared
 {
 	pg_atomic_uint64 posted;	/* changes that were put into slots */
 	pg_atomic_uint64 dropped;	/* changes that found no slot */
+	pg_atomic_uint64 told;		/* dropped changes that have a marker */
 	Slot		slots[SLOTS];
 } SchemaShared;
 
@@ -77,14 +81,32 @@ typedef struct Note
 } Note;
 
 static SchemaShared *shared;
-static Note notes[MOST_NOTED];
+/* The number of changes of a subtransaction that found no room for a note. */
+typedef struct Unnoted
+{
+	int			level;
+	int			count;
+} Unnoted;
+
+/* By these a statement that changed something differs from one that did not. */
+typedef struct Traces
+{
+	uint64		commits;
+	CommandId	command;
+	TransactionId top;
+	XLogRecPtr	wal;			/* the newest record of this process */
+} Traces;
+
+static Note notes[MOST_NOTED];	/* levels ascend */
 static int	note_count = 0;
-static int	left_out = 0;		/* changes without a note */
+static Unnoted unnoted[MOST_LEVELS];	/* levels ascend */
+static int	unnoted_count = 0;
 
 static uint64 commits = 0;		/* while a statement was running */
 
 /* the running statement; begin = 0: none */
 static SchemaChange running;
+static uint64 running_commits;	/* value of commits when it began */
 
 static shmem_request_hook_type previous_request = NULL;
 static shmem_startup_hook_type previous_startup = NULL;
@@ -122,7 +144,7 @@ post(const SchemaChange *change)
 	pg_atomic_fetch_add_u64(&shared->posted, 1);
 }
 
-uint64
+void
 schema_change_drain(void (*take) (const SchemaChange *change))
 {
 	static uint64 seen = 0;
@@ -144,7 +166,14 @@ schema_change_drain(void (*take) (const SchemaChange *change))
 		take(&change);
 	}
 	seen = posted;
-	return pg_atomic_read_u64(&shared->dropped);
+}
+
+uint64
+schema_change_take_dropped(void)
+{
+	uint64		dropped = pg_atomic_read_u64(&shared->dropped);
+
+	return dropped - pg_atomic_exchange_u64(&shared->told, dropped);
 }
 
 /* ---- the notes of a transaction ---- */
@@ -153,25 +182,53 @@ static void
 forget(void)
 {
 	note_count = 0;
-	left_out = 0;
+	unnoted_count = 0;
 	running.begin = 0;
+}
+
+/* Adds to the number of a level. Deeper levels than MOST_LEVELS share the last one. */
+static void
+add_unnoted(int level, int count)
+{
+	if (unnoted_count == 0 ||
+		(unnoted[unnoted_count - 1].level < level && unnoted_count < MOST_LEVELS))
+		unnoted[unnoted_count++] = (Unnoted) {level, 0};
+	unnoted[unnoted_count - 1].count += count;
+}
+
+/* Removes the numbers of this level and of deeper ones; returns their sum. */
+static int
+take_unnoted(int level)
+{
+	int			sum = 0;
+
+	while (unnoted_count > 0 && unnoted[unnoted_count - 1].level >= level)
+		sum += unnoted[--unnoted_count].count;
+	return sum;
 }
 
 static void
 note(void)
 {
+	int			level = GetCurrentTransactionNestLevel();
+
 	if (note_count == MOST_NOTED)
-		left_out++;
+		add_unnoted(level, 1);
 	else
-		notes[note_count++] = (Note) {GetCurrentTransactionNestLevel(), running};
+		notes[note_count++] = (Note) {level, running};
 }
 
+/* Posts the notes of this level and of deeper ones, and removes them. */
 static void
-post_notes(SchemaOutcome outcome)
+post_notes(int level, SchemaOutcome outcome)
 {
+	int			left_out = take_unnoted(level);
+	int			last = note_count - 1;
 	TimestampTz now = GetCurrentTimestamp();
 
-	for (int i = 0; i < note_count; i++)
+	while (note_count > 0 && notes[note_count - 1].level >= level)
+		note_count--;
+	for (int i = note_count; i <= last; i++)
 	{
 		SchemaChange *change = &notes[i].change;
 
@@ -179,43 +236,51 @@ post_notes(SchemaOutcome outcome)
 			continue;
 		change->end = now;
 		change->outcome = outcome;
-		change->left_out = i == note_count - 1 ? left_out : 0;
+		change->left_out = i == last ? left_out : 0;
 		post(change);
 	}
 }
 
 /*
  * Posts a statement that has failed, if it has run for LONG_US or longer:
- * others may have waited for its locks. Raises no error.
+ * others may have waited for its locks. A statement that has committed, as DROP
+ * INDEX CONCURRENTLY does, is posted as a change: the index is invalid. Raises
+ * no error.
  */
 static void
 post_running(void)
 {
+	bool		committed = commits != running_commits;
+
+	if (running.begin == 0)
+		return;
 	running.end = GetCurrentTimestamp();
-	running.outcome = SCHEMA_ROLLED_BACK;
-	if (running.begin != 0 && running.end - running.begin >= LONG_US)
+	running.outcome = committed ? SCHEMA_COMMITTED : SCHEMA_ROLLED_BACK;
+	if (committed)
+		strlcat(running.target.rest, running.target.rest[0] != '\0' ? " (failed)" : "(failed)",
+				sizeof(running.target.rest));
+	if (committed || running.end - running.begin >= LONG_US)
 		post(&running);
 }
 
 static void
 on_transaction(XactEvent event, void *arg)
 {
-	if (likely(note_count == 0 && left_out == 0 && running.begin == 0))
+	if (likely(note_count == 0 && running.begin == 0))
 		return;
 	switch (event)
 	{
 		case XACT_EVENT_COMMIT:
 			/* CREATE INDEX CONCURRENTLY, for example, commits while it runs */
-			post_notes(SCHEMA_COMMITTED);
-			note_count = left_out = 0;
+			post_notes(1, SCHEMA_COMMITTED);
 			commits++;
 			break;
 		case XACT_EVENT_PREPARE:
-			post_notes(SCHEMA_PREPARED);
+			post_notes(1, SCHEMA_PREPARED);
 			forget();
 			break;
 		case XACT_EVENT_ABORT:
-			post_notes(SCHEMA_ROLLED_BACK);
+			post_notes(1, SCHEMA_ROLLED_BACK);
 			post_running();
 			forget();
 			break;
@@ -225,25 +290,27 @@ on_transaction(XactEvent event, void *arg)
 }
 
 /*
- * A subtransaction that rolls back loses its notes. The notes of one that
- * commits belong to the transaction around it.
+ * A subtransaction that rolls back loses its notes, or posts them as above. The
+ * notes of one that commits belong to the transaction around it.
  */
 static void
 on_subtransaction(SubXactEvent event, SubTransactionId mine, SubTransactionId parent, void *arg)
 {
 	int			level = GetCurrentTransactionNestLevel();
-	int			kept = 0;
+	int			count;
 
+	if (note_count == 0)
+		return;
 	if (event == SUBXACT_EVENT_ABORT_SUB)
+		post_notes(level, SCHEMA_ROLLED_BACK);
+	else if (event == SUBXACT_EVENT_COMMIT_SUB)
 	{
 		for (int i = 0; i < note_count; i++)
-			if (notes[i].level < level)
-				notes[kept++] = notes[i];
-		note_count = kept;
-	}
-	else if (event == SUBXACT_EVENT_COMMIT_SUB)
-		for (int i = 0; i < note_count; i++)
 			notes[i].level = Min(notes[i].level, level - 1);
+		count = take_unnoted(level);
+		if (count > 0)
+			add_unnoted(level - 1, count);
+	}
 }
 
 /* ---- statements ---- */
@@ -261,7 +328,7 @@ is_temporary(const Node *statement)
 }
 
 /*
- * TRUNCATE changes no schema, but it changes plans and statistics. EXECUTE
+ * TRUNCATE and REINDEX change no schema, but plans and statistics. EXECUTE
  * never changes the schema, because only queries can be prepared; finding its
  * kind would look up the prepared statement once more.
  */
@@ -271,8 +338,35 @@ changes_schema(Node *statement, ProcessUtilityContext context)
 	return shared != NULL && tacho_schema_changes &&
 		context != PROCESS_UTILITY_SUBCOMMAND && !IsA(statement, ExecuteStmt) &&
 		!creating_extension && !IsParallelWorker() &&
-		(IsA(statement, TruncateStmt) || GetCommandLogLevel(statement) == LOGSTMT_DDL) &&
+		(IsA(statement, TruncateStmt) || IsA(statement, ReindexStmt) ||
+		 GetCommandLogLevel(statement) == LOGSTMT_DDL) &&
 		!is_temporary(statement);
+}
+
+static Traces
+traces(void)
+{
+	return (Traces) {
+		.commits = commits,
+		.command = GetCurrentCommandId(false),
+		.top = GetTopTransactionIdIfAny(),
+		.wal = ProcLastRecPtr,
+	};
+}
+
+/*
+ * True if a statement may have changed something since `before`. A change
+ * writes a row of a catalog, which needs a transaction id and a record of WAL.
+ * Not every change advances the command counter: DROP DATABASE does not.
+ */
+static bool
+left_traces(const Traces *before)
+{
+	Traces		now = traces();
+
+	return now.commits != before->commits || now.command != before->command ||
+		now.top != before->top ||
+		(TransactionIdIsValid(before->top) && now.wal != before->wal);
 }
 
 /*
@@ -290,8 +384,9 @@ relation_of(const Node *statement)
 }
 
 /*
- * Adds the table of the index that a DROP INDEX removes: "on app.orders". A query
- * mentions its tables and no index, so the table connects the two.
+ * Adds the table of the index that a DROP INDEX or REINDEX INDEX names: "on
+ * app.orders". A query mentions its tables and no index, so the table connects
+ * the two.
  */
 static void
 put_table(const Node *statement, Oid index, StatementTarget *target)
@@ -312,6 +407,8 @@ begin(Node *statement)
 	running.begin = GetCurrentTimestamp();
 	running.database = MyDatabaseId;
 	running.user = GetUserId();
+	running_commits = commits;
+	running.encoding = GetDatabaseEncoding();
 	running.left_out = 0;
 	strlcpy(running.application, application_name, sizeof(running.application));
 	if (MyBEEntry != NULL)
@@ -337,37 +434,40 @@ execute(UTILITY_PARAMS)
  * error comes to on_transaction() instead.
  */
 static void
-execute_noted(UTILITY_PARAMS)
+execute_noted(Node *statement, UTILITY_PARAMS)
 {
 	SchemaChange outer = running;
-	CommandId	command = GetCurrentCommandId(false);
-	uint64		commits_before = commits;
+	uint64		outer_commits = running_commits;
+	Traces		before = traces();
 
 	PG_TRY();
 	{
-		begin(pstmt->utilityStmt);
+		begin(statement);
 		execute(UTILITY_ARGS);
-		if (statement_creates(pstmt->utilityStmt))
-			running.object = relation_of(pstmt->utilityStmt);
-		if (!statement_may_do_nothing(pstmt->utilityStmt) ||
-			commits != commits_before || GetCurrentCommandId(false) != command)
+		if (statement_creates(statement))
+			running.object = relation_of(statement);
+		if (!statement_may_do_nothing(statement) || left_traces(&before))
 			note();
 	}
 	PG_CATCH();
 	{
 		post_running();
 		running = outer;
+		running_commits = outer_commits;
 		PG_RE_THROW();
 	}
 	PG_END_TRY();
 	running = outer;
+	running_commits = outer_commits;
 }
 
 static void
 on_utility(UTILITY_PARAMS)
 {
-	if (changes_schema(pstmt->utilityStmt, context))
-		execute_noted(UTILITY_ARGS);
+	Node	   *statement = statement_executed(pstmt->utilityStmt);
+
+	if (changes_schema(statement, context))
+		execute_noted(statement, UTILITY_ARGS);
 	else
 		execute(UTILITY_ARGS);
 }
@@ -396,6 +496,7 @@ on_startup(void)
 		memset(shared, 0, sizeof(SchemaShared));
 		pg_atomic_init_u64(&shared->posted, 0);
 		pg_atomic_init_u64(&shared->dropped, 0);
+		pg_atomic_init_u64(&shared->told, 0);
 		for (int i = 0; i < SLOTS; i++)
 			pg_atomic_init_u32(&shared->slots[i].state, SLOT_FREE);
 	}

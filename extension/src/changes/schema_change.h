@@ -15,7 +15,8 @@
 /* How the transaction of a change ended. */
 typedef enum SchemaOutcome
 {
-	SCHEMA_COMMITTED,			/* values of enumeration "outcome" */
+	/* values of enumeration "outcome" */
+	SCHEMA_COMMITTED,			/* also in part, by a statement that failed */
 	SCHEMA_PREPARED,			/* by PREPARE TRANSACTION */
 	SCHEMA_ROLLED_BACK,			/* after running for a second or more */
 } SchemaOutcome;
@@ -33,15 +34,19 @@ typedef struct SchemaChange
 	StatementTarget target;
 	char		application[NAMEDATALEN];
 	SockAddr	client;			/* no family = not a client */
+	int			encoding;		/* of the database */
 } SchemaChange;
 
 /* Installs the hooks and requests the shared memory. */
 extern void schema_change_init(void);
 
+/* Passes all changes that have ended to `take`, in no order. */
+extern void schema_change_drain(void (*take) (const SchemaChange *change));
+
 /*
- * Passes all changes that have ended to `take`, in no order. Returns the
- * number of changes since the server's start that found no slot.
+ * The number of changes that found no slot since the last call. A sampler that
+ * starts again goes on where the one before ended.
  */
-extern uint64 schema_change_drain(void (*take) (const SchemaChange *change));
+extern uint64 schema_change_take_dropped(void);
 
 #endif							/* TACHO_SCHEMA_CHANGE_H */

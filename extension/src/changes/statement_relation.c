@@ -16,6 +16,7 @@
 #include "utils/syscache.h"
 
 #include "changes/statement_relation.h"
+#include "core/compat.h"
 
 /* Checks no privilege: a role may create in a schema that it may not use. */
 static Oid
@@ -94,6 +95,9 @@ statement_relation(const Node *statement)
 			FIELD(AlterTableStmt, relation);
 			FIELD(AlterSeqStmt, sequence);
 			FIELD(RefreshMatViewStmt, relation);
+			FIELD(ReindexStmt, relation);
+		case T_CompatClusterStmt:
+			return find_relation(compat_cluster_relation((const CompatClusterStmt *) statement));
 		case T_IndexStmt:
 			return find_index((const IndexStmt *) statement);
 		case T_DropStmt:
@@ -181,12 +185,21 @@ statement_changes_temporary(const Node *statement)
 	}
 }
 
+static bool
+names_index(const Node *statement)
+{
+	return (IsA(statement, DropStmt) &&
+			((const DropStmt *) statement)->removeType == OBJECT_INDEX) ||
+		(IsA(statement, ReindexStmt) &&
+		 ((const ReindexStmt *) statement)->kind == REINDEX_OBJECT_INDEX);
+}
+
 bool
 statement_index_table(const Node *statement, Oid index, const char **schema, const char **table)
 {
 	Oid			relation;
 
-	if (!IsA(statement, DropStmt) || ((const DropStmt *) statement)->removeType != OBJECT_INDEX)
+	if (!names_index(statement))
 		return false;
 	relation = IndexGetRelation(index, true);
 	if (!OidIsValid(relation))

@@ -29,8 +29,8 @@ extern Oid	statement_relation(const Node *statement);
 extern bool statement_changes_temporary(const Node *statement);
 
 /*
- * Sets schema and name of the table whose index `index` a DROP INDEX is about
- * to remove. False for other statements.
+ * Sets schema and name of the table whose index `index` a DROP INDEX or REINDEX
+ * INDEX names. False for other statements.
  */
 extern bool statement_index_table(const Node *statement, Oid index,
 								  const char **schema, const char **table);

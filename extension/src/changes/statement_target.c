@@ -7,15 +7,17 @@
 #include "postgres.h"
 
 #include "catalog/pg_class.h"
+#include "mb/pg_wchar.h"
 #include "nodes/parsenodes.h"
 #include "nodes/value.h"
 #include "tcop/utility.h"
 
 #include "changes/statement_target.h"
+#include "core/compat.h"
 
 #define MOST_NAMED	3			/* most objects listed by name */
 
-/* Text in a buffer of the caller; cut if the buffer is full. */
+/* Text in a buffer of the caller; cut behind a character if the buffer is full. */
 typedef struct Words
 {
 	char	   *bytes;
@@ -26,11 +28,18 @@ typedef struct Words
 static void
 put(Words *words, const char *text)
 {
-	if (text == NULL || words->length + 1 >= words->size)
-		return;
-	words->length += strlcpy(words->bytes + words->length, text,
-							 words->size - words->length);
-	words->length = Min(words->length, words->size - 1);
+	Size		length = text != NULL ? strlen(text) : 0;
+	Size		room = words->size - words->length - 1;
+
+	if (length > room)
+	{
+		length = pg_mbcliplen(text, length, room);
+		words->size = words->length + length + 1;	/* nothing follows */
+	}
+	if (length > 0)
+		memcpy(words->bytes + words->length, text, length);
+	words->length += length;
+	words->bytes[words->length] = '\0';
 }
 
 static void
@@ -155,12 +164,14 @@ renames_part(ObjectType type)
 
 /*
  * Puts the object and the rest of a RENAME: "orders" and "note to notes"; for
- * a trigger "checked" and "on orders to verified".
+ * a trigger "checked" and "on orders to verified"; for a role its old name.
  */
 static void
 put_rename(Words *object, Words *rest, const RenameStmt *rename)
 {
-	if (rename->subname != NULL && !renames_part(rename->renameType))
+	if (rename->relation == NULL && rename->object == NULL)
+		put(object, rename->subname);
+	else if (rename->subname != NULL && !renames_part(rename->renameType))
 		put_on(object, rest, rename->subname, rename->relation);
 	else
 	{
@@ -168,6 +179,24 @@ put_rename(Words *object, Words *rest, const RenameStmt *rename)
 		put(rest, rename->subname);
 	}
 	put_to(rest, rename->newname);
+}
+
+static void
+put_cluster(Words *object, Words *rest, const CompatClusterStmt *cluster)
+{
+	put_relation(object, compat_cluster_relation(cluster));
+	if (cluster->indexname == NULL)
+		return;
+	put(rest, "using ");
+	put(rest, cluster->indexname);
+}
+
+/* REINDEX SYSTEM and REINDEX DATABASE may have no name. */
+static void
+put_reindex(Words *object, const ReindexStmt *reindex)
+{
+	put_relation(object, reindex->relation);
+	put(object, reindex->name);
 }
 
 static void
@@ -250,6 +279,8 @@ put_target(Words *object, Words *rest, const Node *statement)
 			CASE(AlterStatsStmt, put_name(object, s->defnames));
 			CASE(RefreshMatViewStmt, put_relation(object, s->relation));
 			CASE(TruncateStmt, put_objects(object, s->relations));
+			CASE(CompatClusterStmt, put_cluster(object, rest, s));
+			CASE(ReindexStmt, put_reindex(object, s));
 			CASE(DropStmt, put_objects(object, s->objects));
 			CASE(RenameStmt, put_rename(object, rest, s));
 			CASE(AlterObjectSchemaStmt, put_either(object, s->relation, s->object); put_to(rest, s->newschema));
@@ -326,6 +357,22 @@ class_of_grant(const GrantStmt *grant)
 	}
 }
 
+static const char *
+class_of_reindex(const ReindexStmt *reindex)
+{
+	switch (reindex->kind)
+	{
+		case REINDEX_OBJECT_INDEX:
+			return "index";
+		case REINDEX_OBJECT_TABLE:
+			return "table";
+		case REINDEX_OBJECT_SCHEMA:
+			return "schema";
+		default:
+			return "database";
+	}
+}
+
 /* The kind in a tag: "materialized view" from "DROP MATERIALIZED VIEW". */
 static const char *
 class_of_tag(const char *tag)
@@ -363,6 +410,10 @@ class_of(const Node *statement, const char *tag)
 				"materialized view" : "table";
 		case T_GrantStmt:
 			return class_of_grant((const GrantStmt *) statement);
+		case T_ReindexStmt:
+			return class_of_reindex((const ReindexStmt *) statement);
+		case T_CompatClusterStmt:
+			return "table";
 		case T_DropOwnedStmt:
 			return "";
 		default:
@@ -385,6 +436,19 @@ statement_target(Node *statement, StatementTarget *target)
 		strlcat(target->command,
 				resets(((AlterSystemStmt *) statement)->setstmt) ? " RESET" : " SET",
 				sizeof(target->command));
+}
+
+/* EXPLAIN counts as the statement that it executes. */
+Node *
+statement_executed(Node *statement)
+{
+	Node	   *query;
+
+	if (!IsA(statement, ExplainStmt) || GetCommandLogLevel(statement) != LOGSTMT_DDL)
+		return statement;
+	query = ((ExplainStmt *) statement)->query;
+	return IsA(query, Query) && ((Query *) query)->utilityStmt != NULL ?
+		((Query *) query)->utilityStmt : statement;
 }
 
 static bool
@@ -433,6 +497,20 @@ statement_may_do_nothing(const Node *statement)
 			FIELD(AlterTableStmt, missing_ok);
 			FIELD(DropStmt, missing_ok);
 			FIELD(DropRoleStmt, missing_ok);
+			FIELD(DropdbStmt, missing_ok);
+			FIELD(DropTableSpaceStmt, missing_ok);
+			FIELD(DropUserMappingStmt, missing_ok);
+			FIELD(RenameStmt, missing_ok);
+			FIELD(AlterObjectSchemaStmt, missing_ok);
+			FIELD(AlterSeqStmt, missing_ok);
+			FIELD(AlterStatsStmt, missing_ok);
+			FIELD(AlterDomainStmt, missing_ok);
+			FIELD(AlterTSConfigurationStmt, missing_ok);
+			FIELD(AlterEnumStmt, skipIfNewValExists);
+			FIELD(CreateForeignServerStmt, if_not_exists);
+			FIELD(CreateUserMappingStmt, if_not_exists);
+			FIELD(CreateStatsStmt, if_not_exists);
+			FIELD(DefineStmt, if_not_exists);
 		default:
 			return false;
 	}

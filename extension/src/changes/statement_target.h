@@ -33,15 +33,18 @@ typedef struct StatementTarget
 extern void statement_target(Node *statement, StatementTarget *target);
 
 /*
+ * The statement that a utility statement executes: CREATE TABLE AS for EXPLAIN
+ * ANALYZE CREATE TABLE AS. Mostly the statement itself.
+ */
+extern Node *statement_executed(Node *statement);
+
+/*
  * True if the statement is about temporary objects only, as far as its parse
  * tree shows.
  */
 extern bool statement_is_temporary(const Node *statement);
 
-/*
- * True for a statement with IF EXISTS or IF NOT EXISTS that advances the
- * command counter or commits if it does anything.
- */
+/* True for a statement with IF EXISTS or IF NOT EXISTS. */
 extern bool statement_may_do_nothing(const Node *statement);
 
 #endif							/* TACHO_STATEMENT_TARGET_H */

@@ -251,6 +251,17 @@ compat_progress_name(ProgressCommandType command)
 	}
 }
 
+/* CLUSTER, which 19 calls REPACK, too; its table, NULL for all tables. */
+#if PG_VERSION_NUM >= 190000
+typedef RepackStmt CompatClusterStmt;
+#define T_CompatClusterStmt	T_RepackStmt
+#define compat_cluster_relation(s)	((s)->relation ? (s)->relation->relation : NULL)
+#else
+typedef ClusterStmt CompatClusterStmt;
+#define T_CompatClusterStmt	T_ClusterStmt
+#define compat_cluster_relation(s)	((s)->relation)
+#endif
+
 /* Transaction id of a lock holder if it is a prepared transaction, else 0. */
 static inline TransactionId
 compat_prepared_holder(const LockInstanceData *instance)
@@ -740,10 +751,7 @@ compat_relations(const List *table)
 	return count;
 }
 
-/*
- * Times of reading and writing blocks. Before 17 one counter has shared and
- * local blocks.
- */
+/* Times of blocks. Before 17 one counter has shared and local blocks. */
 #if PG_VERSION_NUM >= 170000
 #define COMPAT_SHARED_READ_TIME(usage) ((usage)->shared_blk_read_time)
 #define COMPAT_SHARED_WRITE_TIME(usage) ((usage)->shared_blk_write_time)
@@ -784,8 +792,7 @@ compat_wal_buffers_full(const WalUsage *usage)
 
 /* JIT deforming time, ms: known since 17. */
 #if PG_VERSION_NUM >= 170000
-#define COMPAT_JIT_DEFORM_TIME(jit) \
-	INSTR_TIME_GET_MILLISEC((jit)->deform_counter)
+#define COMPAT_JIT_DEFORM_TIME(jit)	INSTR_TIME_GET_MILLISEC((jit)->deform_counter)
 #else
 #define COMPAT_JIT_DEFORM_TIME(jit) 0.0
 #endif

@@ -10,6 +10,7 @@
 #include "postgres.h"
 
 #include "common/hashfn.h"
+#include "mb/pg_wchar.h"
 
 #include "core/settings.h"
 #include "history/day_set.h"
@@ -231,6 +232,18 @@ given_name_id(Oid role, const char *name)
 	bool		left_out;
 
 	return dictionary_use_name(given_name(role, 0, name, &left_out));
+}
+
+uint64
+given_text_id(Oid role, const char *text, int encoding)
+{
+	int			length = strlen(text);
+	bool		left_out;
+	NameEntry  *entry = given_name(role, 0, text, &left_out);
+
+	if (length > 0 && !left_out && encoding != PG_SQL_ASCII)
+		entry = dictionary_find_name(text, length, encoding);
+	return dictionary_use_name(entry);
 }
 
 int64

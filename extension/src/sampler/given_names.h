@@ -60,6 +60,9 @@ extern NameEntry *given_tags(Oid role, const char *tags, int length, int encodin
  */
 extern uint64 given_name_id(Oid role, const char *name);
 
+/* Same, for text of a database in `encoding`. It is guessed for SQL_ASCII. */
+extern uint64 given_text_id(Oid role, const char *text, int encoding);
+
 /* Number of times that a name had no room. */
 extern int64 given_names_left_out(void);
 

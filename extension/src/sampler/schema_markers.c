@@ -35,8 +35,7 @@ static int64 minute = 0;
 static RoleCount roles[MARKERS_A_MINUTE];
 static int	role_count = 0;
 static int	put_count = 0;		/* of all roles in this minute */
-static int64 unlisted = 0;		/* changes of this minute without a marker */
-static uint64 dropped = 0;		/* as of the last turn */
+static int64 unlisted = 0;		/* changes of this minute beyond the limits */
 
 static UnixMs
 unix_ms(TimestampTz time)
@@ -100,8 +99,8 @@ put(const SchemaChange *change)
 	(void) recorder_frame(marker.time);
 	marker.command = dictionary_text(target->command);
 	marker.object_class = dictionary_text(target->object_class);
-	marker.object_name = given_name_id(change->user, target->object);
-	marker.detail = given_name_id(change->user, target->rest);
+	marker.object_name = given_text_id(change->user, target->object, change->encoding);
+	marker.detail = given_text_id(change->user, target->rest, change->encoding);
 	marker.database = dictionary_use_name(processes_database_name(change->database));
 	marker.username = dictionary_use_name(processes_role_name(change->user));
 	marker.application = given_name_id(change->user, change->application);
@@ -113,6 +112,7 @@ put(const SchemaChange *change)
 static void
 next_minute(int64 wall_us)
 {
+	unlisted += schema_change_take_dropped();
 	if (unlisted > 0)
 	{
 		MarkerRow	marker = {
@@ -134,10 +134,7 @@ next_minute(int64 wall_us)
 void
 schema_markers_turn(int64 wall_us)
 {
-	uint64		before = dropped;
-
 	if (wall_us / MINUTE_US != minute)
 		next_minute(wall_us);
-	dropped = schema_change_drain(put);
-	unlisted += dropped - before;
+	schema_change_drain(put);
 }
