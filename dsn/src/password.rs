@@ -3,7 +3,9 @@
 
 use crate::connection::Limit;
 use crate::error::{Error, Result};
+use rustix::process::{Pid, Signal};
 use std::io::Read;
+use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::Duration;
@@ -19,6 +21,8 @@ pub(crate) fn from_command(command: &str, limit: &Limit<'_>) -> Result<String> {
     let failed = |what: String| Error::new("38000", "password command failed").detail(what);
     let mut child = Command::new("sh")
         .args(["-c", command])
+        // The commands of a pipe end with the shell.
+        .process_group(0)
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -97,7 +101,12 @@ fn in_background(input: impl Read + Send + 'static) -> std::io::Result<Receiver<
     Ok(take)
 }
 
+/// Ends the shell and all commands that it has started.
 fn end(child: &mut Child) {
+    let group = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
+    if let Some(group) = group {
+        let _ = rustix::process::kill_process_group(group, Signal::KILL);
+    }
     let _ = child.kill();
     let _ = child.wait();
 }
@@ -143,6 +152,22 @@ mod tests {
             error.detail.as_deref(),
             Some("The command did not end within 0 s.")
         );
+    }
+
+    #[test]
+    fn the_commands_of_a_pipe_end_with_the_shell() {
+        let file = std::env::temp_dir().join(format!("tacho-password-{}", std::process::id()));
+        let command = format!("sleep 600 & echo $! > {}; wait | cat", file.display());
+        within(500, &command, &AtomicBool::new(false)).unwrap_err();
+        let pid = std::fs::read_to_string(&file).unwrap();
+        std::fs::remove_file(&file).unwrap();
+        // A process that has ended and was not waited for has no command line.
+        let left = || std::fs::read(format!("/proc/{}/cmdline", pid.trim())).unwrap_or_default();
+        let begun = std::time::Instant::now();
+        while !left().is_empty() && begun.elapsed() < Duration::from_secs(60) {
+            std::thread::sleep(TURN);
+        }
+        assert_eq!(left(), b"");
     }
 
     #[test]

@@ -20,7 +20,7 @@ use crate::options::Settings;
 use crate::output::{Output, put_marker};
 use crate::relations::{self, RelationName, Relations};
 use crate::rows::{self, Tick};
-use crate::sample::{self, Sample, Session};
+use crate::sample::{self, Sample};
 use crate::statements::Statements;
 use crate::texts::Texts;
 use crate::trouble::GapReasons;
@@ -581,9 +581,10 @@ impl<'a> Recorder<'a> {
         idle.sort_unstable();
         idle.dedup();
         if !idle.is_empty() {
-            sample
-                .sessions
-                .extend(self.idle_blockers(connection, &idle)?);
+            let question = sample::question_about(&idle);
+            let answers = self.ask_or_refuse(connection, &question)?;
+            let blockers = answers.first().map(sample::read_blockers);
+            sample.sessions.extend(blockers.unwrap_or_default());
         }
         self.name_prepared(connection, &mut edges)?;
         Ok((edges, left_out))
@@ -630,22 +631,6 @@ impl<'a> Recorder<'a> {
             }
             answered => answered,
         }
-    }
-
-    fn idle_blockers(
-        &self,
-        connection: &mut Connection,
-        pids: &[i64],
-    ) -> tacho_dsn::Result<Vec<Session>> {
-        let answers = self.ask(
-            connection,
-            self.settings.interval() / 2,
-            &sample::question_about(pids),
-        )?;
-        Ok(answers
-            .first()
-            .map(sample::read_blockers)
-            .unwrap_or_default())
     }
 
     fn look_up(&mut self, connection: &mut Connection, sample: &Sample) -> tacho_dsn::Result<()> {

@@ -10,6 +10,9 @@ use tacho_dsn::Answer;
 use tacho_source::catalog;
 use tacho_tape::format::schema::{ColumnDef, ColumnType};
 
+/// Time 0 of PostgreSQL, 2000-01-01, in ms since 1970: the counters were never reset.
+const NEVER_RESET_MS: i64 = 946_684_800_000;
+
 const TABLE: &str = "statement_stats";
 /// Id of the first counter in `statement_stats`. Columns with a smaller id are the keys of a row.
 const FIRST_COUNTER: u8 = 16;
@@ -205,9 +208,21 @@ impl Statements {
         time_ms: i64,
     ) -> Option<Pass> {
         let before_ms = self.read_ms.replace(time_ms);
-        let was_reset = before_ms.is_some() && self.reset != reset;
+        let is_other = before_ms.is_some() && self.reset != reset;
         self.reset = reset;
+        let reset_ms: Option<i64> = self.reset.as_ref().and_then(|text| text.parse().ok());
         let mut before = std::mem::take(&mut self.counted);
+        // Counters that were reset before the last reading are the counters of another server, which
+        // has taken over. Their values until now belong to no interval. After a crash the counters
+        // begin with 0, and their reset has the time 0 of the server.
+        let is_older = |(at, ms)| NEVER_RESET_MS < at && at < ms;
+        let is_other_server = is_other && reset_ms.zip(before_ms).is_some_and(is_older);
+        if is_other_server {
+            self.counted = read.into_iter().collect();
+            self.all_ms = sight.all.then_some(time_ms);
+            return None;
+        }
+        let was_reset = is_other;
         if was_reset {
             before.clear();
             self.all_ms = Some(time_ms);
@@ -238,9 +253,7 @@ impl Statements {
             time_ms,
             elapsed_ms,
             rows,
-            reset_ms: was_reset
-                .then(|| self.reset.as_ref()?.parse().ok())
-                .flatten(),
+            reset_ms: reset_ms.filter(|_| was_reset),
         })
     }
 }
@@ -440,6 +453,24 @@ mod tests {
             None,
             "too long ago"
         );
+    }
+
+    #[test]
+    fn counters_of_a_server_that_takes_over_begin_with_their_values() {
+        let begin = NEVER_RESET_MS + 1_000_000;
+        let at = |ms: i64| (begin + ms).to_string();
+        let mut s = Statements::default();
+        assert_eq!(pass(&mut s, &[(1, 100, 0)], &at(0), begin + 60_000), None);
+        // The other server has counted since a reset that is older than the last reading.
+        let read = [(1, 5_000, 0), (2, 9_000, 0)];
+        assert_eq!(pass(&mut s, &read, &at(-500), begin + 120_000), None);
+        let read = [(1, 5_002, 0), (2, 9_000, 0)];
+        let rows = pass(&mut s, &read, &at(-500), begin + 180_000);
+        assert_eq!(rows, Some((vec![(1, 2)], None)));
+        // A crash.
+        let never = NEVER_RESET_MS.to_string();
+        let rows = pass(&mut s, &[(1, 7, 0)], &never, begin + 240_000);
+        assert_eq!(rows, Some((vec![(1, 7)], Some(NEVER_RESET_MS))));
     }
 
     #[test]

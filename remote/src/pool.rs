@@ -11,6 +11,9 @@ use tacho_tape::query::{QueryError, QueryResult};
 
 /// Maximum number of connections to one server.
 const MOST: usize = 4;
+/// SQLSTATE of an error of the pool: all connections are in use. The server has another one, which it
+/// sends when it takes no more connections.
+pub const IN_USE: &str = "53400";
 /// A connection that was unused for this time is closed.
 const IDLE: Duration = Duration::from_secs(60);
 /// After a failed attempt the server is not tried again for this time.
@@ -68,7 +71,7 @@ impl Pool {
     ///
     /// # Errors
     /// - The server cannot be reached (class `08`), or the database has no tacho (`42704`).
-    /// - All connections are in use (`53300`), or the wait was cancelled (`57014`).
+    /// - All connections are in use ([`IN_USE`]), or the wait was cancelled (`57014`).
     pub fn take(&self, patience: Duration, cancel: &AtomicBool) -> QueryResult<PooledSession<'_>> {
         let begun = Instant::now();
         let mut state = self.state();
@@ -92,7 +95,7 @@ impl Pool {
             }
             if begun.elapsed() >= patience {
                 let message = "all connections to the server are in use";
-                return Err(QueryError::new("53300", message).hint("Ask again in a moment."));
+                return Err(QueryError::new(IN_USE, message).hint("Ask again in a moment."));
             }
             let waited = self.freed.wait_timeout(state, LOOK_AGAIN);
             state = waited.unwrap_or_else(PoisonError::into_inner).0;

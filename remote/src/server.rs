@@ -2,7 +2,7 @@
 
 use crate::call::{Call, TABLE_RULES};
 use crate::error;
-use crate::pool::{Pool, PooledSession, Session};
+use crate::pool::{self, Pool, PooledSession, Session};
 use crate::value;
 use serde_json::Value as Json;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -74,6 +74,12 @@ impl Remote {
         }
     }
 
+    /// The last state, however old.
+    fn known_state(&self) -> Option<State> {
+        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        known.map(|(state, _)| state)
+    }
+
     /// Keeps the server's state, which follows from the result of a question, and returns it.
     fn set_state<T>(&self, answer: &QueryResult<T>) -> State {
         let state = match answer {
@@ -82,6 +88,8 @@ impl Remote {
                 INSUFFICIENT_PRIVILEGE => State::Refused,
                 "42704" => State::Empty,
                 code if is_gone(code) => State::Unreachable,
+                // The question did not reach the server.
+                pool::IN_USE | "57014" => return self.known_state().unwrap_or(State::Recorded),
                 _ => State::Recorded,
             },
         };
@@ -347,6 +355,21 @@ fn numbered(members: &serde_json::Map<String, Json>) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_question_that_did_not_reach_the_server_leaves_its_state() {
+        let options = Options::from_argument("host=/nowhere", "test").unwrap();
+        let server = Remote::new("host=/nowhere", options);
+        let after = |sqlstate: &'static str| {
+            server.set_state::<()>(&Err(QueryError::new(sqlstate, "an error")))
+        };
+        assert_eq!(after("08006"), State::Unreachable);
+        assert_eq!(after("57014"), State::Unreachable);
+        assert_eq!(after(pool::IN_USE), State::Unreachable);
+        assert_eq!(server.set_state(&Ok(())), State::Recorded);
+        assert_eq!(after(pool::IN_USE), State::Recorded);
+        assert_eq!(after("53300"), State::Unreachable);
+    }
 
     #[test]
     fn a_document_without_texts_has_numbers_of_locked_tables() {

@@ -183,7 +183,7 @@ impl Recorder<'_> {
         let Some(question) = self.activity.question(sessions, &self.texts) else {
             return Ok(Vec::new());
         };
-        let answers = self.ask(connection, self.settings.interval() / 2, &question)?;
+        let answers = self.ask_or_refuse(connection, &question)?;
         let answer = answers.first();
         Ok(answer.map_or_else(Vec::new, |answer| {
             self.activity
