@@ -26,7 +26,7 @@ from pyiceberg.transforms import IdentityTransform
 from tacho_fleet import fault
 from tacho_fleet.errors import FleetError
 from tacho_fleet.iceberg import Iceberg, hours_of
-from tacho_fleet.landing import SERVERS, Hour, Landing
+from tacho_fleet.landing import SERVERS, Hour, Landing, hint_of_damage
 from tacho_fleet.lease import Lease
 from tacho_fleet.redaction import Redaction, redactions
 from tacho_fleet.storage import read_table
@@ -81,7 +81,15 @@ def commit_new(landing: Landing, lake: Iceberg, lease: Lease, most: int = MOST_H
     known = set(lake.hours())
     left_out = redactions(lake.catalog.engine)
     servers = {what.value for what in left_out if what.column == "server"}
-    new = [hour for hour in landing.hours() if hour not in known and hour.server not in servers]
+    newest: dict[tuple[str, str, int], int] = {}
+    for hour in known:
+        newest[hour.key] = max(hour.generation, newest.get(hour.key, -1))
+    # an older generation is left if the objects of a newer one were removed
+    new = [
+        hour
+        for hour in landing.hours()
+        if hour.generation > newest.get(hour.key, -1) and hour.server not in servers
+    ]
     committer = _Committer(landing, lake, lease, left_out, known, lake.in_step())
     for hours in _batches(new, most):
         done.rows += committer.commit(hours)
@@ -194,7 +202,7 @@ def _read(landing: Landing, name: str, hours: Sequence[Hour]) -> Iterator[pa.Tab
     held = 0
     for hour in sorted(hours, key=lambda hour: (hour.begin // DAY, hour.server, hour.begin)):
         for file in landing.files(name, [hour]):
-            rows = _read_file(file, hour)
+            rows = _read_file(file, name, hour)
             if part and held + rows.nbytes > PART:
                 yield _sorted(name, part)
                 part, held = [], 0
@@ -204,8 +212,8 @@ def _read(landing: Landing, name: str, hours: Sequence[Hour]) -> Iterator[pa.Tab
         yield _sorted(name, part)
 
 
-def _read_file(file: str, hour: Hour) -> pa.Table:
-    """The rows of an object, with the columns that its name gives."""
+def _read_file(file: str, name: str, hour: Hour) -> pa.Table:
+    """The rows of a table's object, with the columns that its name gives."""
     try:
         rows = read_table(file)
     except (OSError, ValueError) as error:
@@ -213,7 +221,7 @@ def _read_file(file: str, hour: Hour) -> pa.Table:
         raise FleetError(
             f'could not read object "{file}"',
             f"{detail}.",
-            "Remove all objects of its hour, and tacho ship puts them again.",
+            hint_of_damage(hour.path(name)),
         ) from error
     day = pa.scalar(moment(hour.begin).date(), pa.date32())
     server = pa.scalar(hour.server, pa.string())

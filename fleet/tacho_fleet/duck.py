@@ -12,7 +12,15 @@ from tacho_fleet import storage
 from tacho_fleet.engine import BLOCK, Lake, Part, Stream, insertion, run
 from tacho_fleet.errors import FleetError
 from tacho_fleet.filters import quoted
-from tacho_fleet.landing import HIVE_NULL, Hour, Landing
+from tacho_fleet.landing import HIVE_NULL, Hour, Landing, hint_of_damage
+
+# Errors that a damaged file may cause. Others are mistakes in a query.
+_OF_FILES = (
+    duckdb.InvalidInputException,
+    duckdb.OperationalError,
+    duckdb.InternalError,
+    duckdb.FatalException,
+)
 
 
 @dataclass
@@ -21,6 +29,7 @@ class Duck:
 
     connection: duckdb.DuckDBPyConnection
     files: dict[str, list[str]]
+    lake: Lake
     each_tick = "unnest(range(ticks))"
 
     def constant(self, text: str) -> str:
@@ -60,7 +69,9 @@ class Duck:
         try:
             return run(self.connection, sql)
         except duckdb.Error as error:
-            raise self.damage() or error from error
+            # the reader of Parquet also has errors without a class of their own
+            may_be_damage = isinstance(error, _OF_FILES) or type(error) is duckdb.Error
+            raise (self.damage() if may_be_damage else None) or error from error
 
     def damage(self) -> FleetError | None:
         """Names the unreadable object, if that is why a query failed."""
@@ -69,17 +80,19 @@ class Duck:
                 storage.read_table(path)
             except (OSError, ValueError) as error:
                 detail = str(error).splitlines()[0].rstrip(".")
-                return FleetError(
-                    f'could not read object "{path}"',
-                    f"{detail}.",
-                    "Remove it, and its hour is shipped again.",
+                hint = (
+                    "Restore this file of a table from a backup: tacho ship does not put it again."
                 )
+                if isinstance(self.lake, Landing):
+                    hint = hint_of_damage(self.lake.storage.name_of(path))
+                return FleetError(f'could not read object "{path}"', f"{detail}.", hint)
         return None
 
 
 def reader(connection: duckdb.DuckDBPyConnection, lake: Lake, part: Part) -> Duck:
     """The tables of a part of a lake."""
-    duck = Duck(connection, {table: lake.files(table, part.hours) for table in part.tables})
+    files = {table: lake.files(table, part.hours) for table in part.tables}
+    duck = Duck(connection, files, lake)
     storage.register(connection, [path for files in duck.files.values() for path in files])
     connection.execute(script("duckdb", "dialect"))
     _count(connection, part.hours)

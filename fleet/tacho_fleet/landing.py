@@ -146,6 +146,16 @@ class Landing:
         )
 
 
+def hint_of_damage(name: str) -> str:
+    """The way to ship an hour again that has this damaged object. tacho ship looks only at
+    `servers`, and remembers the hours that it has put. An object that is there stays as it is."""
+    hour = f"*/{name.partition('/')[2]}"
+    return (
+        f'If its server still has this hour, remove all objects "{hour}" and restart tacho ship, '
+        "which puts them again."
+    )
+
+
 def hours_table(hours: Sequence[Hour]) -> pa.Table:
     """The hours that count, for files that have rows of other hours too."""
     return pa.table(

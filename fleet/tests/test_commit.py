@@ -101,6 +101,24 @@ def test_a_late_generation_takes_the_place_of_its_hour(tmp_path: Path) -> None:
         assert rows(place) == stored(place)
 
 
+def test_an_older_generation_does_not_replace_a_newer_one(tmp_path: Path) -> None:
+    lake, tape, place = Lake(tmp_path / "lake"), tmp_path / "tape", tmp_path / "tables"
+    lake.root.mkdir()
+    lines = samples(7, 720, 5, 4).splitlines(keepends=True)
+    early = [line for line in lines if not "2026-03-01T10:30" <= line < "3"]
+    late = [line for line in lines if line not in early[1:]]
+    for part, words in ((early, ()), (late, ("--append",))):
+        tacho("import", "sessions", "-", "--tape", tape, *words, stdin="".join(part))
+        lake.ship(tape, "late")
+    assert commit(lake, place).startswith("committed hours 1, ")
+    before = ask(place, "aas", *HOURS), stored(place)
+    # only the older generation is left, as after a rule of the store or from a damaged tape
+    _, newer = sorted(lake.root.glob("servers/**/*.parquet"))
+    newer.unlink()
+    assert commit(lake, place) == "committed hours 0, rows 0, batches 0"
+    assert (ask(place, "aas", *HOURS), stored(place)) == before
+
+
 def test_a_committer_killed_at_any_step_neither_loses_nor_doubles(tmp_path: Path) -> None:
     lake = Lake(tmp_path / "lake")
     lake.root.mkdir()
@@ -186,7 +204,43 @@ def test_a_damaged_object_is_named_and_commits_nothing_of_its_hour(tmp_path: Pat
     with pytest.raises(FleetError) as told:
         commit(lake, tmp_path / "tables")
     assert told.value.message == f'could not read object "{damaged}"'
+    hour = f"server=broken/day=2026-03-01/{damaged.name}"
+    assert told.value.hint == (
+        f'If its server still has this hour, remove all objects "*/{hour}" and restart tacho ship, '
+        "which puts them again."
+    )
     assert ask(tmp_path / "tables", "aas")[0]["source"] == "none"
+
+
+def test_all_objects_of_a_damaged_hour_are_put_again(tmp_path: Path) -> None:
+    """The hint for damage is true: one object alone is not put again."""
+    lake, place = Lake(tmp_path / "lake"), tmp_path / "tables"
+    lake.root.mkdir()
+    sessions(tmp_path / "tape", samples(9, 720, 5, 4))
+    lake.ship(tmp_path / "tape", "broken")
+    whole = {path: path.read_bytes() for path in lake.root.rglob("*.parquet")}
+    [damaged] = lake.root.glob("ticks/**/10-*.parquet")
+    damaged.unlink()
+    lake.ship(tmp_path / "tape", "broken")
+    assert not damaged.exists()
+    for path in lake.root.glob(f"*/server=broken/day=2026-03-01/{damaged.name}"):
+        path.unlink()
+    lake.ship(tmp_path / "tape", "broken")
+    assert {path: path.read_bytes() for path in lake.root.rglob("*.parquet")} == whole
+    assert commit(lake, place).startswith("committed hours 1, ")
+
+
+def test_a_damaged_file_of_a_table_has_another_hint(fleet_of_three: Fleet, tmp_path: Path) -> None:
+    place = tmp_path / "tables"
+    commit(fleet_of_three[0], place)
+    damaged, *_ = sorted((place / "warehouse/tacho/sample_runs/data").rglob("*.parquet"))
+    damaged.write_bytes(damaged.read_bytes()[:-9])
+    with pytest.raises(FleetError) as told:
+        ask(place, "top", *WINDOW)
+    assert told.value.message == f'could not read object "{damaged}"'
+    assert told.value.hint == (
+        "Restore this file of a table from a backup: tacho ship does not put it again."
+    )
 
 
 def test_a_late_generation_may_bring_a_new_column(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ import pytest
 from conftest import COLUMNS, samples
 from lake import PROGRAM, Lake, answer, fleet, sessions, tacho
 
+from tacho_fleet import storage
 from tacho_fleet.errors import FleetError
 from tacho_fleet.landing import HIVE_NULL
 from tacho_fleet.times import micros, time
@@ -163,8 +164,29 @@ def test_a_damaged_object_is_named(lake: Lake, tmp_path: Path, damage: str) -> N
         lake.ask("top", "--since", "2026-03-01T10:00:00Z")
     assert told.value.message == f'could not read object "{damaged}"'
     assert told.value.detail
+    hour = f"server=broken/day=2026-03-01/{damaged.name}"
+    assert told.value.hint == (
+        f'If its server still has this hour, remove all objects "*/{hour}" and restart tacho ship, '
+        "which puts them again."
+    )
     # an answer that does not need the object is unchanged
     assert lake.ask("aas", *HOUR, "--server", "broken")[0]["servers"] == "1"
+
+
+@pytest.mark.parametrize(
+    "query",
+    ["selec 1", "select nosuch", "select * from nosuch", "select database::int from sample_runs"],
+)
+def test_a_mistake_in_a_query_reads_no_objects(
+    lake: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, query: str
+) -> None:
+    sessions(tmp_path / "tape", samples(9, 720, 5, 4))
+    lake.ship(tmp_path / "tape", "a")
+    read = []
+    monkeypatch.setattr(storage, "read_table", read.append)
+    with pytest.raises(FleetError) as told:
+        lake.ask("sql", query)
+    assert (told.value.message, read) == ("could not answer the query", [])
 
 
 def test_damage_that_is_met_after_many_rows_is_named(lake: Lake, tmp_path: Path) -> None:
