@@ -6,6 +6,8 @@ use crate::limits::Limits;
 use crate::place::{Place, Result};
 use crate::scratch::TempFile;
 use rustix::process::{Pid, Signal, kill_process_group};
+use std::cell::RefCell;
+use std::collections::{HashMap, HashSet};
 use std::io::{self, BufRead, BufReader, Read};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
@@ -23,11 +25,16 @@ const TOO_LONG: u64 = 8 << 10;
 /// Maximum number of lines that are read before `each` takes them.
 const AHEAD: usize = 64;
 
+/// Maximum number of directories whose names are known: enough for all tables of some days.
+const DIRECTORIES: usize = 64;
+
 /// Commands that put an object and list a directory.
 pub struct Commands {
     put: String,
     list: String,
     limits: Limits,
+    /// Names of the objects in each directory, as they were before the next put.
+    known: RefCell<HashMap<String, HashSet<String>>>,
 }
 
 impl Commands {
@@ -37,32 +44,60 @@ impl Commands {
     /// # Errors
     /// A command lacks its escape.
     pub fn new(put: &str, list: &str, limits: Limits) -> Result<Commands> {
-        let lacks = |command: &str, escape: &str| match command.replace("%%", "").contains(escape) {
+        // A command may contain secrets, so messages name its option.
+        let lacks = |option: &str, command: &str, escape: &str| match command
+            .replace("%%", "")
+            .contains(escape)
+        {
             true => Ok(()),
-            false => Err(format!("command \"{command}\" does not contain {escape}")),
+            false => Err(format!("{option} does not contain {escape}")),
         };
-        lacks(put, "%f")?;
-        lacks(put, "%n")?;
-        lacks(list, "%n")?;
+        lacks("--command", put, "%f")?;
+        lacks("--command", put, "%n")?;
+        lacks("--list", list, "%n")?;
         Ok(Commands {
             put: put.to_string(),
             list: list.to_string(),
             limits,
+            known: RefCell::default(),
         })
     }
 
-    fn put(&self, file: &Path, name: &str) -> Result<()> {
+    /// Puts an object; returns how the command ended.
+    ///
+    /// # Errors
+    /// The command was terminated, or could not be run.
+    fn put(&self, file: &Path, name: &str) -> Result<ExitStatus> {
         let command = filled(&self.put, &file.to_string_lossy(), name);
-        self.run(&command, &mut |_| ())
+        let done = self.run(&command, &mut |_| ());
+        done.map_err(|error| put_failed(&error, name))
+    }
+
+    /// True if the directory has an object of this name. Lists the directory unless its names are
+    /// known.
+    fn is_there(&self, directory: &str, last: &str) -> Result<bool> {
+        if let Some(names) = self.known.borrow().get(directory) {
+            return Ok(names.contains(last));
+        }
+        let mut names = HashSet::new();
+        self.list(directory, &mut |name| {
+            names.insert(name.to_string());
+        })?;
+        let is_there = names.contains(last);
+        let mut known = self.known.borrow_mut();
+        if known.len() >= DIRECTORIES {
+            known.clear();
+        }
+        known.insert(directory.to_string(), names);
+        Ok(is_there)
     }
 
     /// Runs a command and ends it if necessary. Calls `each` with every line that
     /// it prints.
-    fn run(&self, command: &str, each: &mut dyn FnMut(&str)) -> Result<()> {
+    fn run(&self, command: &str, each: &mut dyn FnMut(&str)) -> Result<ExitStatus> {
         let begin = Instant::now();
-        let told = |error: String| format!("{error}\nDETAIL:  The command was: {command}");
         if let Some(why) = self.limits.expired(begin) {
-            return Err(told(format!("command was not started: {why}")));
+            return Err(format!("command was not started: {why}"));
         }
         let mut child = Command::new("sh")
             .args(["-c", command])
@@ -79,11 +114,7 @@ impl Commands {
         if done.is_err() {
             end(&mut child);
         }
-        let status = done.map_err(told)?;
-        match status.success() {
-            true => Ok(()),
-            false => Err(told(format!("command failed: {status}"))),
-        }
+        done
     }
 
     /// Waits until a command has ended and its whole output is read.
@@ -113,6 +144,11 @@ impl Commands {
             }
         }
     }
+}
+
+/// A message about the command that puts an object. The command prints its own reason.
+fn put_failed(error: &str, name: &str) -> String {
+    format!("{error}\nDETAIL:  It was --command for object \"{name}\".")
 }
 
 /// The command with `%f` and `%n` replaced by these values, quoted for the shell.
@@ -183,35 +219,47 @@ fn end(child: &mut Child) {
 }
 
 impl Place for Commands {
-    /// If the command fails, perhaps because the object exists, lists the directory to
-    /// find out.
+    /// A command that fails has put nothing, or a part of the object. Only an object that was
+    /// listed before this put is whole.
     fn put_new(&self, name: &str, bytes: Vec<u8>) -> Result<bool> {
-        let directory = std::env::temp_dir();
-        let file = TempFile::new(&directory, &bytes);
-        let file = file.map_err(|e| {
-            let directory = directory.display();
-            format!("could not write a file in directory \"{directory}\": {e}")
-        })?;
-        let Err(error) = self.put(file.path(), name) else {
-            return Ok(true);
-        };
-        if self.limits.must_stop() {
-            return Err(error);
-        }
         let (directory, last) = name.rsplit_once('/').unwrap_or(("", name));
-        let mut is_there = false;
-        self.list(directory, &mut |known| is_there |= known == last)?;
-        match is_there {
-            true => Ok(false),
-            false => Err(error),
+        let was_there = self.is_there(directory, last)?;
+        let temporary = std::env::temp_dir();
+        let file = TempFile::new(&temporary, &bytes);
+        let file = file.map_err(|e| {
+            let temporary = temporary.display();
+            format!("could not write a file in directory \"{temporary}\": {e}")
+        })?;
+        match self.put(file.path(), name) {
+            Ok(status) if status.success() => {
+                let mut known = self.known.borrow_mut();
+                let names = known.entry(directory.to_string()).or_default();
+                names.insert(last.to_string());
+                Ok(true)
+            }
+            Ok(_) if was_there => Ok(false),
+            // Another program may have put the object meanwhile: the next put lists again.
+            failed => {
+                self.known.borrow_mut().remove(directory);
+                let status = failed?;
+                Err(put_failed(&format!("command failed: {status}"), name))
+            }
         }
     }
 
     fn list(&self, directory: &str, each: &mut dyn FnMut(&str)) -> Result<()> {
-        self.run(&filled(&self.list, "", directory), &mut |line| {
+        let command = filled(&self.list, "", directory);
+        let done = self.run(&command, &mut |line| {
             let name = line.rsplit('/').next().unwrap_or(line);
             each(name.trim());
-        })
+        });
+        let failed =
+            |error: &str| format!("{error}\nDETAIL:  It was --list for directory \"{directory}\".");
+        match done {
+            Ok(status) if status.success() => Ok(()),
+            Ok(status) => Err(failed(&format!("command failed: {status}"))),
+            Err(error) => Err(failed(&error)),
+        }
     }
 }
 
@@ -232,15 +280,15 @@ mod tests {
         let wanted = |text: &str| Some(text.to_string());
         assert_eq!(
             refused("cp %f x", "ls %n"),
-            wanted("command \"cp %f x\" does not contain %n")
+            wanted("--command does not contain %n")
         );
         assert_eq!(
             refused("cp %%f %n", "ls %n"),
-            wanted("command \"cp %%f %n\" does not contain %f")
+            wanted("--command does not contain %f")
         );
         assert_eq!(
             refused("cp %f %n", "ls"),
-            wanted("command \"ls\" does not contain %n")
+            wanted("--list does not contain %n")
         );
     }
 
@@ -299,9 +347,10 @@ mod tests {
             begun.display()
         );
         let place = Commands::new(&put, "true %n", limits).unwrap();
+        place.knows_nothing_in("ticks");
         let error = place.put_new("ticks/x", Vec::new()).unwrap_err();
-        let wanted = "command was terminated: timed out after 1 s\nDETAIL:  The command was: trap";
-        assert!(error.starts_with(wanted), "{error}");
+        let wanted = "command was terminated: timed out after 1 s\nDETAIL:  It was --command for object \"ticks/x\".";
+        assert_eq!(error, wanted);
         let pid = std::fs::read_to_string(&begun).unwrap();
         let state = format!("/proc/{}/stat", pid.trim());
         let is_there = || {
@@ -315,5 +364,64 @@ mod tests {
             thread::sleep(TURN * 5);
         }
         panic!("process {pid} is left");
+    }
+
+    impl Commands {
+        /// The short limit of a test need not suffice for a listing.
+        fn knows_nothing_in(&self, directory: &str) {
+            let mut known = self.known.borrow_mut();
+            known.insert(directory.to_string(), HashSet::new());
+        }
+    }
+
+    /// Commands for a directory, whose put runs `after` with the target in `$t`.
+    fn commands(root: &Path, after: &str, limits: Limits) -> Commands {
+        let root = root.display();
+        let put = format!("t={root}/%n; f=%f; mkdir -p \"${{t%/*}}\"; {after}");
+        let list = format!("if [ -d {root}/%n ]; then ls {root}/%n; fi");
+        Commands::new(&put, &list, limits).unwrap()
+    }
+
+    #[test]
+    fn an_object_that_a_failed_command_has_left_is_no_object() {
+        let root = tempfile::tempdir().unwrap();
+        let half = "head -c 3 \"$f\" > \"$t\"; exit 1";
+        let place = commands(root.path(), half, Limits::default());
+        let wanted =
+            "command failed: exit status: 1\nDETAIL:  It was --command for object \"ticks/x\".";
+        let put = place.put_new("ticks/x", b"whole".to_vec());
+        assert_eq!(put, Err(wanted.to_string()));
+        assert_eq!(std::fs::read(root.path().join("ticks/x")).unwrap(), b"who");
+    }
+
+    #[test]
+    fn an_object_of_a_command_that_was_ended_is_no_object() {
+        let root = tempfile::tempdir().unwrap();
+        let limits = Limits {
+            timeout: Some(Duration::from_secs(1)),
+            ..Limits::default()
+        };
+        let hangs = "head -c 3 \"$f\" > \"$t\"; sleep 1000";
+        let place = commands(root.path(), hangs, limits);
+        place.knows_nothing_in("ticks");
+        let error = place.put_new("ticks/x", b"whole".to_vec()).unwrap_err();
+        let wanted = "command was terminated: timed out after 1 s\n";
+        assert!(error.starts_with(wanted), "{error}");
+    }
+
+    #[test]
+    fn an_object_that_was_there_before_is_not_put() {
+        let root = tempfile::tempdir().unwrap();
+        let once = "[ ! -e \"$t\" ] && cp \"$f\" \"$t\"";
+        let put = |place: &Commands, name| place.put_new(name, b"whole".to_vec());
+        let first = commands(root.path(), once, Limits::default());
+        assert_eq!(put(&first, "ticks/x"), Ok(true));
+        assert_eq!(put(&first, "ticks/x"), Ok(false));
+        let second = commands(root.path(), once, Limits::default());
+        assert_eq!(put(&second, "ticks/x"), Ok(false));
+        // Another program puts an object meanwhile: the next attempt finds it.
+        std::fs::write(root.path().join("ticks/y"), "whole").unwrap();
+        assert!(put(&second, "ticks/y").is_err());
+        assert_eq!(put(&second, "ticks/y"), Ok(false));
     }
 }

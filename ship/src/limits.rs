@@ -7,7 +7,8 @@ use std::time::{Duration, Instant};
 
 /// Interval at which a waiting thread checks whether to end.
 pub const TURN: Duration = Duration::from_millis(100);
-const STOP_REQUESTED: &str = "tacho ship received a signal to stop";
+/// Why the program ends before its work is done.
+pub const STOP_REQUESTED: &str = "tacho ship received a signal to stop";
 
 /// Waits; false if `go_on` ended the wait early.
 pub fn wait(time: Duration, go_on: &dyn Fn() -> bool) -> bool {

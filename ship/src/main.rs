@@ -67,13 +67,17 @@ fn main() -> ExitCode {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
         Err(message) => {
-            let message = message
-                .replace("\nDETAIL:  ", "\ndetail: ")
-                .replace("\nHINT:  ", "\nhint: ");
-            say(&format!("error: {message}"));
+            say(&format!("error: {}", labelled(&message)));
             ExitCode::FAILURE
         }
     }
+}
+
+/// A message with the labels of detail and hint as programs print them.
+fn labelled(message: &str) -> String {
+    message
+        .replace("\nDETAIL:  ", "\ndetail: ")
+        .replace("\nHINT:  ", "\nhint: ")
 }
 
 fn say(text: &str) {
@@ -98,6 +102,9 @@ fn run(options: &Options) -> Result<bool> {
         }
         false => None,
     };
+    for other in retention.iter().flat_map(Retention::others) {
+        say(&format!("note: {}", labelled(other)));
+    }
     let place = place(options, &stop)?;
     let mut shipper = Shipper::new(&*place, settings(options)?);
     let tape = Tape::open(&options.tape, &Shared::new(CACHE_BYTES));

@@ -10,21 +10,27 @@ use crate::scratch::TempFile;
 use jiff::Timestamp;
 use sha2::{Digest, Sha256};
 use std::collections::HashMap;
+use std::fmt::Write as _;
 use std::fs::{self, Permissions};
 use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use tacho_tape::files::directory::{Numbers, parse_name};
-use tacho_tape::files::shipped::{Shipped, shipped_name};
+use tacho_tape::files::shipped::{Shipped, is_shipped_name, shipped_name};
 use tacho_tape::write::removed::NOT_SHIPPED;
 use tacho_tape::{Part, Snapshot};
+
+/// Lines of a note that the writer reads. The lines after them are for people.
+const LINES: usize = 3;
 
 /// Tells the retention of one tape about one place.
 pub struct Retention {
     directory: PathBuf,
     name: String,
     place: String,
+    server: Option<String>,
     told: Option<u64>,
+    others: Vec<String>,
 }
 
 impl Retention {
@@ -41,17 +47,59 @@ impl Retention {
         }
         let mut id = [0; 8];
         id.copy_from_slice(&hash.finalize()[..8]);
+        let id = u64::from_be_bytes(id);
+        // A command may contain secrets, so the note has only its hash.
+        let place = options.to.clone();
         let mut retention = Retention {
             directory: options.tape.clone(),
-            name: shipped_name(u64::from_be_bytes(id)),
-            // A command may contain secrets.
-            place: options.to.clone().unwrap_or("--command".into()),
+            name: shipped_name(id),
+            place: place.unwrap_or_else(|| format!("--command {id:016x}")),
+            server: options.server.clone(),
             told: None,
+            others: Vec::new(),
         };
         let known = fs::read_to_string(options.tape.join(&retention.name)).ok();
         let known = known.and_then(|text| Shipped::parse(&text));
+        retention.others = retention.find_others(known.as_ref());
         retention.announce(known.map_or(0, |known| known.until))?;
         Ok(retention)
+    }
+
+    /// Messages about other destinations that retention waits for longer than for this one. An
+    /// edited command is another destination, so the note of the old one may be among them.
+    pub fn others(&self) -> &[String] {
+        &self.others
+    }
+
+    fn find_others(&self, known: Option<&Shipped>) -> Vec<String> {
+        let entries = fs::read_dir(&self.directory).into_iter().flatten();
+        let names = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+        let others = names.filter(|name| is_shipped_name(name) && *name != self.name);
+        let mut others: Vec<String> = others.filter_map(|name| self.other(&name, known)).collect();
+        others.sort();
+        others
+    }
+
+    /// The message about the note of another destination; `None` if retention need not wait for it.
+    fn other(&self, name: &str, known: Option<&Shipped>) -> Option<String> {
+        let path = self.directory.join(name);
+        let text = fs::read_to_string(&path).ok()?;
+        let other = Shipped::parse(&text)?;
+        let is_behind = known.is_none_or(|known| other.until < known.until);
+        let more = text.lines().skip(LINES).collect::<Vec<_>>().join(", ");
+        let more = if more.is_empty() {
+            more
+        } else {
+            format!(", {more}")
+        };
+        is_behind.then(|| {
+            format!(
+                "retention also waits for the destination of file \"{}\": {}{more}, shipped until {}\nHINT:  Remove this file if you have given up that destination. An edited --command counts as a new one.",
+                path.display(),
+                other.place,
+                other.until
+            )
+        })
     }
 
     /// Notes that all files up to number `until` are shipped.
@@ -75,7 +123,13 @@ impl Retention {
 
     fn write(&self, path: &Path, until: u64) -> io::Result<()> {
         let place = self.place.clone();
-        let file = TempFile::new(&self.directory, Shipped { until, place }.text().as_bytes())?;
+        let mut text = Shipped { until, place }.text();
+        if let Some(server) = &self.server {
+            let _ = writeln!(text, "server {server}");
+        }
+        let now_ms = Timestamp::now().as_millisecond();
+        let _ = writeln!(text, "time {}", format_time(now_ms));
+        let file = TempFile::new(&self.directory, text.as_bytes())?;
         // The directory decides who may read; the writer may be another user.
         fs::set_permissions(file.path(), Permissions::from_mode(0o644))?;
         fs::rename(file.path(), path)

@@ -6,6 +6,7 @@
 use crate::contents::{Contents, LeftOut, Objects, TableObject, common};
 use crate::fault::Fault;
 use crate::hours::{self, HOUR_MS, HoldReason, NEAR_MS, TickCounts, hour_of};
+use crate::limits::STOP_REQUESTED;
 use crate::names::{HourId, directory};
 use crate::place::{Place, Result};
 use crate::redact::Redaction;
@@ -203,6 +204,7 @@ impl<'p> Shipper<'p> {
         for node in nodes(tape, &mut done)? {
             self.claim_redaction(self.server(node))?;
             if !self.node(node, tape, now_ms, go_on, &mut done)? {
+                done.again.push(STOP_REQUESTED.to_string());
                 return Ok(done);
             }
         }

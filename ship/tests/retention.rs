@@ -166,9 +166,15 @@ impl Store {
     }
 
     fn ship(&self, tape: &Path) -> Output {
+        self.ship_by(tape, "")
+    }
+
+    /// Ships by a command with a text at its end.
+    fn ship_by(&self, tape: &Path, end: &str) -> Output {
         let root = self.root.display();
-        let put =
-            format!("test -e {root}/up && f={root}/%n && mkdir -p \"${{f%%/*}}\" && cp %f \"$f\"");
+        let put = format!(
+            "test -e {root}/up && f={root}/%n && mkdir -p \"${{f%%/*}}\" && cp %f \"$f\"{end}"
+        );
         let list = format!("test -e {root}/up && {{ ls {root}/%n 2> {root}/none || true; }}");
         let mut command = Command::new(env!("CARGO_BIN_EXE_tacho-ship"));
         command.arg("--tape").arg(tape).arg("--tell-retention");
@@ -281,6 +287,60 @@ fn unshipped_files_wait_for_the_store_up_to_a_bound() {
             .iter()
             .any(|(hour, ticks)| shipped.get(hour) != Some(ticks))
     );
+}
+
+#[test]
+fn a_note_of_an_earlier_command_is_named() {
+    let (tape, root) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let store = Store {
+        root: root.path().to_path_buf(),
+    };
+    let mut server = Server::start(tape.path());
+    store.is_up(true);
+    server.hours(2);
+    let first = store.ship(tape.path());
+    assert!(!said(&first).contains("retention"), "{}", said(&first));
+    let names = fs::read_dir(tape.path()).unwrap();
+    let mut paths = names.map(|entry| entry.unwrap().path());
+    let path = paths.find(|path| is_shipped_name(path.file_name().unwrap().to_str().unwrap()));
+    let path = path.unwrap();
+    let note = fs::read_to_string(&path).unwrap();
+    let lines: Vec<&str> = note.lines().collect();
+    let id = path.to_str().unwrap().rsplit('-').next().unwrap();
+    assert_eq!(
+        [lines[0], lines[2], lines[3]],
+        [
+            "tacho shipped 1",
+            &format!("place --command {id}"),
+            "server shop"
+        ]
+    );
+    assert!(
+        lines[4].starts_with("time 20") && lines.len() == 5,
+        "{note}"
+    );
+
+    // The old note keeps its number; the edited command has a note of its own.
+    let told = |done: &Output| -> Option<String> {
+        let text = said(done);
+        let line = text.lines().find(|line| line.contains("retention"))?;
+        Some(line.to_string())
+    };
+    let until = lines[1];
+    let wanted = format!(
+        "note: retention also waits for the destination of file \"{}\": --command {id}, server shop, {}, shipped {until}",
+        path.display(),
+        lines[4]
+    );
+    let second = store.ship_by(tape.path(), " # edited");
+    assert_eq!(told(&second), Some(wanted.clone()));
+    assert!(said(&second).contains("\nhint: Remove this file if you have given up"));
+    assert_eq!(told(&store.ship_by(tape.path(), " # edited")), None);
+    server.hours(1);
+    let third = store.ship_by(tape.path(), " # edited");
+    assert_eq!(third.status.code(), Some(0), "{}", said(&third));
+    assert_eq!(told(&store.ship_by(tape.path(), " # edited")), Some(wanted));
+    assert_eq!(fs::read_to_string(&path).unwrap(), note);
 }
 
 #[test]
