@@ -1,7 +1,7 @@
 //! Findings about a cluster of this host, by its files: installed, preloaded, running,
 //! recording. If it runs, the findings of a connection follow.
 
-use crate::server::{is_tacho, names, preload_with};
+use crate::preload::{has_tacho, preload_with};
 use crate::{cost, history, page, server};
 use rustix::fs::Access;
 use std::fs;
@@ -168,16 +168,16 @@ impl Cluster {
         })
     }
 
-    /// The command that restarts the cluster's server.
-    fn restart(&self, programs: &Path) -> String {
+    /// The command that starts or restarts the cluster's server.
+    fn command(&self, programs: &Path, verb: &str) -> String {
         match self
             .debian
             .as_ref()
             .and_then(|(name, _)| name.split_once('/'))
         {
-            Some((version, name)) => format!("pg_ctlcluster {version} {name} restart"),
+            Some((version, name)) => format!("pg_ctlcluster {version} {name} {verb}"),
             None => format!(
-                "{} restart -D {}",
+                "{} {verb} -D {}",
                 programs.join("pg_ctl").display(),
                 self.data.display()
             ),
@@ -199,11 +199,11 @@ pub fn examine(cluster: &Cluster) -> Vec<Finding> {
     let detail = format!("PostgreSQL {major}, {}", cluster.data.display());
     let mut findings = vec![Finding::works("data directory", detail)];
     let installed = installed(cluster, &programs, &major);
-    let is_installed = installed
-        .iter()
-        .all(|finding| finding.state == State::Works);
+    let works = |finding: &Finding| finding.state == State::Works;
+    let is_installed = installed.iter().all(works);
+    let has_library = installed.first().is_some_and(works);
     findings.extend(installed);
-    let preloaded = preloaded(cluster, &programs, running.is_some());
+    let preloaded = preloaded(cluster, &programs, has_library, running.is_some());
     let is_preloaded = preloaded.state == State::Works;
     findings.push(preloaded);
     let tape = locate::of_data_directory(&cluster.data);
@@ -215,7 +215,7 @@ pub fn examine(cluster: &Cluster) -> Vec<Finding> {
             }
         }
         None => {
-            let start = cluster.restart(&programs).replace("restart", "start");
+            let start = cluster.command(&programs, "start");
             findings.push(Finding::missing("server", "not running").help(format!("run: {start}")));
             match tape.is_dir() {
                 true => findings.extend(history::examine(&tape)),
@@ -286,7 +286,7 @@ fn installed(cluster: &Cluster, programs: &Path, major: &str) -> Vec<Finding> {
 
 /// Finds out whether the configuration files name the library. The findings of the connection show
 /// a server that was not restarted since.
-fn preloaded(cluster: &Cluster, programs: &Path, runs: bool) -> Finding {
+fn preloaded(cluster: &Cluster, programs: &Path, has_library: bool, runs: bool) -> Finding {
     let what = "preload";
     let name = "shared_preload_libraries";
     let Some(list) = cluster.configured(programs, name) else {
@@ -294,13 +294,19 @@ fn preloaded(cluster: &Cluster, programs: &Path, runs: bool) -> Finding {
         return Finding::missing(what, detail)
             .help("run tacho doctor as the owner of the data directory");
     };
-    if names(&list).iter().any(|library| is_tacho(library)) {
+    if has_tacho(&list) {
         return Finding::works(what, format!("{name} = '{list}'"));
+    }
+    let missing = Finding::missing(what, format!("{name} is '{list}'"));
+    if !has_library {
+        return missing.help(
+            "install the package first: a server that preloads a missing library does not start",
+        );
     }
     let all = preload_with(&list);
     let help = match runs {
         true => {
-            let restart = cluster.restart(programs);
+            let restart = cluster.command(programs, "restart");
             format!("run: ALTER SYSTEM SET {name} = {all}; then: {restart}")
         }
         false => {
@@ -312,7 +318,7 @@ fn preloaded(cluster: &Cluster, programs: &Path, runs: bool) -> Finding {
             )
         }
     };
-    Finding::missing(what, format!("{name} is '{list}'")).help(help)
+    missing.help(help)
 }
 
 /// Histories of other versions of a Debian cluster, which `pg_upgradecluster` leaves in

@@ -2,8 +2,14 @@
 
 use std::collections::BTreeMap;
 
-/// If the last sample is older than this, in seconds, recording has stopped.
-pub const SILENT_S: i64 = 60;
+/// Longest sampling interval, in ms.
+const LONGEST_MS: i64 = 60_000;
+
+/// If the last sample is older than this, in seconds, recording has stopped: three intervals, at
+/// least a minute. An unknown interval counts as the longest one.
+pub fn silent_s(interval_ms: Option<i64>) -> i64 {
+    (3 * interval_ms.unwrap_or(LONGEST_MS) / 1_000).max(60)
+}
 
 /// Metrics that have a value, by name.
 #[derive(Debug, Default)]
@@ -53,6 +59,12 @@ pub fn length(seconds: i64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn silence_is_longer_than_the_interval() {
+        let silent = [Some(100), Some(20_000), Some(30_000), Some(60_000), None].map(silent_s);
+        assert_eq!(silent, [60, 60, 90, 180, 180]);
+    }
 
     #[test]
     fn sizes_and_lengths_have_the_largest_unit_that_fits() {

@@ -1,6 +1,6 @@
 //! Findings about a history: whether it grows, what is missing in it, how long it fits.
 
-use crate::facts::{Facts, SILENT_S, length, size};
+use crate::facts::{Facts, length, silent_s, size};
 use jiff::tz::TimeZone;
 use rustix::fs::statvfs;
 use std::path::Path;
@@ -93,7 +93,7 @@ fn recorded(facts: &Facts) -> Finding {
         return Finding::missing(what, "none were recorded");
     };
     let detail = format!("the last one {} ago", length(age_s));
-    match age_s > SILENT_S {
+    match age_s > silent_s(None) {
         false => Finding::works(what, detail),
         true => Finding::partial(what, detail)
             .help("ask the server that records into it: tacho doctor \"host=HOST dbname=DB\""),
@@ -161,14 +161,17 @@ pub fn space(facts: &Facts, limits: Option<&Limits>, disk: Option<Disk>) -> Find
     let kept = limits.map(|limits| limits.days(disk, a_day));
     match (kept, room) {
         (Some(kept), Some(room)) if kept.is_none_or(|kept| kept > room) => {
-            let detail = format!("{detail}, the disk has room for {room:.0} days at this rate");
+            let fits = length((room * DAY_S) as i64);
+            let detail = format!("{detail}, the disk has room for {fits} at this rate");
             let kept = kept.map_or("without a limit".into(), |kept| {
                 format!("for {kept:.0} days")
             });
-            let help = format!(
-                "free space, or set tacho.retention_age = '{:.0}d': the settings keep it {kept}",
-                room.floor()
-            );
+            let help = match age(room) {
+                Some(age) => format!(
+                    "free space, or set tacho.retention_age = '{age}': the settings keep it {kept}"
+                ),
+                None => format!("free space: the settings keep it {kept}"),
+            };
             Finding::partial(what, detail).help(help)
         }
         (Some(Some(kept)), _) => Finding::works(
@@ -181,6 +184,17 @@ pub fn space(facts: &Facts, limits: Option<&Limits>, disk: Option<Disk>) -> Find
             Finding::works(what, format!("{detail}, {room}"))
         }
         (None, None) => Finding::works(what, detail),
+    }
+}
+
+/// A number of days as the largest value of `tacho.retention_age` below it; `None` below an hour,
+/// because 0 means no limit.
+fn age(days: f64) -> Option<String> {
+    let hours = (days * 24.0).floor();
+    match (days.floor(), hours) {
+        (days, _) if days >= 1.0 => Some(format!("{days:.0}d")),
+        (_, hours) if hours >= 1.0 => Some(format!("{hours:.0}h")),
+        _ => None,
     }
 }
 
@@ -312,6 +326,63 @@ mod tests {
         assert_eq!(
             space(&facts, None, disk(8e6, 1e12)).detail,
             format!("{begin}the disk has room for 10 days at this rate")
+        );
+    }
+
+    #[test]
+    fn an_age_that_would_be_no_limit_is_not_advised() {
+        let facts = Facts::of(&[
+            ("bytes", "480000"),
+            ("first_tick_time", "2026-11-26 00:00:00+00"),
+            ("last_tick_time", "2026-11-26 01:00:00+00"),
+        ]);
+        let limits = Limits {
+            age_s: 864_000,
+            size_mb: Some(0),
+            free_mb: 0,
+        };
+        // 480 kB an hour
+        let of_room = |free| {
+            let disk = Some(Disk { free, total: 1e12 });
+            let finding = space(&facts, Some(&limits), disk);
+            let (_, fits) = finding.detail.split_once("a day, ").unwrap();
+            (fits.to_string(), finding.help.unwrap())
+        };
+        let told = |fits: &str, help: &str| {
+            (
+                format!("the disk has room for {fits} at this rate"),
+                format!("{help}: the settings keep it for 10 days"),
+            )
+        };
+        assert_eq!(
+            of_room(480e3 * 47.5),
+            told("2 days", "free space, or set tacho.retention_age = '2d'")
+        );
+        assert_eq!(
+            of_room(480e3 * 4.5),
+            told("5 h", "free space, or set tacho.retention_age = '5h'")
+        );
+        let short = Facts::of(&[
+            ("bytes", "3600000"),
+            ("first_tick_time", "2026-11-26 00:00:00+00"),
+            ("last_tick_time", "2026-11-26 02:00:00+00"),
+        ]);
+        assert_eq!(age(0.03), None);
+        assert_eq!(age(1.0 / 24.0).as_deref(), Some("1h"));
+        assert_eq!(age(0.999).as_deref(), Some("23h"));
+        let full = Disk {
+            free: 0.0,
+            total: 1e12,
+        };
+        let kept = Limits {
+            age_s: 864_000,
+            size_mb: Some(0),
+            free_mb: 0,
+        };
+        let finding = space(&short, Some(&kept), Some(full));
+        assert_eq!(
+            finding.help.as_deref(),
+            Some("free space, or set tacho.retention_age = '2h': the settings keep it for 10 days")
         );
     }
 

@@ -9,6 +9,7 @@ mod facts;
 mod history;
 mod lake;
 mod page;
+mod preload;
 mod report;
 mod server;
 mod subject;

@@ -2,8 +2,9 @@
 //! neither. For a server without tacho this says what `tacho record` can do there.
 
 use crate::cost::{self, Load};
-use crate::facts::{Facts, SILENT_S, length, size};
+use crate::facts::{Facts, length, silent_s, size};
 use crate::history::{self, Disk, Gap, Limits};
+use crate::preload::{CONTRIB, FILE_SETTINGS, PRELOAD, Preload, has_tacho, names, preload_with};
 use jiff::Timestamp;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -26,10 +27,6 @@ const EDITION_HELP: &str =
 const RECORD_HINT: &str = "Or, without a restart: tacho record \"CONNINFO\" --tape DIR";
 /// Maximum number of names of roles in a finding.
 const MOST_ROLES: usize = 5;
-const LIBRARY: &str = "tacho";
-/// Libraries that read settings of pg_stat_statements when they are loaded.
-const AFTER: [&str; 2] = ["pg_stat_kcache", "powa"];
-const CONTRIB: &str = "pg_stat_statements";
 
 /// Begins a read-only transaction whose settings do not depend on the role.
 const BEGIN: &str = "begin read only; set local search_path = pg_catalog, pg_temp; \
@@ -90,6 +87,8 @@ struct Server {
     /// The version that `CREATE EXTENSION` would install.
     available: Option<String>,
     settings: BTreeMap<String, Setting>,
+    /// `shared_preload_libraries` of the configuration files, if it differs and may be read.
+    pending: Option<String>,
 }
 
 struct Setting {
@@ -114,6 +113,7 @@ pub fn local(socket: &str, port: &str) -> Result<Options> {
 pub fn examine(options: &Options, is_here: bool) -> Result<Vec<Finding>> {
     let mut server = Server::open(options)?;
     server.is_here = is_here;
+    server.read_pending()?;
     let mut findings = vec![server.about(), server.clock()];
     if server.has_edition {
         findings.extend(server.recorded_by_edition()?);
@@ -165,9 +165,40 @@ impl Server {
             has_edition: is(10),
             available: text(9),
             settings: settings.first().map(settings_of).unwrap_or_default(),
+            pending: None,
             connection,
             stop,
         })
+    }
+
+    /// Reads the libraries of the configuration files if they differ from the running ones. Only
+    /// some roles may read them.
+    fn read_pending(&mut self) -> Result<()> {
+        if self
+            .settings
+            .get(PRELOAD)
+            .is_none_or(|setting| !setting.is_pending)
+        {
+            return Ok(());
+        }
+        match self.ask(FILE_SETTINGS) {
+            Err(_) if self.connection.is_open() => (),
+            answers => {
+                let answers = answers?;
+                let list = answers.first().and_then(|answer| answer.text(0, 0));
+                self.pending = list.map(str::to_string);
+            }
+        }
+        Ok(())
+    }
+
+    fn preload(&self) -> Preload {
+        match (self.settings.get(PRELOAD), &self.pending) {
+            (None, _) => Preload::Unknown,
+            (Some(setting), _) if !setting.is_pending => Preload::Same(setting.value.clone()),
+            (Some(_), Some(list)) => Preload::Changed(list.clone()),
+            (Some(_), None) => Preload::Hidden,
+        }
     }
 
     fn ask(&mut self, sql: &str) -> Result<Vec<Answer>> {
@@ -252,31 +283,33 @@ impl Server {
 
     /// The finding for a library that is not loaded: a restart is pending, or the setting lacks it.
     fn not_loaded(&self, what: &'static str) -> Finding {
-        let name = "shared_preload_libraries";
-        let pending = self
-            .settings
-            .get(name)
-            .is_some_and(|setting| setting.is_pending);
-        let detail = match pending {
-            true => format!("not loaded: {name} has changed, and the server was not restarted"),
-            false => format!("not loaded: {name} does not contain tacho"),
+        let detail = match self.preload() {
+            Preload::Changed(list) if !has_tacho(&list) => {
+                format!("not loaded: {PRELOAD} has changed, and does not contain tacho")
+            }
+            Preload::Changed(_) | Preload::Hidden => {
+                format!("not loaded: {PRELOAD} has changed, and the server was not restarted")
+            }
+            Preload::Same(_) | Preload::Unknown => {
+                format!("not loaded: {PRELOAD} does not contain tacho")
+            }
         };
-        let help = match pending {
-            true => "restart the server".to_string(),
-            false => self.how_to_preload(),
-        };
-        Finding::missing(what, detail).help(help)
+        Finding::missing(what, detail).help(self.how_to_preload())
     }
 
-    /// How to load the library beside the libraries that are loaded.
+    /// How to load the library beside the libraries that the next start loads. A list of the files
+    /// that this role may not see must not be overwritten.
     fn how_to_preload(&self) -> String {
-        let known = self.setting("shared_preload_libraries");
-        match (known, self.vendor.name) {
-            (Some(known), "") => format!(
-                "run: ALTER SYSTEM SET shared_preload_libraries = {}; and restart the server",
-                preload_with(known)
+        match self.preload() {
+            Preload::Changed(list) if has_tacho(&list) => "restart the server".to_string(),
+            Preload::Same(list) | Preload::Changed(list) if self.vendor.name.is_empty() => format!(
+                "run: ALTER SYSTEM SET {PRELOAD} = {}; and restart the server",
+                preload_with(&list)
             ),
-            _ => "append tacho to shared_preload_libraries and restart the server".to_string(),
+            Preload::Hidden => format!(
+                "the configuration files have another {PRELOAD} already: append tacho to it if it is not there, and restart the server"
+            ),
+            _ => format!("append tacho to {PRELOAD} and restart the server"),
         }
     }
 
@@ -350,7 +383,10 @@ impl Server {
             Err(finding) => return Ok(vec![finding]),
         };
         let gap = self.gap(&schema)?;
-        let mut findings = vec![self.versions(&facts), recording(&facts, LOG_HELP)];
+        let interval_ms = self.setting("tacho.sample_interval");
+        let interval_ms = interval_ms.and_then(|text| text.parse().ok());
+        let recording = recording(&facts, interval_ms, LOG_HELP);
+        let mut findings = vec![self.versions(&facts), recording];
         findings.push(history::complete(&facts, gap.as_ref()));
         findings.extend(history::damage(&facts));
         let disk = facts.text("directory").filter(|_| self.is_here);
@@ -377,7 +413,8 @@ impl Server {
         let gap = self.gap("tacho")?;
         let version = facts.text("version").unwrap_or("unknown");
         let mut findings = vec![Finding::works("SQL edition", format!("version {version}"))];
-        findings.push(recording(&facts, EDITION_HELP));
+        let interval_ms = facts.text("sample_interval").and_then(interval_ms);
+        findings.push(recording(&facts, interval_ms, EDITION_HELP));
         findings.extend(failed_steps(&facts));
         findings.push(history::complete(&facts, gap.as_ref()));
         findings.push(history::space(&facts, None, None));
@@ -537,7 +574,7 @@ impl Server {
 }
 
 /// Finds out whether samples arrive now. "Loaded and silent" is broken, not missing.
-fn recording(facts: &Facts, help: &str) -> Finding {
+fn recording(facts: &Facts, interval_ms: Option<i64>, help: &str) -> Finding {
     let what = "recording";
     let state = facts.text("recording").unwrap_or("unknown");
     if state.starts_with("standby") {
@@ -556,7 +593,7 @@ fn recording(facts: &Facts, help: &str) -> Finding {
         return Finding::broken(what, detail).help(step);
     }
     match facts.number("last_tick_age_s") {
-        Some(age_s) if age_s <= SILENT_S => {
+        Some(age_s) if age_s <= silent_s(interval_ms) => {
             let age = length(age_s);
             Finding::works(what, format!("on, the last sample {age} ago"))
         }
@@ -566,6 +603,19 @@ fn recording(facts: &Facts, help: &str) -> Finding {
         }
         None => Finding::partial(what, "on, no sample yet").help("check again in a few seconds"),
     }
+}
+
+/// An interval as PostgreSQL writes it, `00:01:00` or `00:00:00.5`, in ms.
+fn interval_ms(text: &str) -> Option<i64> {
+    let parts: Vec<f64> = text
+        .split(':')
+        .map(str::parse)
+        .collect::<std::result::Result<_, _>>()
+        .ok()?;
+    let [hours, minutes, seconds] = parts[..] else {
+        return None;
+    };
+    Some((((hours * 60.0 + minutes) * 60.0 + seconds) * 1e3).round() as i64)
 }
 
 /// The roles that see all texts: superusers, and the first `MOST_ROLES` of `roles`.
@@ -644,59 +694,18 @@ fn pairs(answer: &Answer) -> BTreeMap<String, String> {
     (0..answer.rows()).filter_map(pair).collect()
 }
 
-/// The libraries of a list such as `pg_stat_statements, "x"`.
-pub fn names(list: &str) -> Vec<String> {
-    let names = list.split(',').map(|name| name.trim().trim_matches('"'));
-    let names = names.filter(|name| !name.is_empty());
-    names.map(str::to_string).collect()
-}
-
-/// True if a name in a list of libraries is the name of this library, with or without a directory.
-pub fn is_tacho(name: &str) -> bool {
-    let file = name.rsplit('/').next().unwrap_or(name);
-    file.strip_suffix(".so").unwrap_or(file) == LIBRARY
-}
-
-/// The list with tacho in it, as `ALTER SYSTEM` takes it: at the end, or before libraries
-/// that read settings of pg_stat_statements at their start, if tacho is in its place.
-pub fn preload_with(list: &str) -> String {
-    let mut all = names(list);
-    if !all.iter().any(|name| is_tacho(name)) {
-        let has_contrib = all.iter().any(|name| name == CONTRIB);
-        let first = all
-            .iter()
-            .position(|name| !has_contrib && AFTER.contains(&name.as_str()));
-        all.insert(first.unwrap_or(all.len()), LIBRARY.to_string());
-    }
-    let quoted = all
-        .iter()
-        .map(|name| format!("'{}'", name.replace('\'', "''")));
-    quoted.collect::<Vec<_>>().join(", ")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use tacho_record::finding::State;
 
     #[test]
-    fn a_library_is_added_to_those_that_are_loaded() {
-        assert_eq!(preload_with(""), "'tacho'");
-        let many = "pg_stat_statements, \"auto_explain\"";
+    fn an_interval_is_read_in_ms() {
+        let texts = ["00:01:00", "00:00:00.01", "01:00:00", "1 day", ""];
         assert_eq!(
-            preload_with(many),
-            "'pg_stat_statements', 'auto_explain', 'tacho'"
+            texts.map(interval_ms),
+            [Some(60_000), Some(10), Some(3_600_000), None, None]
         );
-        assert_eq!(preload_with("tacho"), "'tacho'");
-        assert_eq!(preload_with("$libdir/tacho"), "'$libdir/tacho'");
-    }
-
-    #[test]
-    fn libraries_that_read_settings_of_statements_stay_after_it() {
-        let kcache = "'auto_explain', 'tacho', 'pg_stat_kcache', 'powa'";
-        assert_eq!(preload_with("auto_explain, pg_stat_kcache, powa"), kcache);
-        let beside = "'pg_stat_statements', 'pg_stat_kcache', 'tacho'";
-        assert_eq!(preload_with("pg_stat_statements, pg_stat_kcache"), beside);
     }
 
     #[test]
@@ -711,10 +720,17 @@ mod tests {
 
     #[test]
     fn silent_is_broken_and_a_standby_is_not() {
-        let state = |metrics: &[(&str, &str)]| recording(&Facts::of(metrics), LOG_HELP).state;
+        let state =
+            |metrics: &[(&str, &str)]| recording(&Facts::of(metrics), Some(1_000), LOG_HELP).state;
         let on = ("recording", "on");
         assert_eq!(state(&[on, ("last_tick_age_s", "60")]), State::Works);
         assert_eq!(state(&[on, ("last_tick_age_s", "61")]), State::Broken);
+        let rare = |age| {
+            let facts = Facts::of(&[on, ("last_tick_age_s", age)]);
+            recording(&facts, Some(60_000), LOG_HELP).state
+        };
+        assert_eq!(rare("180"), State::Works);
+        assert_eq!(rare("181"), State::Broken);
         assert_eq!(state(&[on]), State::Partial);
         assert_eq!(
             state(&[("recording", "standby: nothing is recorded here")]),
@@ -725,6 +741,9 @@ mod tests {
             ("reason", "no program"),
             ("writer_error", "gone"),
         ]);
-        assert_eq!(recording(&off, LOG_HELP).detail, "off: no program; gone");
+        assert_eq!(
+            recording(&off, None, LOG_HELP).detail,
+            "off: no program; gone"
+        );
     }
 }

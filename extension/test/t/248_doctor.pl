@@ -44,9 +44,25 @@ sub line
 my ($line, $code) = line('server', $data);
 like($line, qr/^no   server: not running\n +run: \S+ start -D \Q$data\E$/, 'a server that does not run is examined by its files');
 is($code, 1, 'the doctor says that something is missing');
+# The last start names the directory of the programs.
+my $bin = $node->config_data('--bindir');
+append_to_file("$data/postmaster.opts", "$bin/postgres\n");
 ($line) = line('preload', $data);
 is($line, "no   preload: shared_preload_libraries is ''\n"
 	  . "      write into $data/postgresql.conf: shared_preload_libraries = 'tacho'\n", 'the doctor names the file to change');
+
+# Programs in a directory whose name has the word restart; their library is missing.
+my $bare = $node->basedir . '/restart/bin';
+run_command([ 'mkdir', '-p', $bare ]);
+append_to_file("$bare/postgres", qq{#!/bin/sh\nexec '$bin/postgres' "\$@"\n});
+chmod 0755, "$bare/postgres" or die $!;
+unlink "$data/postmaster.opts" or die $!;
+append_to_file("$data/postmaster.opts", "$bare/postgres\n");
+is((line('preload', $data))[0], "no   preload: shared_preload_libraries is ''\n"
+	  . "      install the package first: a server that preloads a missing library does not start\n",
+	'the doctor does not advise to preload a missing library');
+is((line('server', $data))[0], "no   server: not running\n      run: $bare/pg_ctl start -D $data\n", 'the command that starts the server has its path');
+unlink "$data/postmaster.opts" or die $!;
 
 $node->append_conf('postgresql.conf', qq{shared_preload_libraries = '$other'});
 $node->start;
@@ -74,7 +90,22 @@ $node->safe_psql('postgres', $alter);
 $node->reload;
 ($line, $code) = line('preload', $data);
 is($line, "yes  preload: shared_preload_libraries = '$other, tacho'\n", 'the doctor sees that the files have changed');
+$node->poll_query_until('postgres', q{SELECT pending_restart FROM pg_settings WHERE name = 'shared_preload_libraries'});
+my $then = '; then run: CREATE EXTENSION tacho; Or, without a restart: tacho record "CONNINFO" --tape DIR';
+is((line('extension', $conninfo))[0], "no   extension: installed on the host, not loaded\n      restart the server$then\n",
+	'a pending list that names tacho stays');
+is((line('extension', "$conninfo user=watcher"))[0], "no   extension: installed on the host, not loaded\n"
+	  . "      the configuration files have another shared_preload_libraries already: append tacho to it if it is not there, and restart the server$then\n",
+	'a pending list that the role may not see is not overwritten');
+$node->safe_psql('postgres', "ALTER SYSTEM SET shared_preload_libraries = 'auto_explain'");
+$node->reload;
+my $both = q{run: ALTER SYSTEM SET shared_preload_libraries = 'auto_explain', 'tacho'; and restart the server};
+is((line('extension', $conninfo))[0], "no   extension: installed on the host, not loaded\n      $both$then\n", 'tacho is appended to a pending list');
 $node->safe_psql('postgres', 'CREATE EXTENSION tacho');
+is((line('extension', $conninfo))[0], "no   extension: not loaded: shared_preload_libraries has changed, and does not contain tacho\n      $both\n",
+	'a restart alone is not enough');
+$node->safe_psql('postgres', $alter);
+$node->reload;
 ($line, $code) = line('extension', $conninfo);
 is($line, "no   extension: not loaded: shared_preload_libraries has changed, and the server was not restarted\n"
 	  . "      restart the server\n", 'the doctor says that the server must restart');
