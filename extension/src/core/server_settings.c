@@ -26,6 +26,11 @@ static const char *const shown_strings[] = {
 #undef SHOWN_SETTING
 };
 
+/* settings of one transaction, which no file can change */
+static const char *const of_transaction[] = {
+	"transaction_isolation", "transaction_read_only", "transaction_deferrable"
+};
+
 /*
  * True if markers may show the value, by the rule of catalog/shown_settings.h.
  */
@@ -50,9 +55,11 @@ is_shown(const struct config_generic *setting)
 static bool
 is_servers(const struct config_generic *setting)
 {
-	if (setting->context == PGC_INTERNAL ||
-		strncmp(setting->name, "transaction_", strlen("transaction_")) == 0)
+	if (setting->context == PGC_INTERNAL)
 		return false;
+	for (int i = 0; i < lengthof(of_transaction); i++)
+		if (strcmp(setting->name, of_transaction[i]) == 0)
+			return false;
 	return (setting->flags & GUC_NO_SHOW_ALL) == 0 ||
 		(setting->flags & GUC_CUSTOM_PLACEHOLDER) != 0;
 }

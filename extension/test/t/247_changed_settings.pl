@@ -81,6 +81,14 @@ $_ = changes(2);
 like($_->[0], qr/^log_connections: on -> off \(\Q$conf\E:\d+\)$/, 'a setting of new sessions that is taken back is a marker');
 like($_->[1], qr/^work_mem: 128MB -> 4MB \(\Q$conf\E:\d+\)$/, 'another setting that is taken back is a marker');
 
+SKIP:
+{
+	skip 'transaction_timeout needs PostgreSQL 17', 1 if $node->pg_version < 17;
+	$node->safe_psql('postgres', q{ALTER SYSTEM SET transaction_timeout = '7min'});
+	reload();
+	like(changes(1)->[0], qr/^transaction_timeout: 0 -> 7min \(\Q$auto\E:\d+\)$/, 'the timeout of transactions is a setting of the server');
+}
+
 # A file that is damaged is not used; a crash of the server leaves it as it is.
 my $kept = $node->data_dir . '/pg_stat/tacho_settings.stat';
 $node->stop;
