@@ -224,24 +224,26 @@ sub while_locked
 }
 sub has { my ($row, @names) = @_; return join ' ', map { $row->{$_} eq '' ? 'no' : 'yes' } @names }
 
-my (@rows, @lost);
-for (1 .. 5)
+# a reading that was under way may end first, and a second one may begin before the lock ends
+my (@rows, @waits, @lost);
+for (1 .. 50)
 {
 	@rows = while_locked(1);
+	@waits = grep { $rows[$_]{elapsed_ms} eq '' } 0 .. $#rows;
 	@lost = grep { has($_, qw(elapsed_ms wal_records)) eq 'yes no' } @rows;
-	last if !@lost;
+	last if @waits && !@lost;
 }
-my ($waits) = grep { $rows[$_]{elapsed_ms} eq '' } 0 .. $#rows;
-is(has($rows[$waits], qw(load_1_x100 memory_total_bytes cpu_user_ms wal_bytes wal_records)), 'yes yes no no no', 'a reading without statistics has no counters');
-is(sql("SELECT abs(extract(epoch FROM '$rows[$waits + 1]{time}'::timestamptz - '$rows[$waits - 1]{time}') * 1000 - $rows[$waits + 1]{elapsed_ms}) < 50"), 't',
-	'the next reading has the interval since the last one with counters');
+my ($before, $waiting, $next) = @rows[ $waits[0] - 1 .. $waits[0] + 1 ];
+is(has($waiting, qw(load_1_x100 memory_total_bytes cpu_user_ms wal_bytes wal_records)), 'yes yes no no no', 'a reading without statistics has no counters');
+my $gap = "abs(extract(epoch FROM '$next->{time}'::timestamptz - '%s') * 1000 - $next->{elapsed_ms})";
+is(sql('SELECT ' . sprintf("$gap < $gap", $before->{time}, $waiting->{time})), 't', 'the next reading has the interval since the last one with counters');
 my $checkpoints = 0;
 $checkpoints += $_->{checkpoints_requested} || 0 for @rows[ 1 .. $#rows ];
 is($checkpoints, 1, 'no increase is lost');
 @rows = while_locked(5);
 is(scalar(grep { $_->{elapsed_ms} eq '' } @rows), 1, 'counters wait for one reading only');
 @lost = grep { has($_, qw(elapsed_ms cpu_user_ms wal_bytes wal_records)) eq 'yes yes yes no' } @rows;
-cmp_ok(scalar(@lost), '>=', 4, 'the counters of the host go on without statistics');
+cmp_ok(scalar(@lost), '>=', 3, 'the counters of the host go on without statistics');
 is(has($rows[-1], qw(elapsed_ms wal_bytes wal_records)), 'yes yes yes', 'statistics are counted again');
 $locker->finish;
 
