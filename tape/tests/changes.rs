@@ -79,6 +79,44 @@ fn index_dropped() -> Tape {
 }
 
 #[test]
+fn the_next_command_of_a_key_asks_for_this_key_alone() {
+    let mut tape = Tape::new(600);
+    for (pid, application) in [
+        (1, "billing, v2"),
+        (2, "it's \"x\""),
+        (3, ""),
+        (4, "(null)"),
+    ] {
+        let session = tape.session(pid, application);
+        tape.seen(session, 300..600, 1, &[]);
+    }
+    let rows = ask(&tape.finish(), &window(300, 600), 600);
+    let keys = rows
+        .iter()
+        .filter(|row| row.dimension.as_deref() == Some("application"));
+    let words = keys.map(|row| {
+        let next = row.next.as_deref().unwrap();
+        let (command, _) = next.split_once(" --since ").unwrap();
+        command
+            .strip_prefix("tacho top query_id --application=")
+            .unwrap()
+            .to_string()
+    });
+    let mut words: Vec<String> = words.collect();
+    words.sort();
+    assert_eq!(
+        words,
+        [
+            "'\"(null)\"'",
+            "'\"billing, v2\"'",
+            "'\"it'\\''s \"\"x\"\"\"'",
+            // The session without a name of its application.
+            "'(null)'",
+        ]
+    );
+}
+
+#[test]
 fn a_dropped_index_is_named_before_nearer_changes() {
     let mut tape = index_dropped();
     tape.changed(500, "CREATE TABLE", "table", "app.news", "");

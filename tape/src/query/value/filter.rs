@@ -59,6 +59,19 @@ fn mixed(name: &str) -> QueryError {
     .hint("Write !a,!b to exclude both, or a,b to include either.")
 }
 
+/// A value as an item of a filter: `a,b` as `"a,b"`. A value that needs no quotes stays as it is.
+pub fn quoted(value: &str) -> String {
+    let is_sign = |c: char| "!(".contains(c);
+    let is_plain = !value.is_empty()
+        && value.trim() == value
+        && !value.starts_with(is_sign)
+        && !value.contains([',', '"']);
+    match is_plain {
+        true => value.to_string(),
+        false => format!("\"{}\"", value.replace('"', "\"\"")),
+    }
+}
+
 /// The items of the filter of dimension `name`, in their order: true stands for a refused value.
 pub fn items(name: &str, text: &str) -> QueryResult<Vec<(bool, Option<String>)>> {
     let mut items = Vec::new();
@@ -167,6 +180,20 @@ mod tests {
             [Some("a, \"b\"".into()), Some("!c".into())]
         );
         assert_eq!(parse("\"\"").any, [Some(String::new())]);
+    }
+
+    #[test]
+    fn a_quoted_value_is_accepted_alone() {
+        for value in [
+            "a", "b c", "", " a", "a ", "a,b", "!a", "(null)", "a\"b", "\t",
+        ] {
+            let wanted = [Some(value.to_string())];
+            assert_eq!(parse(&quoted(value)).any, wanted, "{value:?}");
+        }
+        assert_eq!(
+            ["b c", "a!b", "a, \"b\""].map(quoted),
+            ["b c", "a!b", "\"a, \"\"b\"\"\""]
+        );
     }
 
     #[test]

@@ -11,7 +11,9 @@ use super::windows::Windows;
 use super::words;
 use crate::query::ask::request::Emit;
 use crate::query::ask::row::Numeric;
+use crate::query::rows::integers::NULL;
 use crate::query::value::error::QueryResult;
+use crate::query::value::filter;
 use crate::query::value::vocabulary as pg;
 use std::sync::Arc;
 
@@ -356,7 +358,11 @@ impl Found<'_> {
                     pg::QUERY_ID
                 };
                 let option = dimension.replace('_', "-");
-                format!("tacho top {by} --{option}={}{window}", quoted(&line.key))
+                let value = match line.id {
+                    Some(NULL) => line.key.to_string(),
+                    _ => filter::quoted(&line.key),
+                };
+                format!("tacho top {by} --{option}={}{window}", quoted(&value))
             }
         }
     }
