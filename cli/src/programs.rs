@@ -16,7 +16,7 @@ const PREFIX: &str = "tacho-";
 /// Commands that stand for options of programs: command, program, option.
 const SHORT: [(&str, &str, &str); 1] = [("metrics", "web", "--metrics")];
 /// Exit code for an invalid command line.
-const USAGE: u8 = 2;
+pub const USAGE: u8 = 2;
 
 /// Replaces this process by the program named in a command line that clap does not
 /// know. The words after the name and the environment stay as they are. Returns

@@ -217,6 +217,11 @@ fn a_kind_that_is_not_known_is_refused() {
         text.starts_with("error: unknown kind \"moods\"\nhint: Available are "),
         "{text}"
     );
+    assert_eq!(output.status.code(), Some(2));
+    let output = tacho(&["export", "sessions", "--since", "soon"], &tape);
+    assert_eq!(output.status.code(), Some(2));
+    let output = tacho(&["export", "sessions", "--node", "xyz"], &tape);
+    assert_eq!(output.status.code(), Some(2));
 }
 
 /// Further columns of a row of statements, and their values.

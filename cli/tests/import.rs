@@ -68,6 +68,30 @@ fn load(tape: &Path) -> String {
 const GOOD: &str = "time,pid\n2026-01-01T00:00:00Z,1\n2026-01-01T00:00:01Z,\n";
 
 #[test]
+fn a_wrong_command_line_is_exit_code_2() {
+    let scratch = Scratch::new("import-usage");
+    for (words, wanted) in [
+        (
+            &["--interval", "0"][..],
+            "error: invalid interval \"0\"\nhint: Use whole",
+        ),
+        (
+            &["--node", "xyz"],
+            "error: invalid node \"xyz\"\nhint: Use up to",
+        ),
+        (
+            &["--with", "locks"],
+            "error: invalid value \"locks\" for --with\nhint: Use the form",
+        ),
+        (&["--with", "moods=/dev/null"], "error: "),
+    ] {
+        let output = import(scratch.tape(), words, GOOD);
+        assert_eq!(output.status.code(), Some(2), "{words:?}");
+        assert!(stderr(&output).starts_with(wanted), "{}", stderr(&output));
+    }
+}
+
+#[test]
 fn a_file_is_imported_once() {
     let scratch = Scratch::new("import-once");
     assert_eq!(

@@ -12,7 +12,7 @@ use std::process::ExitCode;
 use tacho_source::catalog;
 use tacho_source::exchange;
 use tacho_source::time;
-use tacho_tape::query::QueryError;
+use tacho_tape::query::{QueryError, QueryResult};
 use tacho_tape::{Part, Snapshot, locate};
 
 /// Arguments of `tacho export`.
@@ -52,39 +52,36 @@ pub fn run(args: &Args) -> ExitCode {
             }
             ExitCode::from(u8::from(!damage.is_empty()))
         }
-        Err((error, hint)) => {
-            say(format_args!("error: {error}"));
-            if let Some(hint) = hint {
-                say(format_args!("hint: {hint}"));
-            }
-            ExitCode::FAILURE
-        }
+        Err(error) => report(&error),
     }
 }
 
-type Fault = (String, Option<String>);
+/// An error of the history or the output.
+fn failed(message: String) -> QueryError {
+    QueryError::new("58000", message)
+}
 
 impl Args {
-    fn export(&self, tape: &Path) -> Result<Vec<tacho_tape::Error>, Fault> {
+    fn export(&self, tape: &Path) -> QueryResult<Vec<tacho_tape::Error>> {
         let schema = catalog::schema().clone().with_runs();
         let kinds = exchange::kinds(&schema).join(", ");
         let unknown = || {
-            let message = format!("unknown kind \"{}\"", self.kind);
-            (message, Some(format!("Available are {kinds}.")))
+            QueryError::undefined(format!("unknown kind \"{}\"", self.kind))
+                .hint(format!("Available are {kinds}."))
         };
-        let window = self.window().map_err(|e| (e.message, e.hint))?;
-        let store = Snapshot::open(tape).map_err(|e| (e.to_string(), None))?;
+        let window = self.window()?;
+        let store = Snapshot::open(tape).map_err(|e| failed(e.to_string()))?;
         let parts = self.parts(&store)?;
         if parts.is_empty() && exchange::table_of(&schema, &self.kind).is_some() {
             let message = format!("directory \"{}\" has no history", tape.display());
-            return Err((message, None));
+            return Err(failed(message));
         }
         let out = BufWriter::with_capacity(1 << 18, std::io::stdout().lock());
         let mut damage = Vec::new();
         match export(&self.kind, &schema, &parts, window, out, &mut damage) {
             // A reader that has gone is not a failure.
             Err(Failed::Output(e)) if e.kind() == ErrorKind::BrokenPipe => (),
-            Err(Failed::Output(e)) => return Err((format!("could not write output: {e}"), None)),
+            Err(Failed::Output(e)) => return Err(failed(format!("could not write output: {e}"))),
             Err(Failed::Kind) => return Err(unknown()),
             Ok(()) => (),
         }
@@ -97,7 +94,7 @@ impl Args {
         Ok(damage)
     }
 
-    fn window(&self) -> Result<Window, QueryError> {
+    fn window(&self) -> QueryResult<Window> {
         let now = jiff::Timestamp::now().as_microsecond();
         let zone = time::readers_zone()?;
         let moment = |text: &Option<String>, default| match text {
@@ -110,14 +107,14 @@ impl Args {
         })
     }
 
-    fn parts<'s>(&self, store: &'s Snapshot) -> Result<Vec<&'s Part>, Fault> {
+    fn parts<'s>(&self, store: &'s Snapshot) -> QueryResult<Vec<&'s Part>> {
         let nodes = store.nodes();
         let node = match &self.node {
             None => nodes.first(),
             Some(text) => {
                 let id = u64::from_str_radix(text, 16).ok();
                 let found = nodes.iter().find(|n| Some(n.id) == id);
-                let missing = || (format!("node \"{text}\" does not exist"), None);
+                let missing = || QueryError::undefined(format!("node \"{text}\" does not exist"));
                 Some(found.ok_or_else(missing)?)
             }
         };

@@ -3,6 +3,7 @@
 use super::say;
 use crate::exchange::import::target::Target;
 use crate::exchange::import::{ImportError, ImportResult, Input, import};
+use crate::programs::USAGE;
 use clap::ValueHint;
 use std::fs::File;
 use std::io::Read;
@@ -54,7 +55,10 @@ pub fn run(args: &Args) -> ExitCode {
             if let Some(hint) = &error.hint {
                 say(format_args!("hint: {hint}"));
             }
-            ExitCode::FAILURE
+            match error.is_usage {
+                true => ExitCode::from(USAGE),
+                false => ExitCode::FAILURE,
+            }
         }
     }
 }
@@ -65,7 +69,7 @@ impl Args {
         let interval_us = time::interval(&self.interval).unwrap_or(0);
         if interval_us < 1000 || interval_us % 1000 != 0 {
             return Err(
-                ImportError::new(format!("invalid interval \"{}\"", self.interval))
+                ImportError::usage(format!("invalid interval \"{}\"", self.interval))
                     .hint("Use whole milliseconds, such as 1s or 10ms."),
             );
         }
@@ -83,7 +87,7 @@ impl Args {
         let mut inputs = vec![input(&self.kind, &self.file)?];
         for with in &self.with {
             let (kind, file) = with.split_once('=').ok_or_else(|| {
-                ImportError::new(format!("invalid value \"{with}\" for --with"))
+                ImportError::usage(format!("invalid value \"{with}\" for --with"))
                     .hint("Use the form KIND=FILE, such as locks=locks.csv.")
             })?;
             inputs.push(Input {
@@ -112,7 +116,7 @@ fn input(kind: &str, file: &Path) -> ImportResult<Input> {
 fn node(text: &str) -> ImportResult<u64> {
     let id = u64::from_str_radix(text, 16).ok().filter(|id| *id != 0);
     id.ok_or_else(|| {
-        ImportError::new(format!("invalid node \"{text}\""))
+        ImportError::usage(format!("invalid node \"{text}\""))
             .hint("Use up to 16 hexadecimal digits.")
     })
 }

@@ -103,6 +103,8 @@ pub struct ImportError {
     pub message: String,
     /// The step that may help.
     pub hint: Option<String>,
+    /// True if the command line is wrong, not the input.
+    pub is_usage: bool,
 }
 
 /// Result with [`ImportError`].
@@ -116,6 +118,15 @@ impl ImportError {
             line: None,
             message: message.into(),
             hint: None,
+            is_usage: false,
+        }
+    }
+
+    /// An error of the command line.
+    pub fn usage(message: impl Into<String>) -> Self {
+        ImportError {
+            is_usage: true,
+            ..ImportError::new(message)
         }
     }
 

@@ -275,5 +275,5 @@ fn no_tick() -> ImportError {
 /// The error of an unknown kind.
 pub fn unknown_kind(kind: &str, schema: &Schema) -> ImportError {
     let kinds = exchange::kinds(schema).join(", ");
-    ImportError::new(format!("unknown kind \"{kind}\"")).hint(format!("Available are {kinds}."))
+    ImportError::usage(format!("unknown kind \"{kind}\"")).hint(format!("Available are {kinds}."))
 }
