@@ -24,7 +24,12 @@ do $$
 declare
 	v_role name := (select r.rolname from pg_catalog.pg_roles r where r.oid = 10 and r.rolsuper);
 begin
-	if v_role is not null then
+	if not pg_catalog.pg_has_role(session_user, v_role, 'member') then
+		raise exception 'session role "%" must be a superuser to create extension "tacho"', session_user
+			using errcode = 'insufficient_privilege',
+				detail = pg_catalog.format('The objects are to belong to role "%s", which "%s" may not set.', v_role, session_user),
+				hint = 'Connect as a superuser.';
+	elsif v_role is not null then
 		perform pg_catalog.set_config('create_tacho.role', pg_catalog.current_setting('role'), true);
 		perform pg_catalog.set_config('role', v_role, true);
 	end if;
