@@ -402,7 +402,7 @@ impl Rule {
             }
             Rule::IndexCreated => {
                 slower
-                    && is_command(event, &["CREATE", "REINDEX", "CLUSTER"])
+                    && is_command(event, &["CREATE", "REINDEX", "CLUSTER", "REPACK"])
                     && mentions(event, effect)
             }
             Rule::OtherTableChanged => {
