@@ -317,6 +317,7 @@ ANSWER(advice, none, "commands for pg_stash_advice that bring the plan back, in 
 ANSWER(advice_lacks, none, "choices of the plan that the advice lacks, one sentence a line; null if it has all")
 ANSWER(hint, none, "comment for the extension pg_hint_plan that brings the plan back, in the first row; null if the plan has no choice")
 ANSWER(hint_lacks, none, "choices of the plan that the hint lacks, one sentence a line; null if it has all")
+ANSWER_OF(plans, plan_type, none, "custom: planned for given values of the parameters; generic: planned for any values; by the last recorded tree, null if the query had no parameters or it is not known")
 ANSWER_OF(plan, plan_type, none, "custom: planned for given values of the parameters; generic: planned for any values; in the first row, null if the query had no parameters or it is not known")
 ANSWER_OF(plan, settings, none, "planner settings that differed from the default when the plan was recorded, one a line, in the first row; null if none did")
 ANSWER_OF(plan, table_rows, rows, "rows of the table that VACUUM or ANALYZE had stored when the plan was recorded; null if unknown, or if the node reads no table")

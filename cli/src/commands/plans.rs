@@ -16,6 +16,7 @@ impl Reader for Plans {
     const LAYOUT: Layout = Layout::Columns(&[
         ("query_id", "query id"),
         ("plan_id", "plan id"),
+        ("plan_type", "type"),
         ("first_seen", "first"),
         ("last_seen", "last"),
         ("calls", "calls"),

@@ -29,7 +29,8 @@ returns table (
 	shared_blks_read bigint,
 	temp_blks_written bigint,
 	blocks_per_call numeric,
-	source text
+	source text,
+	plan_type text
 )
 language c volatile parallel restricted
 cost 10000 rows 20

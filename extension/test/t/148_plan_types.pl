@@ -101,6 +101,7 @@ for my $type (qw(custom generic))
 }
 $node->poll_query_until('postgres', q{SELECT count(*) = 1 FROM tacho.plan_changes() WHERE query_text LIKE '%AS turned%' AND inputs IS NOT NULL}) or die 'no change of plans';
 is(sql(q{SELECT inputs FROM tacho.plan_changes() WHERE query_text LIKE '%AS turned%'}), 'plan: custom -> generic; setting plan_cache_mode: force_custom_plan -> force_generic_plan', 'plan_changes() says that the plan is generic now');
+is(sql(q{SELECT string_agg(plan_type, ' ' ORDER BY first_seen) FROM tacho.plan_changes() c, tacho.plans(query_id => c.query_id::text) WHERE c.query_text LIKE '%AS turned%'}), 'custom generic', 'plans() has the type of each plan');
 SKIP:
 {
 	my $version = sql('SHOW server_version_num');

@@ -1,6 +1,7 @@
 //! `plans`: calls, time, rows and blocks of each plan of a statement in a window.
 
 use super::common_columns::numeric;
+use super::plan::types;
 use super::statements_history::{statement_filters, text_of, texts};
 use crate::query::ask::context::Run;
 use crate::query::ask::request::{Emit, request};
@@ -39,6 +40,7 @@ row! {
         temp_blks_written: Int,
         blocks_per_call: Numeric,
         source: Text,
+        plan_type: Text,
     }
 }
 
@@ -176,7 +178,7 @@ fn answer(asked: &Plans, run: Run, emit: Emit<PlansRow>) -> QueryResult<()> {
     };
     let histories = histories(run, node, window, statement_filters!(asked, run)?, which)?;
     let is_shown = |lines: &Lines| which == Which::All || lines.len() > 1;
-    let mut ranked: Vec<_> = lines(histories)
+    let mut ranked: Vec<Ranked> = lines(histories)
         .into_iter()
         .filter(|(_, lines)| is_shown(lines))
         .map(|(key, lines)| (Reverse(time(&lines)), key, lines))
@@ -186,15 +188,41 @@ fn answer(asked: &Plans, run: Run, emit: Emit<PlansRow>) -> QueryResult<()> {
     let keys: Vec<EntryKey> = ranked.iter().map(|(_, key, _)| key.clone()).collect();
     let texts = texts(run, node, window, &keys)?;
     run.check_cancel()?;
-    for (Reverse(whole), key, lines) in ranked {
-        let text = text_of(&texts, &key);
-        let mut lines: Vec<_> = lines.into_iter().collect();
-        lines.sort_by_key(|(key, line)| (key.id().is_none(), Reverse(line.cost.time), *key));
-        for line in lines {
-            emit(row(&key, text.clone(), whole, &line))?;
+    let types = types_of(run, node, window, &ranked)?;
+    for (Reverse(whole), key, lines) in &ranked {
+        let text = text_of(&texts, key);
+        let mut lines: Vec<_> = lines.iter().collect();
+        lines.sort_by_key(|(key, line)| (key.id().is_none(), Reverse(line.cost.time), **key));
+        for (plan, line) in lines {
+            let known = plan.id().and_then(|id| types.get(&(key, id)));
+            emit(PlansRow {
+                plan_type: known.map(|name| Arc::from(*name)),
+                ..row(key, text.clone(), *whole, (*plan, line))
+            })?;
         }
     }
     Ok(())
+}
+
+/// The order, the key and the lines of a statement.
+type Ranked = (Reverse<i128>, EntryKey, Lines);
+
+/// The types of the plans that are known, by statement and plan id.
+fn types_of<'k>(
+    run: Run,
+    node: Option<&str>,
+    window: Window,
+    ranked: &'k [Ranked],
+) -> QueryResult<BTreeMap<(&'k EntryKey, i64), &'static str>> {
+    let plans: Vec<(&EntryKey, i64)> = ranked
+        .iter()
+        .flat_map(|(_, key, lines)| lines.keys().filter_map(move |line| Some((key, line.id()?))))
+        .collect();
+    let found = types::of_plans(run, node, window, &plans)?;
+    let known = plans.into_iter().zip(found);
+    Ok(known
+        .filter_map(|(plan, name)| Some((plan, name?)))
+        .collect())
 }
 
 fn time(lines: &Lines) -> i128 {
@@ -225,7 +253,7 @@ fn row(
     key: &EntryKey,
     query_text: Option<Arc<str>>,
     whole: i128,
-    (plan, line): &(LineKey, Line),
+    (plan, line): (LineKey, &Line),
 ) -> PlansRow {
     let cost = &line.cost;
     PlansRow {
@@ -248,6 +276,7 @@ fn row(
         shared_blks_read: Some(cost.read),
         temp_blks_written: Some(cost.temp_written),
         blocks_per_call: per_call(blocks(cost), cost),
-        source: Some(line.source(*plan).into()),
+        source: Some(line.source(plan).into()),
+        plan_type: None,
     }
 }

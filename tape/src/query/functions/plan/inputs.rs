@@ -59,11 +59,8 @@ impl Wanted<'_> {
     fn look(&mut self, trees: &Trees) -> QueryResult<()> {
         for row in trees.rows_of(self.plan_id) {
             let executed = trees.executed(row)?;
-            let is_of_key = Some(executed.query_id) == self.key.query_id
-                && executed.database == self.key.database
-                && executed.username == self.key.username;
             let time_ms = trees.time_ms(row)?;
-            if is_of_key
+            if executed.is_by(self.key)
                 && self.is_nearer(time_ms)
                 && let Some(tree) = trees.tree(row)?
             {

@@ -12,6 +12,7 @@ pub(super) mod inputs;
 mod json;
 mod tree;
 mod trees;
+pub(super) mod types;
 mod words;
 
 use self::actuals::Actuals;

@@ -146,7 +146,24 @@ impl<'a> Bytes<'a> {
     }
 }
 
+/// The type of a plan by the flags of its tree.
+fn type_of(flags: u8) -> Option<&'static str> {
+    match flags & (GENERIC | CUSTOM) {
+        GENERIC => Some("generic"),
+        CUSTOM => Some("custom"),
+        _ => None,
+    }
+}
+
 impl Tree {
+    /// The type of the plan whose tree has these bytes.
+    pub(super) fn type_in(bytes: &[u8]) -> Option<&'static str> {
+        match bytes {
+            [VERSION, flags, ..] => type_of(*flags),
+            _ => None,
+        }
+    }
+
     /// Reads a tree; `decode` makes text of its strings. `None` if the bytes are no tree.
     pub(super) fn of(bytes: &[u8], decode: &dyn Fn(&[u8]) -> String) -> Option<Tree> {
         let mut bytes = Bytes(bytes);
@@ -157,11 +174,7 @@ impl Tree {
         let mut tree = Tree {
             is_cut: flags & CUT != 0,
             has_inputs: flags & INPUTS != 0,
-            plan_type: match flags & (GENERIC | CUSTOM) {
-                GENERIC => Some("generic"),
-                CUSTOM => Some("custom"),
-                _ => None,
-            },
+            plan_type: type_of(flags),
             takes_advice: flags & ADVISABLE != 0,
             nodes: Vec::new(),
         };

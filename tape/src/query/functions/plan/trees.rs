@@ -6,6 +6,7 @@ use crate::format::table::Column;
 use crate::query::ask::context::Run;
 use crate::query::rows::integers::Reference;
 use crate::query::rows::keys::View;
+use crate::query::sums::statement_sums::EntryKey;
 use crate::query::value::error::QueryResult;
 
 /// The rows of one part.
@@ -22,6 +23,15 @@ pub(super) struct Executed {
     pub(super) username: Option<String>,
 }
 
+impl Executed {
+    /// True if this is the statement of the key.
+    pub(super) fn is_by(&self, key: &EntryKey) -> bool {
+        Some(self.query_id) == key.query_id
+            && self.database == key.database
+            && self.username == key.username
+    }
+}
+
 impl<'p> Trees<'p> {
     pub(super) fn of(run: Run<'p>, part: &'p Part) -> QueryResult<Trees<'p>> {
         Ok(Trees {
@@ -31,11 +41,15 @@ impl<'p> Trees<'p> {
         })
     }
 
+    /// All rows with the ids of their plans, in the order of recording.
+    pub(super) fn rows(&self) -> impl Iterator<Item = (usize, i64)> {
+        self.plan_ids.iter().copied().enumerate()
+    }
+
     /// The rows with trees of a plan, in the order of recording.
     pub(super) fn rows_of(&self, plan_id: i64) -> impl Iterator<Item = usize> {
-        let rows = self.plan_ids.iter().enumerate();
-        rows.filter(move |(_, id)| **id == plan_id)
-            .map(|(row, _)| row)
+        let rows = self.rows().filter(move |(_, id)| *id == plan_id);
+        rows.map(|(row, _)| row)
     }
 
     fn number(&self, column: &str, row: usize) -> QueryResult<i64> {
@@ -58,6 +72,12 @@ impl<'p> Trees<'p> {
             database: self.name("database", row)?,
             username: self.name("username", row)?,
         })
+    }
+
+    /// The type of the plan, if it is known.
+    pub(super) fn plan_type(&self, row: usize) -> QueryResult<Option<&'static str>> {
+        let bytes = self.part.bytes("plan_tree", "tree")?;
+        Ok(Tree::type_in(bytes.get(row)))
     }
 
     /// The tree; `None` if its bytes are damaged.
