@@ -83,11 +83,11 @@ pub fn plans(rows: &Rows, changes: Option<&Rows>, zone: &TimeZone) -> Table {
     let turned = changes.iter().map(|row| turn(row, zone));
     let used = plans.iter().map(|row| plan(row, zone));
     Table {
-        left: format!("{:<20} {:>6}", "plan", "%"),
+        left: format!("{:<20} {:>5}", "plan", "%"),
         bar: "",
         right: format!(
-            "{:<8} {:<8} {:>9} {:>9} {:>9}  source",
-            "first", "last", "calls", "mean ms", "rows/call"
+            "{:<8} {:<8} {:>7} {:>7} {:>9}  {:<7}  source",
+            "first", "last", "calls", "mean ms", "rows/call", "type"
         ),
         items: turned.chain(used).collect(),
     }
@@ -104,7 +104,7 @@ fn turn(row: &PlanChangesRow, zone: &TimeZone) -> Item {
     });
     let detail = format!("plan {at}: {text}, from plan {from} to {to}{back}");
     Item {
-        left: format!("{at:<20} {:>6}", ""),
+        left: format!("{at:<20} {:>5}", ""),
         right: format!("{text}{back}"),
         copied: detail.clone(),
         plans: vec![from, to],
@@ -119,14 +119,15 @@ fn plan(row: &PlansRow, zone: &TimeZone) -> Item {
         .map_or("(unknown)".to_string(), |id| id.to_string());
     let text = line(row.query_text.as_deref().unwrap_or_default());
     Item {
-        left: format!("{id:<20} {:>6}", percent(number(row.pct))),
+        left: format!("{id:<20} {:>5}", percent(number(row.pct))),
         right: format!(
-            "{:<8} {:<8} {:>9} {:>9} {:>9}  {}",
+            "{:<8} {:<8} {:>7} {:>7} {:>9}  {:<7}  {}",
             clock(row.first_seen, zone),
             clock(row.last_seen, zone),
             whole(row.calls),
             figure(number(row.mean_exec_time)),
             figure(number(row.rows_per_call)),
+            row.plan_type.as_deref().unwrap_or("-"),
             line(row.source.as_deref().unwrap_or_default())
         ),
         detail: text,

@@ -81,20 +81,20 @@ fn the_plans_of_the_chosen_query_are_a_key_away() {
         text.contains("plans 00:07:50") && text.contains("[query_id=81]"),
         "{text}"
     );
-    let turned = "changed 00:12:00            0.20 ms to 210.00 ms, 1050 times";
+    let turned = "changed 00:12:00           0.20 ms to 210.00 ms, 1050 times";
     assert!(text.contains(turned), "{text}");
     let plans: Vec<&str> = text.lines().filter(|line| line.starts_with("50")).collect();
     assert_eq!(plans.len(), 2, "{text}");
     assert!(
         plans[0].starts_with(
-            "502                   100.0 00:12:00 00:20:00      4800    210.00      3.00"
+            "502                  100.0 00:12:00 00:20:00    4800  210.00      3.00  -"
         ),
         "{}",
         plans[0]
     );
     assert!(
         plans[1].starts_with(
-            "501                     0.0 00:08:00 00:12:00      2400      0.20      3.00"
+            "501                    0.0 00:08:00 00:12:00    2400    0.20      3.00  -"
         ),
         "{}",
         plans[1]

@@ -34,7 +34,7 @@ pub fn trees(rows: &Rows, plans: &[String], reasons: &[String], width: usize) ->
 fn table(rows: &[PlanRow], plans: &[String], reasons: &[String], width: usize) -> Table {
     let half = width / 2;
     let sides = [0, 1].map(|side| lines(rows, plans.get(side)));
-    let [first, second] = [0, 1].map(|side| plans.get(side).map_or("", String::as_str));
+    let [first, second] = [0, 1].map(|side| head(rows, plans.get(side)));
     let reasons = reasons.iter().map(|reason| Item {
         left: line(reason),
         detail: line(reason),
@@ -44,11 +44,25 @@ fn table(rows: &[PlanRow], plans: &[String], reasons: &[String], width: usize) -
     let count = sides.iter().map(Vec::len).max().unwrap_or(0);
     let beside = (0..count).map(|at| beside(sides[0].get(at), sides[1].get(at), half));
     Table {
-        left: format!("{:<half$.half$}", format!("plan {first}")),
+        left: format!("{first:<half$.half$}"),
         bar: "",
-        right: format!("plan {second}"),
+        right: second,
         items: reasons.chain(beside).collect(),
     }
+}
+
+/// The rows of a plan, and the other rows.
+fn split<'r>(rows: &'r [PlanRow], plan: Option<&String>) -> (Vec<&'r PlanRow>, Vec<&'r PlanRow>) {
+    let is_own = |row: &&PlanRow| row.plan_id.map(|id| id.to_string()).as_ref() == plan;
+    rows.iter().partition(is_own)
+}
+
+/// The head of a plan: its id, and its type if that is known.
+fn head(rows: &[PlanRow], plan: Option<&String>) -> String {
+    let own = split(rows, plan).0;
+    let name = own.iter().find_map(|row| row.plan_type.as_deref());
+    let name = name.map_or(String::new(), |name| format!(", {name}"));
+    format!("plan {}{name}", plan.map_or("", String::as_str))
 }
 
 /// A row of the screen.
@@ -68,8 +82,7 @@ fn beside(left: Option<&Line>, right: Option<&Line>, half: usize) -> Item {
 /// The lines of a plan, then the planner's settings that were not the default, then the way back. A
 /// node or setting that the other plan has not, or has otherwise, is marked with "!".
 fn lines(rows: &[PlanRow], plan: Option<&String>) -> Vec<Line> {
-    let is_own = |row: &&PlanRow| row.plan_id.map(|id| id.to_string()).as_ref() == plan;
-    let (own, other): (Vec<&PlanRow>, Vec<&PlanRow>) = rows.iter().partition(is_own);
+    let (own, other) = split(rows, plan);
     let (own_settings, other_settings) = (settings(&own), settings(&other));
     let settings = own_settings.iter().map(|text| {
         let is_same = other.is_empty() || other_settings.contains(text);
@@ -83,20 +96,33 @@ fn lines(rows: &[PlanRow], plan: Option<&String>) -> Vec<Line> {
     nodes.chain(settings).chain(way_back(&own)).collect()
 }
 
-/// The hint that brings the plan back, then what it does not say.
+/// The hint and the advice that bring the plan back, each followed by its lacks.
 fn way_back(rows: &[&PlanRow]) -> Vec<Line> {
-    let line_of = |name: &str, text: &str| Line {
-        text: format!("  {name} {}", line(text)),
-        detail: format!("{name} {}", line(text)),
-        copied: text.to_string(),
+    let ways = rows.iter().flat_map(|row| {
+        let hint = way(
+            "hint",
+            "no hint:",
+            row.hint.as_deref(),
+            row.hint_lacks.as_deref(),
+        );
+        let [text, lacks] = [&row.advice, &row.advice_lacks].map(Option::as_deref);
+        hint.into_iter()
+            .chain(way("advice", "no advice:", text, lacks))
+    });
+    ways.collect()
+}
+
+/// Lines with a way back to a plan and with its lacks. Each line of the way copies the whole way.
+fn way(name: &str, none: &str, text: Option<&str>, lacks: Option<&str>) -> Vec<Line> {
+    let of = |name: &str, shown: &str, copied: &str| Line {
+        text: format!("  {name} {}", line(shown)),
+        detail: format!("{name} {}", line(shown)),
+        copied: copied.to_string(),
     };
-    let hints = rows.iter().filter_map(|row| row.hint.as_deref());
-    let lacks = rows.iter().filter_map(|row| row.hint_lacks.as_deref());
-    let hints = hints.map(|hint| line_of("hint", hint));
-    let lacks = lacks.flat_map(str::lines);
-    hints
-        .chain(lacks.map(|sentence| line_of("no hint:", sentence)))
-        .collect()
+    let (text, lacks) = (text.unwrap_or_default(), lacks.unwrap_or_default());
+    let ways = text.lines().map(|shown| of(name, shown, text));
+    let lacks = lacks.lines().map(|sentence| of(none, sentence, sentence));
+    ways.chain(lacks).collect()
 }
 
 fn settings<'r>(rows: &[&'r PlanRow]) -> Vec<&'r str> {
@@ -163,6 +189,9 @@ mod tests {
         rows[2].settings = Some("jit = off".into());
         rows[2].hint = Some("/*+ IndexScan(orders) */".into());
         rows[2].hint_lacks = Some("Sort: no hint.".into());
+        rows[2].plan_type = Some("generic".into());
+        rows[2].advice = Some("SELECT 1;\nSET a = 'b';".into());
+        rows[2].advice_lacks = Some("Sort: no advice.".into());
         let both = ["1".to_string(), "2".to_string()];
         let table = table(&rows, &both, &[], 60);
         let shown = table
@@ -176,12 +205,19 @@ mod tests {
                 "!   ->  Seq Scan on orders    |  setting jit = off",
                 "!         Filter: (c = ?)     |  hint /*+ IndexScan(orders) */",
                 "  setting jit = off           |  no hint: Sort: no hint.",
-                "! setting work_mem = 64MB     |",
+                "! setting work_mem = 64MB     |  advice SELECT 1;",
+                "                              |  advice SET a = 'b';",
+                "                              |  no advice: Sort: no advice.",
             ]
         );
         assert_eq!(
             (table.left.trim(), table.right.as_str()),
-            ("plan 1", "plan 2")
+            ("plan 1", "plan 2, generic")
+        );
+        let copied = table.items[5..].iter().map(|item| item.copied.as_str());
+        assert_eq!(
+            copied.collect::<Vec<_>>(),
+            ["SELECT 1;\nSET a = 'b';", "Sort: no advice."]
         );
         assert!(
             table.items[1].detail.contains(index),

@@ -14,6 +14,27 @@ export const PLANS = { old: '501', new: '502' }
 /** `DROP INDEX …` as the marker tells it. */
 export const CAUSE = 'DROP INDEX app.orders_customer on app.orders, role deploy, database shop, application migrate'
 
+/** A node of a recorded tree (docs/format.md): level, kind, relation to the node above, and texts by kind. */
+type Node = [depth: number, kind: number, role: number, texts: [number, string][]]
+const bytes = (...numbers: number[]) => String.fromCharCode(...numbers)
+const node = ([depth, kind, role, texts]: Node) =>
+  bytes(depth, kind, role, 0, 0, 7, 8, 0, 100) + texts.map(([of, text]) => bytes(of, text.length) + text).join('') + bytes(0)
+/** Flags of trees: with planner settings, generic, custom, with names for advice. */
+const [INPUTS, GENERIC, CUSTOM, ADVISABLE] = [2, 4, 8, 16]
+const tree = (flags: number, nodes: Node[]) => bytes(1, flags) + nodes.map(node).join('')
+const ORDERS: [number, string][] = [[1, 'orders'], [2, 'app'], [3, 'orders']]
+
+/** The trees of both plans: a group above a bitmap scan, custom, and above a sequential scan, generic.
+ *  Their server takes advice. */
+export function trees(): Rows {
+  const row = (second: number, plan_id: string, plan: string) => ({ time: at(second), plan_id, query_id: SLOW.id, database: 'shop', username: 'app', tree: plan })
+  const group: Node = [0, 33, 0, [[10, 'ordered_at']]]
+  return [
+    row(1, PLANS.old, tree(INPUTS + CUSTOM + ADVISABLE, [group, [1, 14, 1, [...ORDERS, [15, 'customer = ?']]], [2, 13, 1, [[4, 'orders_customer'], [14, 'customer = ?']]]])),
+    row(DROPPED, PLANS.new, tree(INPUTS + GENERIC + ADVISABLE, [group, [1, 9, 1, [...ORDERS, [21, 'customer = ?']]]])),
+  ]
+}
+
 /** Twenty minutes; the change and two innocent ones are after twelve. */
 export function dropped(): { sessions: Rows; others: Record<string, Rows> } {
   const sessions: Rows = []

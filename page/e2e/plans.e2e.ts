@@ -1,6 +1,6 @@
 // The plans of a query: lanes, costs, and the moment when it turned to another one.
 
-import { PLANS, at, dropped } from './dropped'
+import { PLANS, SLOW, at, dropped, trees } from './dropped'
 import { test as own } from './own'
 import { cells, same } from './shown'
 import { expect, settled } from './web'
@@ -62,3 +62,45 @@ own('plans without recorded trees say why', async ({ page, history }) => {
   }
   await expect(plans.getByText('No tree of this plan is recorded.')).toHaveCount(1)
 })
+
+/** The commands of the advice for a plan. */
+const commands = (advice: string) =>
+  `SELECT pg_create_advice_stash('tacho') WHERE 'tacho' NOT IN (SELECT stash_name FROM pg_get_advice_stashes());\nSELECT pg_set_stashed_advice('tacho', ${SLOW.id}, '${advice}');\nSET pg_stash_advice.stash_name = 'tacho';`
+
+for (const width of [1440, 390]) {
+  own.describe(`${width} pixels`, () => {
+    own.use({ viewport: { width, height: 900 }, permissions: ['clipboard-read', 'clipboard-write'] })
+    own(`recorded plans are generic or custom, and have a hint and an advice to copy, at ${width} pixels`, async ({ page, history }) => {
+      const { sessions, others } = dropped()
+      const address = await history(sessions, { ...others, plan_tree: trees() })
+      await page.goto(address(`${WINDOW}&query_id=81`))
+      await settled(page)
+      const plans = page.getByRole('region', { name: 'Plans', exact: true })
+      await expect(plans.locator('td[data-name="type"]')).toHaveText(['generic', 'custom'])
+      await expect(plans.locator('td[data-name="type"]').first()).toHaveAttribute('title', 'Planned for any values of the parameters')
+      await expect(plans.locator('.turn')).toContainText('other inputs: plan: custom -> generic.')
+      const back = plans.locator('.back').first()
+      await expect(back.locator('p')).toHaveText([
+        'Way back to the old plan, in front of the query where pg_hint_plan is loaded: Copy hint ',
+        '/*+ BitmapScan(orders orders_customer) Set(enable_hashagg off) Set(max_parallel_workers_per_gather 0) */',
+        'Way back to the old plan, as commands where pg_stash_advice is loaded (PostgreSQL 19); the query stays as it is: Copy advice ',
+        commands('BITMAP_HEAP_SCAN(orders) NO_GATHER(orders)'),
+      ])
+      await expect(back.locator('li')).toHaveText(['Bitmap Heap Scan: no advice names its indexes.', 'Group: no advice chooses this.'])
+      await back.getByRole('button', { name: 'Copy advice' }).click()
+      await expect(back.getByRole('status')).toHaveText(['', 'copied'])
+      expect(await page.evaluate(() => navigator.clipboard.readText())).toBe(commands('BITMAP_HEAP_SCAN(orders) NO_GATHER(orders)'))
+      await plans.getByRole('button', { name: 'Compare the two plans' }).click()
+      await settled(page)
+      const [old, now] = [PLANS.old, PLANS.new].map((plan) => plans.getByRole('region', { name: `Tree of plan ${plan}` }))
+      await expect(old!.locator('p').first()).toContainText(`${PLANS.old}, custom recorded`)
+      await expect(now!.locator('p').first()).toContainText(`${PLANS.new}, generic recorded`)
+      await now!.getByRole('button', { name: 'Copy advice' }).click()
+      await expect(now!.locator('.back').getByRole('status')).toHaveText(['', 'copied'])
+      expect(await page.evaluate(() => navigator.clipboard.readText())).toBe(commands('SEQ_SCAN(orders) NO_GATHER(orders)'))
+      await now!.getByRole('button', { name: 'Copy hint' }).click()
+      await expect(now!.locator('.back').getByRole('status')).toHaveText(['copied', ''])
+      expect(await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth)).toBe(0)
+    })
+  })
+}

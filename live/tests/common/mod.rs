@@ -40,11 +40,44 @@ impl Scratch {
     /// A history called `shop`: after twelve of twenty minutes an index is dropped, and query 81
     /// runs by plan 502 instead of 501, a thousand times as long.
     pub fn dropped(name: &str) -> Scratch {
+        Scratch::dropped_with(name, &[])
+    }
+
+    /// The same, with the trees of both plans: a custom one with a bitmap scan, and a generic one. The
+    /// server takes advice.
+    pub fn explained(name: &str) -> Scratch {
+        Scratch::dropped_with(name, &[("plan_tree", plan_trees())])
+    }
+
+    fn dropped_with(name: &str, more: &[(&str, String)]) -> Scratch {
         let scratch = Scratch::new(name);
         let [sessions, statements] = dropped();
         let marker = "time,kind,since,until,command,object_class,object_oid,object_name,detail,database,username,application\n\
             2026-01-01T00:12:00Z,schema changed,2026-01-01T00:12:00Z,2026-01-01T00:12:00Z,DROP INDEX,index,16500,app.orders_customer,on app.orders,shop,deploy,migrate\n";
-        scratch.import_of(sessions, marker.to_string(), statements);
+        scratch.import_of(sessions, marker.to_string(), statements, more);
+        scratch
+    }
+
+    /// The history with measurements of the server: deadlocks, forced checkpoints, and a slot without a
+    /// process. With `critical` the archive has failed once, too.
+    pub fn alarmed(name: &str, critical: bool) -> Scratch {
+        let scratch = Scratch::new(name);
+        let mut server = "time,elapsed_ms,checkpoints_requested,wal_archive_failed\n".to_string();
+        let mut database = "time,object,xact_commit,deadlocks\n".to_string();
+        let mut slot = "time,object,slot_active,slot_retained\n".to_string();
+        for second in (0..600).step_by(10).filter(is_recorded) {
+            let (time, once) = (time(second), u32::from(second == 320));
+            let failed = once * u32::from(critical);
+            writeln!(server, "{time},10000,{},{failed}", 2 * once).unwrap();
+            writeln!(database, "{time},shop,500,{}", 8 * once).unwrap();
+            writeln!(slot, "{time},left,0,3221225472").unwrap();
+        }
+        let more = [
+            ("server", server),
+            ("server_database", database),
+            ("server_slot", slot),
+        ];
+        scratch.import_of(sessions(0..600), markers(), statements(), &more);
         scratch
     }
 
@@ -66,15 +99,22 @@ impl Scratch {
                 sessions.push_str(&line);
             }
         }
-        scratch.import_of(sessions, markers(), statements());
+        scratch.import_of(sessions, markers(), statements(), &[]);
         scratch
     }
 
     pub fn import(&self) {
-        self.import_of(sessions(0..600), markers(), statements());
+        self.import_of(sessions(0..600), markers(), statements(), &[]);
     }
 
-    fn import_of(&self, sessions: String, markers: String, statements: String) {
+    /// Imports sessions, markers and statements, and rows of other kinds.
+    fn import_of(
+        &self,
+        sessions: String,
+        markers: String,
+        statements: String,
+        more: &[(&str, String)],
+    ) {
         let write = |name: &str, text: String| {
             let path = self.0.join(name);
             std::fs::write(&path, text).unwrap();
@@ -84,16 +124,20 @@ impl Scratch {
             let path = write(&format!("{kind}.csv"), text);
             format!("--with={kind}={path}")
         };
-        let output = tacho(&[
-            "import",
-            "sessions",
-            &write("sessions.csv", sessions),
-            "--tape",
-            &self.tape().display().to_string(),
-            "--node=00000000000000aa",
-            &with("markers", markers),
-            &with("statements", statements),
-        ]);
+        let mut args = vec![
+            "import".to_string(),
+            "sessions".into(),
+            write("sessions.csv", sessions),
+            "--tape".into(),
+            self.tape().display().to_string(),
+            "--node=00000000000000aa".into(),
+            with("markers", markers),
+            with("statements", statements),
+        ];
+        let more = more.iter();
+        args.extend(more.map(|(kind, text)| with(kind, text.clone())));
+        let args: Vec<&str> = args.iter().map(String::as_str).collect();
+        let output = tacho(&args);
         assert!(output.status.success(), "{output:?}");
     }
 }
@@ -307,4 +351,31 @@ fn dropped() -> [String; 2] {
         .unwrap();
     }
     [sessions, statements]
+}
+
+/// Trees of the plans of [`Scratch::explained`] (`docs/format.md`).
+fn plan_trees() -> String {
+    let text = |out: &mut Vec<u8>, kind: u8, text: &str| {
+        out.extend([kind, u8::try_from(text.len()).unwrap()]);
+        out.extend(text.as_bytes());
+    };
+    let mut trees = "time,plan_id,query_id,database,username,tree\n".to_string();
+    let mut tree = |second: u32, plan: &str, flags: u8, nodes: &[(u8, u8, &[(u8, &str)])]| {
+        let mut bytes = vec![1, flags];
+        for (depth, kind, texts) in nodes {
+            bytes.extend([*depth, *kind, u8::from(*depth > 0), 0, 0, 7, 8, 0, 100]);
+            texts
+                .iter()
+                .for_each(|(kind, one)| text(&mut bytes, *kind, one));
+            bytes.push(0);
+        }
+        let tree = String::from_utf8(bytes).unwrap();
+        writeln!(trees, "{},{plan},81,shop,app,\"{tree}\"", time(second)).unwrap();
+    };
+    let orders = [(1, "orders"), (2, "app"), (3, "orders")];
+    let [heap, all] = [15, 21].map(|kind| [&orders[..], &[(kind, "customer = ?")]].concat());
+    let index = [(4, "orders_customer"), (14, "customer = ?")];
+    tree(1, "501", 8 + 16, &[(0, 14, &heap), (1, 13, &index)]);
+    tree(720, "502", 4 + 16, &[(0, 9, &all)]);
+    trees
 }

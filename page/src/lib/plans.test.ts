@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { asText, chosen, misestimate, planFlags, planLanes, planQuestion, times, trees, turned } from './plans'
+import { asText, chosen, misestimate, planFlags, planLanes, planQuestion, times, trees, turned, waysBack } from './plans'
 import type { Series } from './series'
 import { HOUR } from './time'
 import { parseView } from './view'
@@ -26,14 +26,24 @@ test('a change of plans has both means and their ratio', () => {
 })
 
 test('the rows of two plans are two trees, whose different nodes are marked', () => {
-  const row = (node_number: number, plan_id: string, explain: string, differs: string | null, other: string | null = null) => ({ node_number, plan_id, explain, differs, other, recorded_at: at(5), plan_json: node_number === 1 ? `[${plan_id}]` : null, settings: node_number === 1 && plan_id === '41' ? 'jit = off\nwork_mem = 64MB' : null, hint: node_number === 1 && plan_id === '41' ? '/*+ SeqScan(t) */' : null, hint_lacks: node_number === 1 && plan_id === '41' ? 'a\nb' : null })
+  const row = (node_number: number, plan_id: string, explain: string, differs: string | null, other: string | null = null) => ({ node_number, plan_id, explain, differs, other, recorded_at: at(5), plan_json: node_number === 1 ? `[${plan_id}]` : null, settings: node_number === 1 && plan_id === '41' ? 'jit = off\nwork_mem = 64MB' : null, hint: node_number === 1 && plan_id === '41' ? '/*+ SeqScan(t) */' : null, hint_lacks: node_number === 1 && plan_id === '41' ? 'a\nb' : null, plan_type: node_number === 1 && plan_id === '41' ? 'generic' : null })
   const found = trees([row(1, '41', 'Limit', 'same'), row(2, '41', '  ->  Seq Scan on t', 'node', 'Index Scan'), row(1, '42', 'Limit', 'same'), row(2, '42', '  ->  Sort', 'missing')])
   expect(found.map((tree) => [tree.id, tree.json, asText(tree)])).toEqual([['41', '[41]', 'Limit\n  ->  Seq Scan on t\n'], ['42', '[42]', 'Limit\n  ->  Sort\n']])
   expect(found.map((tree) => tree.nodes.filter((node) => node.isMarked).map((node) => node.other))).toEqual([['Index Scan'], ['nothing like it']])
   expect(found.map((tree) => tree.settings)).toEqual([['jit = off', 'work_mem = 64MB'], []])
-  expect(found.map((tree) => [tree.hint, tree.lacks])).toEqual([['/*+ SeqScan(t) */', ['a', 'b']], [null, []]])
+  expect(found.map((tree) => tree.ways.map(({ name, text, lacks }) => [name, text, lacks]))).toEqual([[['hint', '/*+ SeqScan(t) */', ['a', 'b']]], []])
+  expect(found.map((tree) => tree.type)).toEqual(['generic', null])
   expect(trees([row(1, '41', 'Limit', null)])[0]!.nodes[0]!.isMarked).toBe(false)
   expect(trees([])).toEqual([])
+})
+
+test('a way back is a hint, an advice, or what the language of one lacks', () => {
+  const row = { old_hint: null, old_hint_lacks: 'Sort: no hint.', old_advice: "SELECT 1;\nSET a = 'b';", old_advice_lacks: null }
+  expect(waysBack(row, 'old_').map(({ name, extension, text, lacks }) => [name, extension, text, lacks])).toEqual([
+    ['hint', 'pg_hint_plan', null, ['Sort: no hint.']],
+    ['advice', 'pg_stash_advice', "SELECT 1;\nSET a = 'b';", []],
+  ])
+  expect(waysBack(row)).toEqual([])
 })
 
 test('rows of ten times the estimate or a tenth of it are a misestimate unless they are a lower bound', () => {

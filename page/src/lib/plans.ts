@@ -80,15 +80,26 @@ export interface PlanNode {
   /** The counted rows, if the estimate is wrong: "▲ 5,000 rows, ×50 of the estimate". */
   misestimate: string | null
 }
+/** A way back to a plan. */
+export interface Way {
+  name: 'hint' | 'advice'
+  extension: string
+  /** The place for the text. */
+  where: string
+  /** The text; null if there is none that brings the plan back. */
+  text: string | null
+  /** Sentences about choices of the plan that the text lacks. */
+  lacks: string[]
+}
 export interface PlanTree {
   id: string
+  /** "generic" or "custom"; null if it is not known. */
+  type: string | null
   /** When it was recorded. */
   recorded: string
   /** When its rows were counted; null if they were not. */
   measured: string | null
-  /** The hint that brings the plan back, and what it does not say. */
-  hint: string | null
-  lacks: string[]
+  ways: Way[]
   /** Settings of the planner that were not the default, such as "work_mem = 64MB". */
   settings: string[]
   nodes: PlanNode[]
@@ -111,11 +122,27 @@ const textOf = (value: unknown) => (value === null || value === undefined ? null
 /** The lines of a text that may be missing. */
 export const lines = (text: unknown) => String(text ?? '').split('\n').filter(Boolean)
 
+/** The ways back in a row of `plan` or `plan_changes`. `of` stands before the names of the columns. */
+export function waysBack(row: Row, of = ''): Way[] {
+  const way = (name: Way['name'], extension: string, where: string): Way => ({ name, extension, where, text: textOf(row[`${of}${name}`]), lacks: lines(row[`${of}${name}_lacks`]) })
+  const all = [
+    way('hint', 'pg_hint_plan', 'in front of the query where pg_hint_plan is loaded'),
+    way('advice', 'pg_stash_advice', 'as commands where pg_stash_advice is loaded (PostgreSQL 19); the query stays as it is'),
+  ]
+  return all.filter(({ text, lacks }) => text !== null || lacks.length > 0)
+}
+
+/** The meaning of a plan's type. */
+export const TYPES: Record<string, string> = {
+  custom: 'Planned for given values of the parameters',
+  generic: 'Planned for any values of the parameters',
+}
+
 /** The trees in the rows of `plan`, which has one plan after the other. */
 export function trees(rows: Row[]): PlanTree[] {
   const found: PlanTree[] = []
   for (const row of rows) {
-    if (row.node_number === 1) found.push({ id: String(row.plan_id), recorded: String(row.recorded_at), measured: textOf(row.measured_at), settings: lines(row.settings), hint: textOf(row.hint), lacks: lines(row.hint_lacks), nodes: [], json: String(row.plan_json) })
+    if (row.node_number === 1) found.push({ id: String(row.plan_id), recorded: String(row.recorded_at), measured: textOf(row.measured_at), type: textOf(row.plan_type), settings: lines(row.settings), ways: waysBack(row), nodes: [], json: String(row.plan_json) })
     const isMarked = row.differs !== null && row.differs !== 'same'
     found.at(-1)?.nodes.push({ text: String(row.explain), isMarked, other: row.differs === 'missing' ? 'nothing like it' : String(row.other), misestimate: misestimate(row) })
   }
