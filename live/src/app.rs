@@ -9,7 +9,7 @@ use crate::paint::Paint;
 use crate::signal::{Act, Request, Session};
 use crate::table::Table;
 use crate::trees;
-use crate::view::{Filter, List, SECOND, View, WIDTHS, Window, argument};
+use crate::view::{Filter, List, SECOND, View, WIDTHS, Window};
 use crate::worker::Answer;
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use jiff::tz::TimeZone;
@@ -17,7 +17,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 use tacho_source::rows::{Rows, Status};
 use tacho_source::{Arguments, time};
-use tacho_tape::query::{BlockingRow, MarkersRow, QueryError};
+use tacho_tape::query::{BlockingRow, QueryError};
 
 /// A last tick that is older than this, in µs, is late.
 const LATE: i64 = 5 * SECOND;
@@ -66,7 +66,7 @@ struct Answers {
 
 /// Direction of the search for a marker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Seek {
+pub enum Seek {
     Later,
     Earlier,
 }
@@ -114,13 +114,13 @@ pub struct App {
     place: Vec<String>,
     answers: Answers,
     /// Number of the current view; it grows with each change. Answers for other views are ignored.
-    number: u64,
+    pub number: u64,
     queue: Vec<Asked>,
     pending: usize,
     /// Time that the answers since the last look took, all together.
     took: Duration,
     /// Search for a marker: direction, begin, and number of markers to skip.
-    seek: Option<(Seek, i64, usize)>,
+    pub seek: Option<(Seek, i64, usize)>,
     /// The window of the command line, until the first answer shows it.
     begin: Option<Window>,
 }
@@ -244,13 +244,14 @@ impl App {
         self.answers.rows.get(&slot).map(|answer| &answer.1)
     }
 
-    fn put(&mut self, asked: Asked) {
+    /// Puts a question into the queue.
+    pub fn put(&mut self, asked: Asked) {
         self.pending += 1;
         self.queue.push(asked);
     }
 
     /// Begins another view: drops open questions, and ignores answers that still come.
-    fn begin_anew(&mut self) {
+    pub fn begin_anew(&mut self) {
         self.number += 1;
         self.pending = 0;
         self.queue.clear();
@@ -260,14 +261,16 @@ impl App {
 
     /// Puts the questions without an answer into the queue; with `all`, after a tick, every
     /// question.
-    fn ask(&mut self, all: bool) {
+    pub fn ask(&mut self, all: bool) {
         if self.view.end.is_none() {
             return;
         }
         self.begin_anew();
         for asked in self.view.questions(self.number) {
             let known = self.answers.rows.get(&asked.slot);
-            if all || known.is_none_or(|known| known.0 != asked.arguments) {
+            let is_changed = known.is_none_or(|known| known.0 != asked.arguments);
+            // The window of alarms has steps: the same window has the same answer.
+            if is_changed || all && asked.slot != Slot::Alarms {
                 self.put(asked);
             }
         }
@@ -280,6 +283,9 @@ impl App {
         if self.view.earlier.is_none() {
             self.answers.earlier = None;
             self.answers.rows.remove(&Slot::Earlier);
+        }
+        if !self.view.has_alarms() {
+            self.answers.rows.remove(&Slot::Alarms);
         }
         self.make_table();
         self.dirty = true;
@@ -297,6 +303,10 @@ impl App {
         let is_status = answer.asked.slot == Slot::Status;
         match answer.result {
             Ok(answered) => self.answered(answer.asked, answered, now_us),
+            // A source may lack measurements. The rest of the screen is as good without them.
+            Err(_) if answer.asked.slot == Slot::Alarms && self.view.list != List::Alarms => {
+                self.answered(answer.asked, Default::default(), now_us);
+            }
             Err(error) => self.failed(answer.asked.slot, error),
         }
         // An error disappears only when every question has its answer, so that nothing
@@ -342,7 +352,7 @@ impl App {
                 self.answers.earlier = self.rows(slot).map(|rows| Load::of(rows.read(), width));
             }
             Slot::Heads => self.climb(),
-            Slot::List | Slot::Costs | Slot::Tree => self.make_table(),
+            Slot::List | Slot::Costs | Slot::Tree | Slot::Alarms => self.make_table(),
             Slot::Markers | Slot::Status => (),
         }
     }
@@ -380,6 +390,7 @@ impl App {
     fn make_table(&mut self) {
         let slot = match self.view.list {
             List::Locks => Slot::Tree,
+            List::Alarms => Slot::Alarms,
             _ => Slot::List,
         };
         let listed = match self.view.list {
@@ -529,6 +540,7 @@ impl App {
             KeyCode::Char('b') => view.turn(List::Locks),
             KeyCode::Char('x') => view.forget(),
             KeyCode::Char('c') => view.turn(List::Findings),
+            KeyCode::Char('!') => view.turn(List::Alarms),
             KeyCode::Char('p') => self.plans(),
             KeyCode::Char('d') => view.differ(trees::chosen(&self.table, view.row)),
             KeyCode::Char('v') => self.compare(),
@@ -556,7 +568,7 @@ impl App {
             List::Tags => (List::Queries, "tags", false),
             List::Queries => (List::Sessions, "query_id", false),
             List::Findings => (List::Queries, "query_id", true),
-            List::Plans | List::Trees => return,
+            List::Plans | List::Trees | List::Alarms => return,
             List::Sessions | List::Locks | List::Spans => (List::Spans, "pid", true),
         };
         self.view.enter(list, Filter::key(dimension, &key), alone);
@@ -689,68 +701,6 @@ impl App {
             }
         }
         self.ask(false);
-    }
-
-    /// Starts a search for the next marker before or after the cursor.
-    fn seek(&mut self, seek: Seek) {
-        let Some(end) = self.view.end else { return };
-        // The key was pressed again before the answer: skip one marker more.
-        if let Some(known) = self.seek.as_mut().filter(|known| known.0 == seek) {
-            known.2 += 1;
-            return;
-        }
-        let selection = self.view.selection();
-        let has_cursor = self.view.cursor_column().is_some();
-        let from = match (has_cursor, seek) {
-            (true, Seek::Earlier) => selection.since,
-            (false, Seek::Earlier) => selection.until,
-            (true, Seek::Later) => selection.since + self.view.width(),
-            (false, Seek::Later) => selection.since,
-        };
-        let (since, until) = match seek {
-            Seek::Later => (from, end.max(from + 1)),
-            Seek::Earlier => (0, from),
-        };
-        let mut arguments = Arguments::new();
-        arguments.insert("since".into(), argument(since));
-        arguments.insert("until".into(), argument(until));
-        self.begin_anew();
-        self.seek = Some((seek, from, 0));
-        let (slot, view) = (Slot::Markers, self.number);
-        self.put(Asked {
-            slot,
-            view,
-            function: "markers",
-            arguments,
-        });
-    }
-
-    /// Goes to the marker of the search.
-    fn found(&mut self, rows: &Rows) {
-        let Some((seek, from, passed)) = self.seek.take() else {
-            return;
-        };
-        let rows: Vec<MarkersRow> = rows.read();
-        let times = rows.iter().filter_map(|row| row.marker_time);
-        let mut times: Vec<i64> = match seek {
-            Seek::Later => times.filter(|at| *at >= from).collect(),
-            Seek::Earlier => times.filter(|at| *at < from).collect(),
-        };
-        times.sort_unstable();
-        times.dedup();
-        if seek == Seek::Earlier {
-            times.reverse();
-        }
-        let found = times.get(passed).or(times.last()).copied();
-        self.dirty = true;
-        match (found, seek) {
-            (Some(at), _) => {
-                self.view.go_to(at);
-                self.ask(false);
-            }
-            (None, Seek::Later) => self.message = Some("there is no later marker".into()),
-            (None, Seek::Earlier) => self.message = Some("there is no earlier marker".into()),
-        }
     }
 }
 

@@ -3,9 +3,10 @@
 use crate::view::{List, View, Window};
 use tacho_source::arguments::texts;
 use tacho_source::{Arguments, Ask};
+use tacho_tape::query::report::METRICS;
 use tacho_tape::query::{
-    Blocking, Changes, Compare, Markers, Plan, PlanChanges, Plans, Queries, Request, Row, Sessions,
-    Status, Timeline, Top,
+    Blocking, Changes, Compare, Markers, Plan, PlanChanges, Plans, Queries, Request, Row,
+    ServerHistory, Sessions, Status, Timeline, Top,
 };
 
 /// Dimension of the bars and of the picture.
@@ -34,6 +35,8 @@ pub enum Slot {
     /// Queues in the selected time. A question for the tree of the longest one follows.
     Heads,
     Tree,
+    /// Measurements that may be alarms.
+    Alarms,
 }
 
 /// A question and its purpose.
@@ -65,6 +68,16 @@ type Question = (&'static str, Arguments);
 
 fn question<R: Request>(request: &R) -> Question {
     (R::Row::FUNCTION, texts(request))
+}
+
+impl List {
+    /// The purpose of the list's question.
+    fn slot(self) -> Slot {
+        match self {
+            List::Locks => Slot::Heads,
+            _ => Slot::List,
+        }
+    }
 }
 
 impl View {
@@ -128,6 +141,7 @@ impl View {
                 query_id: self.query(),
                 ..Plan::default()
             }),
+            List::Alarms => self.alarms(),
             // Queues concern the whole server: the function `blocking` takes no filter.
             List::Locks => question(&Blocking {
                 since: Some(since),
@@ -136,6 +150,17 @@ impl View {
                 ..Blocking::default()
             }),
         }
+    }
+
+    /// The question for the measurements that may be alarms.
+    fn alarms(&self) -> Question {
+        let Window { since, until } = self.measured();
+        question(&ServerHistory {
+            since: Some(since),
+            until: Some(until),
+            metric: Some(METRICS.join(",")),
+            ..ServerHistory::default()
+        })
     }
 
     fn sessions(&self, window: Window, scope: &str, n: Option<i64>) -> Question {
@@ -181,17 +206,14 @@ impl View {
             until: Some(window.until),
             ..Markers::default()
         });
-        let mut all = vec![
-            (Slot::Load, self.load(window)),
-            (
-                match self.list {
-                    List::Locks => Slot::Heads,
-                    _ => Slot::List,
-                },
-                self.listed(),
-            ),
-            (Slot::Markers, markers),
-        ];
+        let mut all = vec![(Slot::Load, self.load(window))];
+        if self.list != List::Alarms {
+            all.push((self.list.slot(), self.listed()));
+        }
+        all.push((Slot::Markers, markers));
+        if self.has_alarms() {
+            all.push((Slot::Alarms, self.alarms()));
+        }
         if self.list == List::Plans {
             let changes = question(&PlanChanges {
                 since: Some(window.since),

@@ -63,6 +63,7 @@ pub fn web_address(base: &str, view: &View, moment: Option<i64>) -> String {
         List::Sessions | List::Spans => Some("sessions"),
         List::Locks => Some("locks"),
         List::Tags => Some("dimensions"),
+        List::Alarms => Some("server"),
     };
     let mut given = Vec::new();
     given.extend(view.server.clone().map(|server| ("server", server)));

@@ -1,5 +1,6 @@
 //! The lists below the picture.
 
+use crate::alarms;
 use crate::chart;
 use crate::found;
 use crate::lanes;
@@ -50,6 +51,7 @@ impl Made<'_> {
             List::Spans => self.spans(),
             List::Locks => self.locks(),
             List::Findings => found::findings(self.rows, &self.view.zone),
+            List::Alarms => alarms::table(self.rows, self.view),
             List::Plans => found::plans(self.rows, self.costs, &self.view.zone),
             List::Trees => {
                 let width = self.view.columns() + usize::from(chart::AXIS);

@@ -2,6 +2,7 @@
 //! `tacho-source` and only reads. Exit codes: 0 quit or ended by a signal, 1
 //! failure, 2 usage.
 
+mod alarms;
 mod app;
 mod asked;
 mod chart;
@@ -14,6 +15,7 @@ mod load;
 mod options;
 mod paint;
 mod screen;
+mod seek;
 mod signal;
 mod table;
 mod terminal;
@@ -22,6 +24,8 @@ mod trees;
 mod view;
 mod worker;
 
+#[cfg(test)]
+mod alarms_tests;
 #[cfg(test)]
 #[path = "../tests/common/mod.rs"]
 mod common;

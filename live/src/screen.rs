@@ -1,5 +1,6 @@
 //! The screen: picture above, list below, state and messages around them.
 
+use crate::alarms;
 use crate::app::{App, Over, Prompt};
 use crate::asked::Slot;
 use crate::chart::{self, Picture};
@@ -19,6 +20,9 @@ use tacho_tape::query::MarkersRow;
 /// Columns and lines of the smallest terminal that shows a picture and a list.
 const LEAST: (u16, u16) = (40, 14);
 
+/// A terminal with fewer lines has none for alarms.
+const LOW: u16 = 20;
+
 /// Maximum number of lines for the sentence of a finding.
 const DETAILS: u16 = 3;
 
@@ -37,7 +41,7 @@ const KEYS: &[(&str, &str)] = &[
     ("e s a", "wait events; sessions; tags of statements"),
     ("q", "queries by load, with their cost"),
     ("b", "lock tree at the moment"),
-    ("c", "changes and their causes"),
+    ("c !", "changes and their causes; alarms of the server"),
     (
         "p d",
         "plans of the chosen query; two of them beside each other",
@@ -58,7 +62,7 @@ const KEYS: &[(&str, &str)] = &[
 ];
 
 /// Keys shown at the bottom, as many as fit.
-const HINTS: [(&str, &str); 17] = [
+const HINTS: [(&str, &str); 18] = [
     ("?", "help"),
     ("← →", "time"),
     ("[ ]", "zoom"),
@@ -69,6 +73,7 @@ const HINTS: [(&str, &str); 17] = [
     ("b", "locks"),
     ("e", "events"),
     ("c", "changes"),
+    ("!", "alarms"),
     ("p", "plans"),
     ("/", "filter"),
     ("v", "compare"),
@@ -93,9 +98,10 @@ pub fn draw(app: &App, buf: &mut Buffer) {
     }
     head(app, buf);
     legend(app, buf);
+    let first = 2 + alarm_line(app, buf, 2);
     // An even number of lines, so that the middle of the axis is on a line.
     let height = (area.height * 2 / 5).clamp(6, 24).next_multiple_of(2);
-    let picture = Rect::new(0, 2, area.width, height);
+    let picture = Rect::new(0, first, area.width, height);
     let (load, earlier) = app.loads();
     let markers = markers(app);
     let times: Vec<i64> = markers.iter().map(|marker| marker.0).collect();
@@ -109,7 +115,7 @@ pub fn draw(app: &App, buf: &mut Buffer) {
     .draw(buf, picture);
     let top = picture.bottom();
     let details = match app.view.list {
-        List::Findings | List::Trees => DETAILS.min(area.height / 6),
+        List::Findings | List::Trees | List::Alarms => DETAILS.min(area.height / 6),
         _ => 1,
     };
     let below = Rect::new(0, top + 1, area.width, area.height - top - 2 - details);
@@ -280,6 +286,31 @@ fn legend(app: &App, buf: &mut Buffer) {
     }
 }
 
+/// Draws the alarms of the server on a line, if there are any. Returns the number of lines.
+fn alarm_line(app: &App, buf: &mut Buffer, y: u16) -> u16 {
+    let is_low = buf.area.height < LOW;
+    let rows = app
+        .rows(Slot::Alarms)
+        .filter(|_| !is_low && app.view.list != List::Alarms);
+    let Some((is_critical, text)) = rows.and_then(alarms::in_a_line) else {
+        return 0;
+    };
+    let style = match is_critical {
+        true => app.paint.alarm(),
+        false => app.paint.strong(),
+    };
+    put_cut(
+        buf,
+        0,
+        y,
+        buf.area.width,
+        &text,
+        style,
+        app.paint.sign(Sign::Cut),
+    );
+    1
+}
+
 /// Time and text of the picture's markers.
 fn markers(app: &App) -> Vec<(i64, String)> {
     let rows: Vec<MarkersRow> = app.rows(Slot::Markers).map_or(Vec::new(), Rows::read);
@@ -344,6 +375,8 @@ fn empty(app: &App, buf: &mut Buffer, area: Rect) {
         (false, _) => "asking",
         (true, List::Locks) => "no session waited for another",
         (true, List::Findings) => "not recorded",
+        (true, List::Alarms) if !app.view.has_alarms() => "only for pictures of at most seven days",
+        (true, List::Alarms) => "no alarm, or no measurements of the server",
         (true, List::Plans) => "no execution of this query ended in this window",
         (true, _) => "no active session, or not recorded",
     };

@@ -51,7 +51,7 @@ const VIEWS: [(&str, &[KeyCode]); 17] = [
 type Lead = fn(&mut Seen, &Scratch);
 
 /// States that need more than keys.
-const STATES: [(&str, Lead); 17] = [
+const STATES: [(&str, Lead); 21] = [
     ("past", |seen, _| {
         let at = |text: &str| time::moment(text, NOW, &TimeZone::UTC).unwrap();
         let (since, until) = (at("2026-01-01T00:04:50Z"), at("2026-01-01T00:05:50Z"));
@@ -145,11 +145,39 @@ const STATES: [(&str, Lead); 17] = [
         };
         seen.app.server_said(Reply::Found(Act::Cancel, session));
     }),
+    ("alarmed", |seen, _| {
+        let other = Scratch::alarmed("alarmed", false);
+        *seen = seen.again(&other.tape());
+    }),
+    ("alarms", |seen, _| {
+        let other = Scratch::alarmed("alarms", true);
+        *seen = seen.again(&other.tape());
+        seen.press(&[Char('!'), Down]);
+    }),
+    ("trees", |seen, _| {
+        let other = Scratch::explained("explained");
+        *seen = seen.again(&other.tape());
+        show_plans(seen);
+        seen.press(&[Char('d'), Down, Down, Down]);
+    }),
+    ("typed-plans", |seen, _| {
+        let other = Scratch::explained("typed");
+        *seen = seen.again(&other.tape());
+        show_plans(seen);
+    }),
     ("asking", |seen, _| {
         seen.app.view.list = crate::view::List::Sessions;
         seen.app.open(Some("shop".into()), Vec::new(), None);
     }),
 ];
+
+/// Shows the plans of the query that runs by another plan, two minutes before that and eight after.
+fn show_plans(seen: &mut Seen) {
+    let at = |text: &str| time::moment(text, NOW, &TimeZone::UTC).unwrap();
+    let (since, until) = (at("2026-01-01T00:10:00Z"), at("2026-01-01T00:20:00Z"));
+    seen.app.view.show(Window { since, until });
+    seen.press(&[Char('q'), Char('p')]);
+}
 
 /// Replaces the test's directory in the error.
 fn elsewhere(seen: &mut Seen, here: &Path) {

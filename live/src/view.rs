@@ -3,7 +3,7 @@
 
 use jiff::tz::TimeZone;
 use tacho_source::{catalog, time::timestamp};
-use tacho_tape::query::tag_key;
+use tacho_tape::query::{LONGEST_WITH_CAUSES, tag_key};
 
 /// One second in µs.
 pub const SECOND: i64 = 1_000_000;
@@ -33,6 +33,8 @@ pub const WIDTHS: [i64; 19] = [
     DAY,
     7 * DAY,
 ];
+/// The server's measurements are read in this interval, µs.
+const MEASURED: i64 = 10 * SECOND;
 /// Index of the width at the start, ten seconds: a terminal with 80 columns shows twelve minutes.
 const FIRST: usize = 3;
 
@@ -54,6 +56,8 @@ pub enum List {
     Plans,
     /// Two plans of one query beside each other.
     Trees,
+    /// Measurements of the server that are bad.
+    Alarms,
 }
 
 impl List {
@@ -69,6 +73,7 @@ impl List {
             List::Findings => "what changed",
             List::Plans => "plans",
             List::Trees => "two plans",
+            List::Alarms => "alarms of the server",
         }
     }
 
@@ -80,7 +85,7 @@ impl List {
             List::Queries | List::Findings => Some("query_id"),
             List::Sessions | List::Locks => Some("pid"),
             List::Tags => Some("tags"),
-            List::Spans | List::Plans | List::Trees => None,
+            List::Spans | List::Plans | List::Trees | List::Alarms => None,
         }
     }
 
@@ -88,13 +93,13 @@ impl List {
     pub fn is_of_picture(self) -> bool {
         matches!(
             self,
-            List::Spans | List::Findings | List::Plans | List::Trees
+            List::Spans | List::Findings | List::Plans | List::Trees | List::Alarms
         )
     }
 
     /// True if the list is about the whole server: its reader function takes no filter.
     pub fn is_of_server(self) -> bool {
-        matches!(self, List::Locks | List::Findings)
+        matches!(self, List::Locks | List::Findings | List::Alarms)
     }
 
     /// True if the list can compare two windows.
@@ -255,6 +260,27 @@ impl View {
     /// The window of the picture's question.
     pub fn asked(&self) -> Window {
         self.recorded(self.window())
+    }
+
+    /// The window of the alarms: of a live picture in steps of the measurements, so that not every
+    /// tick asks for it.
+    pub fn measured(&self) -> Window {
+        let Window { since, until } = self.asked();
+        match self.live {
+            true => Window {
+                since: since.div_euclid(MEASURED) * MEASURED,
+                until: ceiling(until, MEASURED),
+            },
+            false => Window { since, until },
+        }
+    }
+
+    /// True if the alarms are shown: they are about the whole server, and cost too much for a
+    /// window that is longer than the causes of changes.
+    pub fn has_alarms(&self) -> bool {
+        let Window { since, until } = self.asked();
+        let is_shown = self.filters.is_empty() || self.list == List::Alarms;
+        is_shown && until - since <= LONGEST_WITH_CAUSES
     }
 
     /// The window of the list: the column under the cursor, otherwise the whole
