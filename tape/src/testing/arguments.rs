@@ -97,7 +97,7 @@ impl<'a> Arguments<'a> {
             "dimension" => text(&self.dimension),
             "by" => text(&self.by),
             "order_by" => text(&self.order_by),
-            name if argument.kind == Kind::Filter => {
+            name if argument.kind == Kind::Filter || name == "plan_id" => {
                 let filter = self.filters.iter().find(|(known, _)| known == name);
                 Value::text(filter.map(|(_, text)| text.as_str()))
             }

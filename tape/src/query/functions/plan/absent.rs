@@ -9,6 +9,7 @@ use crate::query::rows::keys::{View, field};
 use crate::query::rows::parse::nodes;
 use crate::query::value::civil::time_text;
 use crate::query::value::error::{QueryError, QueryResult};
+use crate::query::value::filter::Filter;
 use crate::query::value::vocabulary as pg;
 
 /// The table of the recorded reasons.
@@ -29,17 +30,27 @@ struct Facts {
     any_plan: bool,
     /// True if another query, database or role has a tree of the plan.
     of_another: bool,
+    /// When the newest tree that the filters accept was recorded, in ms since 1970. Its bytes are no
+    /// tree, or it would be shown.
+    unreadable: Option<i64>,
+    /// True if a part of the history is damaged, which may have a tree of the plan.
+    is_damaged: bool,
 }
 
 /// The notice for a plan without a tree.
-pub(super) fn notice(run: Run, node: Option<&str>, plan_id: i64) -> QueryResult<QueryError> {
+pub(super) fn notice(
+    run: Run,
+    node: Option<&str>,
+    plan_id: i64,
+    filters: &[Option<Filter>; 3],
+) -> QueryResult<QueryError> {
     let message = |why: &str| format!("plan {plan_id} has no tree in the history: {why}");
     let notice = |why: &str| QueryError::new("00000", message(why));
     if !run.texts {
         return Ok(notice("you may not read the texts of queries")
             .hint("Only roles that may read the texts of queries see trees of plans."));
     }
-    let facts = facts(run, node, plan_id)?;
+    let facts = facts(run, node, plan_id, filters)?;
     let found = notice(&facts.why());
     let found = match run.owner {
         Some(_) => found.detail("Trees of plans that other roles executed are not shown to you."),
@@ -53,6 +64,12 @@ pub(super) fn notice(run: Run, node: Option<&str>, plan_id: i64) -> QueryResult<
 
 impl Facts {
     fn why(&self) -> String {
+        if let Some(time_ms) = self.unreadable {
+            return format!(
+                "its tree of {} cannot be read: it is damaged, or of a later version",
+                time_text(time_ms.saturating_mul(1000))
+            );
+        }
         if self.of_another {
             return "it has one of another query, database or role than you ask for".into();
         }
@@ -64,6 +81,9 @@ impl Facts {
             );
         }
         let why = match self {
+            Facts {
+                is_damaged: true, ..
+            } => "a part of the history that may have it is damaged",
             Facts {
                 any_plan: false, ..
             } => {
@@ -84,6 +104,9 @@ impl Facts {
 
     /// Advice for reasons that a setting or an execution removes.
     fn advice(&self) -> Option<&'static str> {
+        if self.unreadable.is_some() {
+            return Some("The next execution on another day records it once more.");
+        }
         if self.of_another {
             return Some("Ask without query_id, database and username.");
         }
@@ -111,13 +134,18 @@ fn because(label: &str) -> &str {
     }
 }
 
-fn facts(run: Run, node: Option<&str>, plan_id: i64) -> QueryResult<Facts> {
+fn facts(
+    run: Run,
+    node: Option<&str>,
+    plan_id: i64,
+    filters: &[Option<Filter>; 3],
+) -> QueryResult<Facts> {
     let mut facts = Facts::default();
     for node in nodes(run, node)? {
         for part in run.store.parts(node) {
             run.check_cancel()?;
-            let read = look(run, part, plan_id, &mut facts);
-            run.damage.leave_out_part(part, read)?;
+            let read = look(run, part, plan_id, filters, &mut facts);
+            facts.is_damaged |= run.damage.leave_out_part(part, read)?.is_none();
             part.release();
         }
     }
@@ -127,7 +155,13 @@ fn facts(run: Run, node: Option<&str>, plan_id: i64) -> QueryResult<Facts> {
     Ok(facts)
 }
 
-fn look(run: Run, part: &Part, plan_id: i64, facts: &mut Facts) -> QueryResult<()> {
+fn look(
+    run: Run,
+    part: &Part,
+    plan_id: i64,
+    filters: &[Option<Filter>; 3],
+    facts: &mut Facts,
+) -> QueryResult<()> {
     let plans = part.ints("statement", "plan_id")?;
     facts.any_plan |= plans.iter().any(|id| *id != 0) || part.rows("plan_stats") > 0;
     if is_sampled(run, part, plan_id)? || is_counted(run, part, plan_id)? {
@@ -135,10 +169,7 @@ fn look(run: Run, part: &Part, plan_id: i64, facts: &mut Facts) -> QueryResult<(
         facts.with_trees |= part.schema().table("plan_tree").is_some();
         facts.with_reasons |= part.schema().table(LEFT_OUT).is_some();
     }
-    if run.owner.is_none() && part.rows("plan_tree") > 0 {
-        let trees = Trees::of(run, part)?;
-        facts.of_another |= trees.rows_of(plan_id).next().is_some();
-    }
+    look_at_trees(run, part, plan_id, filters, facts)?;
     let ids = part.ints(LEFT_OUT, "plan_id")?;
     let times = part.ints(LEFT_OUT, "time")?;
     let reasons = part.ints(LEFT_OUT, "reason")?;
@@ -150,6 +181,28 @@ fn look(run: Run, part: &Part, plan_id: i64, facts: &mut Facts) -> QueryResult<(
             .is_none_or(|(at, _)| *at <= times[row]);
         if let (true, Some(label)) = (newest, label) {
             facts.reason = Some((times[row], label.to_string()));
+        }
+    }
+    Ok(())
+}
+
+/// A tree that the filters accept has bytes that are no tree, or it would have been shown.
+fn look_at_trees(
+    run: Run,
+    part: &Part,
+    plan_id: i64,
+    filters: &[Option<Filter>; 3],
+    facts: &mut Facts,
+) -> QueryResult<()> {
+    if part.rows("plan_tree") == 0 {
+        return Ok(());
+    }
+    let trees = Trees::of(run, part)?;
+    for row in trees.rows_of(plan_id) {
+        if trees.executed(row)?.is_accepted(filters) {
+            facts.unreadable = facts.unreadable.max(Some(trees.time_ms(row)?));
+        } else {
+            facts.of_another |= run.owner.is_none();
         }
     }
     Ok(())

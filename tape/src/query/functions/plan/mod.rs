@@ -108,7 +108,7 @@ fn answer(asked: &Plan, run: Run, emit: Emit<PlanRow>) -> QueryResult<()> {
         match newest(asked, run, id, &filters)? {
             Some(recorded) => found.push(recorded),
             None => {
-                let why = absent::notice(run, asked.node.as_deref(), id)?;
+                let why = absent::notice(run, asked.node.as_deref(), id, &filters)?;
                 run.damage.note_missing(why);
             }
         }
@@ -181,6 +181,19 @@ fn wanted_id(name: &str, given: Option<&str>) -> QueryResult<Option<i64>> {
     };
     let parsed = given.map(|text| text.trim().parse().map_err(|_| invalid(text)));
     parsed.transpose()
+}
+
+impl Executed {
+    /// True if the filters accept query id, database and role.
+    fn is_accepted(&self, filters: &[Option<Filter>; 3]) -> bool {
+        let keys = [
+            Some(self.query_id.to_string()),
+            self.database.clone(),
+            self.username.clone(),
+        ];
+        let mut accepted = filters.iter().zip(&keys);
+        accepted.all(|(filter, key)| filter.as_ref().is_none_or(|f| f.accepts(key.as_deref())))
+    }
 }
 
 fn notice(message: impl Into<String>) -> QueryError {
@@ -266,15 +279,7 @@ fn read_part(
     let mut found: Option<Recorded> = None;
     for row in trees.rows_of(plan_id) {
         let executed = trees.executed(row)?;
-        let keys = [
-            Some(executed.query_id.to_string()),
-            executed.database.clone(),
-            executed.username.clone(),
-        ];
-        let accepted = filters.iter().zip(&keys);
-        let mut accepted =
-            accepted.map(|(f, key)| f.as_ref().is_none_or(|f| f.accepts(key.as_deref())));
-        if !accepted.all(|is| is) {
+        if !executed.is_accepted(filters) {
             continue;
         }
         let Some(tree) = trees.tree(row)? else {
