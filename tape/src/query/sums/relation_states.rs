@@ -59,7 +59,7 @@ pub struct Change<'a> {
     pub known_from: i64,
     /// Until when: the last round in the window. `None` if no round was complete since `known_from`.
     pub known_until: Option<i64>,
-    /// Increase of each counter: scans, then rows or entries read, then rows fetched.
+    /// Increase of each counter, also of nodes that end before `known_from`: scans, then rows or entries read, then rows fetched.
     pub counts: [i64; COUNTERS.len()],
     /// Increase of the size in bytes.
     pub growth: Option<i64>,
@@ -131,8 +131,10 @@ impl RelationStates {
     /// The activity of a table or index from `since` to `until`. A state at `since` is the state at
     /// the begin. `None` if nothing is known of it in the window, or if it was dropped.
     ///
-    /// The counts of several nodes are added up; the state is the newest. If the nodes recorded one
-    /// after the other, all of their times are known; otherwise the time that all of them know.
+    /// The counts of several nodes are added up; the state is the newest. If one node knows it from
+    /// the round on that was the last of another, the times of both are known. No node has seen a time
+    /// between them, so then only the time of the later node is known. Otherwise it is the time that
+    /// all of them know.
     pub fn change(&self, key: &TableKey, since: i64, until: i64) -> Option<Change<'_>> {
         let changes = self.nodes.values();
         let changes = changes.filter_map(|node| node.change(key, since, until));
@@ -153,7 +155,11 @@ impl<'a> Change<'a> {
         for (sum, count) in counts.iter_mut().zip(older.counts) {
             *sum = sum.saturating_add(count);
         }
-        if older.known_until.unwrap_or(older.known_from) <= newest.known_from {
+        let older_until = older.known_until.unwrap_or(older.known_from);
+        if older_until < newest.known_from {
+            return Change { counts, ..newest };
+        }
+        if older_until == newest.known_from {
             let growths = [newest.growth, older.growth].into_iter().flatten();
             return Change {
                 known_from: older.known_from,
