@@ -57,25 +57,8 @@ struct Tape(PartBuilder);
 
 impl Tape {
     fn new(states: &[State]) -> Tape {
-        let mut tape = Tape(PartBuilder::new(Arc::new(catalog().with_runs())).unwrap());
-        let tick = [
-            ("tick", 1),
-            ("slot_time", (NOON + 30) * 60_000),
-            ("interval_ms", 1000),
-            ("status", 1),
-        ];
-        tape.0.row("tick", &tick).unwrap();
-        states.iter().for_each(|state| tape.put(state));
-        for (oid, name) in [(TABLE, "orders"), (USED, "orders_pkey")] {
-            let names = ["public", name].map(|name| tape.0.name(name).unwrap());
-            let row = [
-                ("database_oid", 5),
-                ("oid", oid),
-                ("schema", names[0]),
-                ("name", names[1]),
-            ];
-            tape.0.row("relation", &row).unwrap();
-        }
+        let mut tape = Tape::without_names(30, states);
+        tape.put_names();
         let activity = [
             ("time", (NOON + 15) * 60_000),
             ("elapsed_ms", 300_000),
@@ -86,6 +69,33 @@ impl Tape {
         ];
         tape.0.row("table_stats", &activity).unwrap();
         tape
+    }
+
+    /// A tape with a tick in this minute.
+    fn without_names(minute: i64, states: &[State]) -> Tape {
+        let mut tape = Tape(PartBuilder::new(Arc::new(catalog().with_runs())).unwrap());
+        let tick = [
+            ("tick", 1),
+            ("slot_time", (NOON + minute) * 60_000),
+            ("interval_ms", 1000),
+            ("status", 1),
+        ];
+        tape.0.row("tick", &tick).unwrap();
+        states.iter().for_each(|state| tape.put(state));
+        tape
+    }
+
+    fn put_names(&mut self) {
+        for (oid, name) in [(TABLE, "orders"), (USED, "orders_pkey")] {
+            let names = ["public", name].map(|name| self.0.name(name).unwrap());
+            let row = [
+                ("database_oid", 5),
+                ("oid", oid),
+                ("schema", names[0]),
+                ("name", names[1]),
+            ];
+            self.0.row("relation", &row).unwrap();
+        }
     }
 
     fn put(&mut self, state: &State) {
@@ -291,33 +301,39 @@ fn scans_of_several_nodes_add_up() {
     assert_eq!(found[2], "16410 6 10000 +12");
 }
 
-#[test]
-fn what_nodes_know_one_after_the_other_is_known() {
+/// USED on two nodes: in the rounds until minute 21, then on another node from this minute on. Its
+/// columns scans, growth_bytes, known_from and known_until.
+fn two_nodes(from: i64) -> String {
     let later = [
-        state(31, USED, "primary key", 21_000, 106),
-        state(32, 0, "", 0, 0),
+        state(from, USED, "primary key", 21_000, 106),
+        state(from, 0, "", 0, 0),
         state(41, USED, "primary key", 24_000, 110),
         state(42, 0, "", 0, 0),
     ];
     let mut second = Tape::new(&later);
-    second
-        .0
-        .row(
-            "tick",
-            &[
-                ("tick", 2),
-                ("slot_time", (NOON + 42) * 60_000),
-                ("interval_ms", 1000),
-                ("status", 1),
-            ],
-        )
-        .unwrap();
+    let tick = [
+        ("tick", 2),
+        ("slot_time", (NOON + 42) * 60_000),
+        ("interval_ms", 1000),
+        ("status", 1),
+    ];
+    second.0.row("tick", &tick).unwrap();
     let tapes = vec![Tape::new(&ROUNDS), second];
     let columns = ["oid", "scans", "growth_bytes", "known_from", "known_until"];
     let found = ask_nodes(tapes, "indexes_history", &columns, (5, 50), |spec| {
         spec.node = Some("all".to_string());
     });
-    assert_eq!(found[2], "16410 9 13000 +1 +42");
+    found[2].clone()
+}
+
+#[test]
+fn what_nodes_know_one_after_the_other_is_known() {
+    assert_eq!(two_nodes(21), "16410 9 13000 +1 +42");
+}
+
+#[test]
+fn a_time_between_two_nodes_is_not_known() {
+    assert_eq!(two_nodes(31), "16410 9 3000 +31 +42");
 }
 
 #[test]
@@ -348,6 +364,22 @@ fn a_role_that_sees_its_own_rows_sees_numbers() {
     });
     let expected = ["5/16420 5/16400", "5/16430 5/16400", "5/16410 5/16400"];
     assert_eq!(found, expected);
+}
+
+#[test]
+fn a_name_stays_known_in_a_database_that_is_closed_for_long() {
+    let mut month_before = Tape::without_names(-30 * 1440, &[]);
+    month_before.put_names();
+    let now = Tape::without_names(30, &ROUNDS);
+    let columns = ["key", "table_name"];
+    let found = ask_nodes(
+        vec![month_before, now],
+        "indexes_history",
+        &columns,
+        (5, 30),
+        |_| (),
+    );
+    assert_eq!(found[2], "public.orders_pkey public.orders");
 }
 
 #[test]

@@ -9,7 +9,7 @@ use crate::query::rows::parse::{MAX_ROWS, Window, buckets, limit, nodes};
 use crate::query::rows::relations::{Relation, RelationNames};
 use crate::query::sums::relation_states::{Change, RelationStates};
 use crate::query::sums::table_sums::{COUNTERS, Cell, TableKey, TableSums, Tables, WORK};
-use crate::query::value::bucket::{Buckets, DAY};
+use crate::query::value::bucket::Buckets;
 use crate::query::value::error::{QueryError, QueryResult};
 use crate::query::value::filter::Filter;
 use crate::query::value::number::Ratio;
@@ -70,9 +70,6 @@ request! {
         database,
     }
 }
-
-/// Maximum age of a recorded name at the start of the window, in µs. A name is recorded once a day.
-const NAMES_BEFORE: i64 = 7 * DAY;
 
 /// The order of the rows: the highest value comes first.
 enum Order {
@@ -185,11 +182,7 @@ pub fn names(
     tables: &Tables,
     wanted: impl IntoIterator<Item = Relation>,
 ) -> QueryResult<RelationNames> {
-    let begin = tables.window.since.saturating_sub(NAMES_BEFORE);
-    let parts = tables
-        .parts()
-        .filter(|part| part.max_ms().saturating_mul(1000) >= begin);
-    let parts: Vec<_> = parts.collect();
+    let parts: Vec<_> = tables.parts().collect();
     RelationNames::find(wanted, parts.into_iter().rev(), tables.run)
 }
 

@@ -16,6 +16,16 @@ pub struct Relation {
     pub oid: i64,
 }
 
+/// True if the part may have a name of these relations. The bounds of its column show this without
+/// decoding.
+fn may_have(part: &Part, wanted: &HashSet<Relation>) -> bool {
+    let is_within = |(least, most): (i64, i64)| {
+        let mut oids = wanted.iter().map(|relation| relation.oid);
+        oids.any(|oid| (least..=most).contains(&oid))
+    };
+    part.rows("relation") > 0 && part.bounds("relation", "oid").is_none_or(is_within)
+}
+
 /// Names of relations with their schemas: `public.orders`.
 #[derive(Default)]
 pub struct RelationNames(HashMap<Relation, String>);
@@ -38,7 +48,7 @@ impl RelationNames {
                 break;
             }
             run.check_cancel()?;
-            if part.rows("relation") > 0 {
+            if may_have(part, &wanted) {
                 let found = names.read(part, &mut wanted, run);
                 run.damage.without_texts(found)?;
             }
