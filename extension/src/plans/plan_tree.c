@@ -24,6 +24,7 @@
 #include "utils/rel.h"
 
 #include "core/compat.h"
+#include "plans/advice_names.h"
 #include "plans/alias_numbers.h"
 #include "plans/plan_expression.h"
 #include "plans/plan_ids.h"
@@ -46,6 +47,7 @@ typedef struct Tree
 	bool		several;		/* the plan has several relations */
 	int			level;
 	int			partition;		/* place in appendRelations of the last one */
+	AdviceNames advice;
 	uint8		printed[256];	/* a bit for each subplan that is written */
 	PlanNode   *above;			/* the node above the visited one */
 	TreeMembers *members;		/* of that node */
@@ -208,6 +210,42 @@ schema_of(Relation relation)
 	return schema_name(RelationGetNamespace(relation));
 }
 
+/* Writes what tells the relation from others with its alias in pg_plan_advice. */
+static void
+put_advice_name(Writing *to, Index relation)
+{
+	int			occurrence = advice_occurrence(&to->tree->advice, relation);
+
+	if (occurrence > 1)
+		put_number_text(to, TEXT_OCCURRENCE, occurrence);
+	put_text(to, TEXT_QUERY_LEVEL, advice_query_level(&to->tree->advice, relation));
+}
+
+/* Writes the relations of an Append, or of a node that the planner left out. */
+static void
+put_advised(Writing *to, TreeText kind, const Bitmapset *relations)
+{
+	int			relation = -1;
+
+	while ((relation = advice_next(&to->tree->advice, relations, relation)) >= 0)
+	{
+		plan_text_begin(&to->text);
+		advice_name(&to->text, &to->tree->advice, relation);
+		end_text(to, kind);
+	}
+}
+
+/* Writes subqueries whose scan the planner left out above this node, the lowest first. */
+static void
+put_elided(Writing *to)
+{
+	const Bitmapset *relations;
+	int			place = 0;
+
+	while ((relations = advice_elided(&to->tree->advice, to->node.plan, &place)) != NULL)
+		put_advised(to, TEXT_ELIDED, relations);
+}
+
 static void
 put_alias(Writing *to, Index relation)
 {
@@ -222,6 +260,7 @@ put_alias(Writing *to, Index relation)
 	if (numbered)
 		put_text(to, TEXT_QUERY_ALIAS, alias);
 	put_count(to, TEXT_PARTITION, partition);
+	put_advice_name(to, relation);
 }
 
 /* Writes the size of a table as its last VACUUM or ANALYZE has found it. */
@@ -421,6 +460,7 @@ put_step(Writing *to)
 			{
 				const MergeAppend *node = (const MergeAppend *) plan;
 
+				put_advised(to, TEXT_APPENDED, node->apprelids);
 				put_keys(to, TEXT_SORT_KEY, &to->node, node->numCols, node->sortColIdx,
 						 node->sortOperators, node->nullsFirst);
 				if (IsA(to->state, MergeAppendState))
@@ -430,6 +470,7 @@ put_step(Writing *to)
 				break;
 			}
 		case T_Append:
+			put_advised(to, TEXT_APPENDED, ((const Append *) plan)->apprelids);
 			if (IsA(to->state, AppendState))
 				put_members(to, list_length(((const Append *) plan)->appendplans),
 							((const AppendState *) to->state)->appendplans,
@@ -540,6 +581,7 @@ put_node(Writing *to, StateRole role)
 	to->tree->names.prefix = to->tree->several;
 	put_head(to, kind, role);
 	put_subplan_name(to);
+	put_elided(to);
 	if (tree_node_is_scan(kind))
 		put_scan(to);
 	else if (kind.kind >= TREE_NESTED_LOOP && kind.kind <= TREE_HASH_JOIN)
@@ -628,7 +670,8 @@ static int
 flags_of(const Tree *tree, const QueryDesc *query)
 {
 	int			flags = TREE_INPUTS | (tree->cut ? TREE_CUT : 0) |
-		(COMPAT_PLANS_TAKE_ADVICE ? TREE_ADVISABLE : 0);
+		(COMPAT_PLANS_TAKE_ADVICE ? TREE_ADVISABLE : 0) |
+		(advice_names_are_known(&tree->advice) ? TREE_ADVICE_NAMES : 0);
 
 	if (plan_is_for_values(query->plannedstmt))
 		flags |= TREE_CUSTOM;
@@ -650,6 +693,7 @@ plan_tree_write(const QueryDesc *query, PlanEnd end, char *bytes)
 	if (numbers == NULL)
 		return 0;
 	tree.names.stmt = query->plannedstmt;
+	tree.advice.stmt = query->plannedstmt;
 	tree.names.estate = query->estate;
 	tree.names.numbers = numbers->number;
 	tree.names.numbered = alias_numbers_fill(numbers, query->plannedstmt, query->planstate);

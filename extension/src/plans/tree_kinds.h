@@ -16,6 +16,7 @@
 #define TREE_GENERIC	4			/* flag: planned for any values of its parameters */
 #define TREE_CUSTOM	8			/* flag: planned for given values */
 #define TREE_ADVISABLE	16			/* flag: subplans have the names of pg_plan_advice */
+#define TREE_ADVICE_NAMES	32		/* flag: relations too have them */
 
 /* Kinds of nodes. No number is used again for another kind. */
 typedef enum TreeKind

@@ -21,6 +21,39 @@ sub sql { return $node->safe_psql('postgres', $_[0]) }
 make_shop($node);
 
 my $number = 0;
+my $name_in_advice = qr/(?:"(?:[^"]|"")*"|[^\s()"])+/;
+
+# The single sayings of an advice: `HASH_JOIN(c)`, `INDEX_SCAN(c public.customers_pkey)`.
+sub sayings
+{
+	my ($advice) = @_;
+	my @all;
+
+	while ($advice =~ /(\w+)(\((?:"(?:[^"]|"")*"|[^()"]|(?2))*\))/g)
+	{
+		my ($tag, $inner) = ($1, $2);
+		$inner =~ s/\s+/ /g;
+		if ($tag eq 'JOIN_ORDER') { push @all, "$tag$inner"; next }
+		my @targets = substr($inner, 1, -1) =~ /(\((?:$name_in_advice|\s)*\)|$name_in_advice)/g;
+		@targets = map { "$targets[2 * $_] $targets[2 * $_ + 1]" } 0 .. $#targets / 2 if $tag =~ /^INDEX/;
+		push @all, map { "$tag($_)" } @targets;
+	}
+	return @all;
+}
+
+# The advice says nothing that the server itself does not say of this plan.
+sub is_servers_advice
+{
+	my ($shape, $settings, $query, $advice) = @_;
+	my $explained = sql("LOAD 'pg_plan_advice'; $settings EXPLAIN (COSTS OFF, PLAN_ADVICE) $query");
+	my ($generated) = $explained =~ /Generated Plan Advice:\n(.*)/s;
+	my %servers = map { $_ => 1 } sayings($generated // '');
+	# the server says this only where it has considered distinct rows
+	my @others = grep { !$servers{$_} && !/^SEMIJOIN_NON_UNIQUE/ } sayings($advice =~ s/''/'/gr);
+
+	is("@others", '', "$shape: all of the advice is the server's") or diag("the server's: $explained");
+	return;
+}
 
 # Executes a query by plan A and by plan B, and compares the advice of A. With it, settings of B
 # give plan A again, unless the shape is only text.
@@ -38,6 +71,7 @@ sub is_advice
 	my ($text) = $commands =~ /^SELECT pg_set_stashed_advice\('tacho', $plan->[2], '(.*)'\);$/m;
 	is($text, $expected, "$shape: the advice");
 	is($lacking =~ s/\n/ /gr, $lacks // '', "$shape: the advice lacks nothing else");
+	is_servers_advice($shape, $a, $query, $text);
 	return if $shape =~ /^only text/;
 	sql("LOAD 'pg_stash_advice'; $commands $b $query");
 	is(join(' ', map { $_->[1] } plans_of($node, $name)), '2 1', "$shape: with the advice the first plan is back");
@@ -113,8 +147,28 @@ is_advice('no workers', 'SELECT sum(total) FROM orders', '', $parallel, 'SEQ_SCA
 is_advice('a join by workers', 'SELECT sum(total) FROM orders o JOIN customers c ON c.id = o.customer_id', "$parallel $hash", "$parallel SET parallel_setup_cost = 1e6; $not_table",
 	'JOIN_ORDER(o c) HASH_JOIN(c) SEQ_SCAN(o c) GATHER((o c))');
 
-# the advice has only a part of this plan
-is_advice('only text: a subquery in a join', 'SELECT * FROM customers c JOIN (SELECT customer_id, count(*) FROM orders GROUP BY 1) o ON o.customer_id = c.id WHERE c.region = 3', "$hash $table", $loop,
-	'SEQ_SCAN(c) NO_GATHER(c)', 'A subquery or distinct rows below a join have no name in the plan: the order and the method of joins with them are not said. HashAggregate: no advice chooses this.');
+# names that tell relations with the same alias from each other
+is_advice('only text: a subquery with the name of its table', 'SELECT * FROM (SELECT * FROM orders WHERE customer_id = 5) orders', $index, $not_index,
+	'INDEX_SCAN(orders#2 public.orders_customer) NO_GATHER(orders#2)');
+is_advice('the same name in a subquery', 'SELECT * FROM orders o JOIN (SELECT id AS x FROM customers o WHERE region = 3) s ON s.x = o.customer_id WHERE o.total < 5000', "$hash $table", $not_table,
+	'JOIN_ORDER(o o#2) HASH_JOIN(o#2) SEQ_SCAN(o o#2) NO_GATHER(o o#2)');
+is_advice('a subquery of its own', 'SELECT * FROM (SELECT * FROM orders o WHERE customer_id = 5 ORDER BY total LIMIT 10) s', $index, $not_index,
+	'INDEX_SCAN(o@s public.orders_customer) NO_GATHER(o@s s)');
+is_advice('two subqueries of one name', 'SELECT (SELECT sum(total) FROM (SELECT total FROM orders o WHERE customer_id = 5 LIMIT 3) s) FROM (SELECT * FROM orders o WHERE customer_id = 7 LIMIT 3) s', $index, $not_index,
+	'INDEX_SCAN(o@s public.orders_customer o@s_1 public.orders_customer) NO_GATHER(o@s s@expr_1 o@s_1 s)');
+is_advice('only text: a join with a subquery', 'SELECT * FROM customers c JOIN (SELECT customer_id, count(*) FROM orders GROUP BY 1) o ON o.customer_id = c.id WHERE c.region = 3', "$hash $table", $not_table,
+	'JOIN_ORDER(o c) HASH_JOIN(c) SEQ_SCAN(orders@o c) NO_GATHER(orders@o o c)', 'HashAggregate: no advice chooses this.');
+is_advice('only text: a filtered subquery', 'SELECT * FROM customers c JOIN (SELECT customer_id, count(*) AS n FROM orders o GROUP BY 1 OFFSET 1) s ON s.customer_id = c.id WHERE s.n > 3', "$hash $table", $not_table,
+	'JOIN_ORDER(c s) HASH_JOIN(s) SEQ_SCAN(c o@s) NO_GATHER(c o@s s)', 'HashAggregate: no advice chooses this.');
+is_advice('parts of a union', 'SELECT * FROM customers c JOIN (SELECT customer_id FROM orders o WHERE total < 9 UNION ALL SELECT id FROM regions o) u ON u.customer_id = c.id', "$hash $table", $not_table,
+	'JOIN_ORDER(c u) HASH_JOIN(u) SEQ_SCAN(c o@unnamed_subquery o) NO_GATHER(c o@unnamed_subquery unnamed_subquery o u)');
+is_advice('a subplan below partitions', 'SELECT * FROM events e WHERE kind = 7 AND id > (SELECT count(*) FROM regions g WHERE g.id = e.id)', $table, $not_table,
+	'SEQ_SCAN(g@expr_1 e/public.events_1 e/public.events_2) NO_GATHER(g@expr_1 e/public.events_1 e/public.events_2)');
+is_advice('only text: joined partitions', 'SELECT * FROM events e JOIN events f ON f.at = e.at AND f.id = e.id WHERE e.kind = 7', "SET enable_partitionwise_join = on; $hash $table", "SET enable_partitionwise_join = on; $not_table",
+	'JOIN_ORDER(f/public.events_1 e/public.events_1) JOIN_ORDER(f/public.events_2 e/public.events_2) HASH_JOIN(e/public.events_1 e/public.events_2) SEQ_SCAN(f/public.events_1 e/public.events_1 f/public.events_2 e/public.events_2) PARTITIONWISE((e f)) NO_GATHER(f/public.events_1 e/public.events_1 f/public.events_2 e/public.events_2 e f)');
+is_advice('only text: distinct rows in a join', 'SELECT * FROM customers c WHERE id IN (SELECT customer_id FROM orders o WHERE o.total > 19000)', "SET enable_hashjoin = off; SET enable_mergejoin = off; SET enable_material = off; $index", $not_index,
+	'JOIN_ORDER(o c) NESTED_LOOP_PLAIN(c) INDEX_SCAN(o public.orders_total c public.customers_pkey) SEMIJOIN_UNIQUE(o) NO_GATHER(o c)', 'HashAggregate: no advice chooses this.');
+is_advice('a common table expression', 'SELECT * FROM (SELECT 1) x, LATERAL (WITH w AS MATERIALIZED (SELECT * FROM orders o WHERE customer_id = 5) SELECT count(*) FROM w) y', $index, $not_index,
+	'INDEX_SCAN(o@w public.orders_customer) NO_GATHER(o@w w@y y)');
 $node->stop;
 done_testing();

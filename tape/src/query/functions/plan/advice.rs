@@ -8,10 +8,11 @@ use super::branches::{Branches, is_passed};
 use super::explained::name;
 use super::tree::{Node, Tree};
 use super::words::{
-    AGGREGATE, ALIAS, APPEND, BITMAP_AND, BITMAP_HEAP_SCAN, BITMAP_OR, CUSTOM_SCAN, GATHER,
-    GATHER_MERGE, GROUP, HASH_JOIN, INCREMENTAL_SORT, INDEX, INDEX_ONLY_SCAN, INDEX_SCAN,
-    MATERIALIZE, MEMOIZE, MERGE_APPEND, MERGE_JOIN, NESTED_LOOP, PARTITION, QUERY_ALIAS, RELATION,
-    SCHEMA, SEQ_SCAN, SET_OP, SUBPLAN, SUBQUERY_SCAN, TID_RANGE_SCAN, TID_SCAN, UNIQUE,
+    AGGREGATE, ALIAS, APPEND, APPENDED, BITMAP_AND, BITMAP_HEAP_SCAN, BITMAP_OR, CUSTOM_SCAN,
+    ELIDED, GATHER, GATHER_MERGE, GROUP, HASH_JOIN, INCREMENTAL_SORT, INDEX, INDEX_ONLY_SCAN,
+    INDEX_SCAN, MATERIALIZE, MEMOIZE, MERGE_APPEND, MERGE_JOIN, NESTED_LOOP, NOT_LISTED,
+    OCCURRENCE, PARTITION, QUERY_ALIAS, QUERY_LEVEL, RELATION, SCHEMA, SEQ_SCAN, SET_OP,
+    SUBQUERY_SCAN, TID_RANGE_SCAN, TID_SCAN, UNIQUE,
 };
 use std::collections::BTreeSet;
 
@@ -19,7 +20,7 @@ use std::collections::BTreeSet;
 const STASH: &str = "tacho";
 
 /// The tags in the order of printing.
-const TAGS: [&str; 15] = [
+const TAGS: [&str; 17] = [
     "NESTED_LOOP_PLAIN",
     "NESTED_LOOP_MATERIALIZE",
     "NESTED_LOOP_MEMOIZE",
@@ -31,6 +32,8 @@ const TAGS: [&str; 15] = [
     "INDEX_SCAN",
     "INDEX_ONLY_SCAN",
     "BITMAP_HEAP_SCAN",
+    "PARTITIONWISE",
+    "SEMIJOIN_UNIQUE",
     "SEMIJOIN_NON_UNIQUE",
     "GATHER",
     "GATHER_MERGE",
@@ -51,8 +54,15 @@ impl Advice {
         if !tree.takes_advice {
             return Advice::default();
         }
+        if !tree.has_advice_names {
+            let lack = "The tree lacks the names of pg_plan_advice: it was recorded by an older version, or the query has too many relations.";
+            return Advice {
+                text: None,
+                lacks: vec![lack.into()],
+            };
+        }
         let mut walk = Walk::of(tree);
-        walk.query(0, "");
+        walk.top(0);
         walk.look_at_nodes();
         Advice {
             text: walk.text(),
@@ -102,9 +112,9 @@ fn item(names: &[String]) -> String {
 
 struct Walk<'t> {
     branches: Branches<'t>,
-    /// The name of the subplan that is visited; empty in the query itself.
-    plan: String,
     is_gathered: bool,
+    /// True in a part of joined tables: relations have the names of their partitions.
+    in_parts: bool,
     orders: Vec<String>,
     words: Vec<(&'static str, String)>,
     lacks: BTreeSet<String>,
@@ -114,8 +124,8 @@ impl<'t> Walk<'t> {
     fn of(tree: &'t Tree) -> Walk<'t> {
         Walk {
             branches: Branches::of(tree),
-            plan: String::new(),
             is_gathered: false,
+            in_parts: false,
             orders: Vec::new(),
             words: Vec::new(),
             lacks: BTreeSet::new(),
@@ -134,36 +144,26 @@ impl<'t> Walk<'t> {
         self.lacks.insert(sentence.into());
     }
 
-    /// The name of a relation of the query as advice has it: `o`, `o@expr_1`.
+    /// The name of a relation of the query as advice has it: `o`, `o#2@expr_1`.
     fn target(&self, node: &Node) -> Option<String> {
-        let alias = node.text(QUERY_ALIAS).or_else(|| node.text(ALIAS))?;
-        Some(self.of_plan(name(alias)))
+        match self.in_parts {
+            true => self.scanned(node),
+            false => of_level(node, String::new()),
+        }
     }
 
     /// The name of a relation that is scanned: of a partition `events/public.events_1`.
     fn scanned(&self, node: &Node) -> Option<String> {
-        let alias = name(node.text(QUERY_ALIAS).or_else(|| node.text(ALIAS))?);
         let relation = node.text(RELATION).filter(|_| is_partition(node));
-        Some(self.of_plan(match relation {
-            Some(relation) => format!("{alias}/{}", qualified(node, relation)),
-            None => alias,
-        }))
+        let part = relation.map(|relation| format!("/{}", qualified(node, relation)));
+        of_level(node, part.unwrap_or_default())
     }
 
-    fn of_plan(&self, alias: String) -> String {
-        match self.plan.as_str() {
-            "" => alias,
-            plan => format!("{alias}@{}", name(plan)),
-        }
-    }
-
-    /// Walks through a query, a subquery or a subplan: it has one order of joins.
-    fn query(&mut self, index: usize, plan: &str) {
-        let before = std::mem::replace(&mut self.plan, plan.to_string());
-        let is_gathered = std::mem::replace(&mut self.is_gathered, false);
+    /// Walks through a node and all below it, as parts of joined tables or not.
+    fn part(&mut self, index: usize, in_parts: bool) {
+        let before = std::mem::replace(&mut self.in_parts, in_parts);
         self.top(index);
-        self.plan = before;
-        self.is_gathered = is_gathered;
+        self.in_parts = before;
     }
 
     /// Walks through nodes above the joins of a query, or above a part of them.
@@ -173,7 +173,7 @@ impl<'t> Walk<'t> {
     }
 
     fn order(&mut self, joined: Option<Joined>) {
-        if let Some(joined) = joined.filter(|joined| joined.names.len() > 1) {
+        if let Some(joined) = joined.filter(|joined| joined.order.len() > 1) {
             self.orders
                 .push(format!("JOIN_ORDER({})", joined.order.join(" ")));
         }
@@ -182,6 +182,23 @@ impl<'t> Walk<'t> {
     /// Walks through a node and all below it. `None` if it has no name for the join above.
     fn side(&mut self, index: usize, in_join: bool) -> Option<Joined> {
         let node = self.node(index);
+        if node.text(ELIDED).is_none() {
+            return self.visit(index, in_join);
+        }
+        let before = std::mem::take(&mut self.in_parts);
+        let joined = self.visit(index, false);
+        self.order(joined);
+        self.in_parts = before;
+        let mut joined = None;
+        for name in node.texts(ELIDED) {
+            joined = Some(self.named(name.to_string(), name.to_string()));
+        }
+        joined
+    }
+
+    /// Walks through a node and all below it, but for subqueries that are left out above it.
+    fn visit(&mut self, index: usize, in_join: bool) -> Option<Joined> {
+        let node = self.node(index);
         let (apart, below) = self.branches.below(index);
         for subplan in apart {
             self.subplan(subplan);
@@ -189,9 +206,9 @@ impl<'t> Walk<'t> {
         match (node.kind, &below[..]) {
             (NESTED_LOOP..=HASH_JOIN, [outer, inner]) => self.join(node, *outer, *inner),
             (GATHER | GATHER_MERGE, [one]) => self.gather(node, *one, in_join),
-            (APPEND | MERGE_APPEND, parts) => self.append(parts),
+            (APPEND | MERGE_APPEND, parts) => self.append(node, parts),
             (SUBQUERY_SCAN, [one]) => {
-                self.query(*one, node.text(ALIAS).unwrap_or_default());
+                self.part(*one, false);
                 self.source(node)
             }
             (SEQ_SCAN..=CUSTOM_SCAN, _) => {
@@ -199,10 +216,7 @@ impl<'t> Walk<'t> {
                 self.source(node)
             }
             (_, [one]) if is_passed(node) => self.side(*one, in_join),
-            (_, [_]) if in_join => {
-                self.lack("A subquery or distinct rows below a join have no name in the plan: the order and the method of joins with them are not said.");
-                None
-            }
+            (AGGREGATE | UNIQUE, [one]) if in_join => self.unique(node, *one),
             (_, below) => {
                 below.iter().for_each(|one| self.top(*one));
                 None
@@ -210,31 +224,43 @@ impl<'t> Walk<'t> {
         }
     }
 
-    /// A subplan: its name is behind its kind, as in `InitPlan expr_1`.
+    /// A subplan: it begins outside of all workers.
     fn subplan(&mut self, index: usize) {
-        let label = self.node(index).text(SUBPLAN).unwrap_or_default();
-        let plan = label.split_once(' ').map_or(label, |(_, name)| name);
-        self.query(index, plan);
+        let is_gathered = std::mem::replace(&mut self.is_gathered, false);
+        self.part(index, false);
+        self.is_gathered = is_gathered;
     }
 
     /// A relation of the query, or another source of rows.
     fn source(&mut self, node: &Node) -> Option<Joined> {
-        let joined = Joined::one(self.target(node)?);
+        let Some((target, scanned)) = self.target(node).zip(self.scanned(node)) else {
+            self.lack(format!(
+                "{}: its relations have no name in the plan.",
+                node.title()
+            ));
+            return None;
+        };
+        Some(self.named(target, scanned))
+    }
+
+    fn named(&mut self, target: String, scanned: String) -> Joined {
         if !self.is_gathered {
-            let target = self.scanned(node)?;
-            self.say("NO_GATHER", target);
+            self.say("NO_GATHER", scanned);
         }
-        Some(joined)
+        Joined::one(target)
     }
 
     fn join(&mut self, node: &Node, outer: usize, inner: usize) -> Option<Joined> {
         let left = self.side(outer, true);
         let right = self.side(inner, true);
         let (Some(left), Some(right)) = (&left, &right) else {
+            self.lack("A side of a join has no name in the plan: the order and the method of this join are not said.");
             self.order(left.or(right));
             return None;
         };
-        let tag = match (node.kind, self.node(inner).kind) {
+        let inner = self.node(inner);
+        let inner_kind = inner.text(ELIDED).map_or(inner.kind, |_| SUBQUERY_SCAN);
+        let tag = match (node.kind, inner_kind) {
             (HASH_JOIN, _) => "HASH_JOIN",
             (MERGE_JOIN, MATERIALIZE) => "MERGE_JOIN_MATERIALIZE",
             (MERGE_JOIN, _) => "MERGE_JOIN_PLAIN",
@@ -254,6 +280,15 @@ impl<'t> Walk<'t> {
             order,
             names: [&left.names[..], &right.names].concat(),
         })
+    }
+
+    /// Distinct rows of a side of a join: the planner made a join of a semi join.
+    fn unique(&mut self, node: &Node, below: usize) -> Option<Joined> {
+        let joined = self.side(below, true)?;
+        if node.kind == UNIQUE || node.partial_mode() == "Simple" {
+            self.say("SEMIJOIN_UNIQUE", item(&joined.names));
+        }
+        Some(joined)
     }
 
     fn gather(&mut self, node: &Node, below: usize, in_join: bool) -> Option<Joined> {
@@ -278,31 +313,40 @@ impl<'t> Walk<'t> {
         joined
     }
 
-    /// The partitions of a table, or the parts of a UNION ALL.
-    fn append(&mut self, parts: &[usize]) -> Option<Joined> {
-        let scans: Vec<usize> = parts
-            .iter()
-            .map(|part| self.branches.scan_of(*part))
-            .collect();
-        let is_scan = |i: &usize| matches!(self.node(*i).kind, SEQ_SCAN..=TID_RANGE_SCAN);
-        let mut names = scans
-            .iter()
-            .filter(|i| is_scan(i) && is_partition(self.node(**i)));
-        let first = names.next().and_then(|i| self.target(self.node(*i)));
-        let is_same =
-            |i: &usize| is_partition(self.node(*i)) && self.target(self.node(*i)) == first;
-        if first.is_none() || !scans.iter().all(|i| is_scan(i) && is_same(i)) {
-            self.lack("Parts of a UNION ALL, or partitions that are joined each by itself: their order and methods are not said.");
-            return None;
+    /// The partitions of a table or of joined tables, or the parts of a UNION ALL.
+    fn append(&mut self, node: &Node, parts: &[usize]) -> Option<Joined> {
+        let names: Vec<String> = node.texts(APPENDED).map(str::to_string).collect();
+        let is_of_table = parts.iter().any(|part| {
+            let scan = self.node(self.branches.scan_of(*part));
+            is_partition(scan) && of_level(scan, String::new()).as_ref() == names.first()
+        });
+        if node.text(NOT_LISTED).is_some() {
+            self.lack("Partitions that are not listed: no advice names them.");
         }
-        for scan in scans {
-            self.read(scan);
-            let node = self.node(scan);
-            if let Some(target) = self.scanned(node).filter(|_| !self.is_gathered) {
-                self.say("NO_GATHER", target);
+        for part in parts {
+            self.part(*part, names.len() > 1);
+        }
+        match &names[..] {
+            [] => {
+                self.lack(format!(
+                    "{}: its parts have no name in the plan.",
+                    node.title()
+                ));
+                None
+            }
+            [one] if is_of_table => Some(Joined::one(one.clone())),
+            [one] => Some(self.named(one.clone(), one.clone())),
+            _ => {
+                self.say("PARTITIONWISE", item(&names));
+                names
+                    .iter()
+                    .for_each(|name| drop(self.named(name.clone(), name.clone())));
+                Some(Joined {
+                    order: vec![format!("{{{}}}", names.join(" "))],
+                    names,
+                })
             }
         }
-        first.map(Joined::one)
     }
 
     /// Says how a relation is read.
@@ -366,6 +410,22 @@ impl<'t> Walk<'t> {
     }
 }
 
+/// The name of a relation with the number and the query level that tell it from others; `part`:
+/// its partition.
+fn of_level(node: &Node, part: String) -> Option<String> {
+    let alias = node.text(QUERY_ALIAS).or_else(|| node.text(ALIAS))?;
+    let number = node.text(OCCURRENCE).map(|number| format!("#{number}"));
+    let level = node
+        .text(QUERY_LEVEL)
+        .map(|level| format!("@{}", name(level)));
+    Some(format!(
+        "{}{}{part}{}",
+        name(alias),
+        number.unwrap_or_default(),
+        level.unwrap_or_default()
+    ))
+}
+
 fn is_partition(node: &Node) -> bool {
     node.text(PARTITION).is_some()
 }
@@ -393,6 +453,7 @@ mod tests {
         ];
         Advice::of(&Tree {
             takes_advice,
+            has_advice_names: true,
             nodes: vec![
                 Node::made(0, HASH_JOIN, &[]),
                 Node::made(1, NESTED_LOOP, &[]),
@@ -425,6 +486,51 @@ mod tests {
             "SELECT pg_set_stashed_advice('tacho', -7, 'JOIN_ORDER(a \"it''s\" (c d)) "
         ));
         assert_eq!(lines[2], "SET pg_stash_advice.stash_name = 'tacho';");
+    }
+
+    /// The advice of a join of a table with the same table in a subquery. `scan` has more texts of the
+    /// scan there, `top` of the node above it.
+    fn of_subquery(has_advice_names: bool, scan: &[(u8, &str)], top: &[(u8, &str)]) -> Advice {
+        let scan = [&[(RELATION, "t"), (ALIAS, "t_1"), (QUERY_ALIAS, "t")], scan].concat();
+        Advice::of(&Tree {
+            takes_advice: true,
+            has_advice_names,
+            nodes: vec![
+                Node::made(0, NESTED_LOOP, &[]),
+                Node::made(1, SEQ_SCAN, &[(RELATION, "t"), (ALIAS, "t")]),
+                Node::made(1, AGGREGATE, top),
+                Node::made(2, SEQ_SCAN, &scan),
+            ],
+            ..Tree::default()
+        })
+    }
+
+    #[test]
+    fn numbers_and_levels_tell_relations_with_one_alias_from_each_other() {
+        let pulled_up = of_subquery(true, &[(OCCURRENCE, "2")], &[]);
+        assert_eq!(
+            pulled_up.text.as_deref(),
+            Some(
+                "JOIN_ORDER(t t#2) NESTED_LOOP_PLAIN(t#2) SEQ_SCAN(t t#2) SEMIJOIN_UNIQUE(t#2) NO_GATHER(t t#2)"
+            )
+        );
+        let level = [(QUERY_LEVEL, "S")];
+        let apart = of_subquery(true, &level, &[(ELIDED, "\"S\"")]);
+        assert_eq!(
+            apart.text.as_deref(),
+            Some(
+                "JOIN_ORDER(t \"S\") NESTED_LOOP_PLAIN(\"S\") SEQ_SCAN(t t@\"S\") NO_GATHER(t t@\"S\" \"S\")"
+            )
+        );
+        assert_eq!(apart.lacks, [""; 0]);
+    }
+
+    #[test]
+    fn a_tree_without_names_has_no_advice_but_the_reason() {
+        let without = of_subquery(false, &[], &[]);
+        assert_eq!(without.text, None);
+        assert_eq!(without.lacks.len(), 1);
+        assert!(without.lacks[0].starts_with("The tree lacks the names of pg_plan_advice"));
     }
 
     #[test]

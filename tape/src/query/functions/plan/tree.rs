@@ -14,6 +14,8 @@ pub(super) struct Tree {
     pub(super) plan_type: Option<&'static str>,
     /// True if subplans have the names that pg_plan_advice knows.
     pub(super) takes_advice: bool,
+    /// True if its relations have what is needed for the names of pg_plan_advice.
+    pub(super) has_advice_names: bool,
     pub(super) nodes: Vec<Node>,
 }
 
@@ -41,6 +43,12 @@ impl Node {
     /// The text of a kind.
     pub(super) fn text(&self, kind: u8) -> Option<&str> {
         let found = self.texts.iter().find(|(of, _)| *of == kind);
+        found.map(|(_, text)| text.as_str())
+    }
+
+    /// All texts of a kind.
+    pub(super) fn texts(&self, kind: u8) -> impl Iterator<Item = &str> {
+        let found = self.texts.iter().filter(move |(of, _)| *of == kind);
         found.map(|(_, text)| text.as_str())
     }
 
@@ -88,6 +96,8 @@ const GENERIC: u8 = 4;
 const CUSTOM: u8 = 8;
 /// Flag: subplans have the names of pg_plan_advice.
 const ADVISABLE: u8 = 16;
+/// Flag: relations too have what is needed for these names.
+const ADVICE_NAMES: u8 = 32;
 /// Flag of a node: it is aware of parallel workers.
 const PARALLEL_AWARE: u8 = 1;
 
@@ -176,6 +186,7 @@ impl Tree {
             has_inputs: flags & INPUTS != 0,
             plan_type: type_of(flags),
             takes_advice: flags & ADVISABLE != 0,
+            has_advice_names: flags & ADVICE_NAMES != 0,
             nodes: Vec::new(),
         };
         while !bytes.0.is_empty() {

@@ -27,6 +27,15 @@ pub(super) const ACTUAL_LOOPS: u8 = 31;
 pub(super) const STOPPED: u8 = 32;
 /// Number of partitions that are like the listed ones, and are not listed.
 pub(super) const NOT_LISTED: u8 = 33;
+/// Number of the relation within its query level among relations with the same alias, if above 1.
+pub(super) const OCCURRENCE: u8 = 34;
+/// Name of the relation's query level for pg_plan_advice; the query itself has none.
+pub(super) const QUERY_LEVEL: u8 = 35;
+/// Whole name of a subquery whose scan the planner left out above the node. If there are several,
+/// the lowest is first.
+pub(super) const ELIDED: u8 = 36;
+/// Whole name of a relation whose parts the node appends.
+pub(super) const APPENDED: u8 = 37;
 /// Number of planned workers: the first kind of text that EXPLAIN prints on a line of its own.
 pub(super) const WORKERS: u8 = 7;
 const FIRST_LINE: u8 = WORKERS;
