@@ -17,6 +17,7 @@
 #define MARKERS_A_MINUTE	16
 #define MINUTE_MS			(60 * 1000)
 #define LONGEST				200		/* bytes of a value in a marker */
+#define FORGOTTEN			65536	/* bits */
 
 typedef struct Release
 {
@@ -26,6 +27,9 @@ typedef struct Release
 } Release;
 
 static Release releases[RELEASES];
+
+/* A bit for each release that has lost its place to a newer one, by its hash. */
+static uint8 forgotten[FORGOTTEN / 8];
 
 /* the roles of this minute's markers, one element a marker */
 static Oid	marked[MARKERS_A_MINUTE];
@@ -61,6 +65,13 @@ hash_of(const char *bytes, int length, uint64 seed)
 	return hash_bytes_extended((const unsigned char *) bytes, length, seed);
 }
 
+/* The bit of a release in `forgotten`. */
+static uint32
+bit_of(uint64 application, uint64 value)
+{
+	return (application * 31 + value) % FORGOTTEN;
+}
+
 /*
  * Notes that a release was sampled. Returns true if it is new, and its
  * application has had another one.
@@ -70,6 +81,7 @@ is_new(uint64 application, uint64 value, UnixMs now)
 {
 	Release    *oldest = &releases[0];
 	bool		had_other = false;
+	uint32		bit = bit_of(application, value);
 
 	for (int i = 0; i < RELEASES; i++)
 	{
@@ -87,8 +99,14 @@ is_new(uint64 application, uint64 value, UnixMs now)
 		if (release->seen < oldest->seen)
 			oldest = release;
 	}
+	if (oldest->seen != 0)
+	{
+		uint32		old = bit_of(oldest->application, oldest->value);
+
+		forgotten[old / 8] |= 1 << old % 8;
+	}
 	*oldest = (Release) {application, value, now};
-	return had_other;
+	return had_other && !(forgotten[bit / 8] & 1 << bit % 8);
 }
 
 /* Takes room for a marker of this role in this minute; false if none is left. */

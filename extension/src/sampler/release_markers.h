@@ -7,6 +7,11 @@
  * no marker, because it may have run for long. A minute has at most 16
  * markers, and a role at most half of those that are left.
  *
+ * A release that has lost its place to a newer one leaves a bit in a table of
+ * 65,536 bits. If it comes back, it has no marker. So more than 256 releases
+ * at a time give no markers again and again. After many thousand releases a
+ * new one may have the bit of an old one, and has no marker.
+ *
  * The sampler only. Memory: static.
  *
  * Copyright (c) 2026, tacho contributors

@@ -22,7 +22,7 @@ sub run_release
 	return;
 }
 
-sql('CREATE ROLE flood LOGIN');
+sql('CREATE ROLE flood LOGIN; CREATE ROLE again LOGIN');
 run_release($_) for q(application='shop',release='v1'), q(application='crm',release='7'), q(release='a');
 is(releases(), '', 'the first release of an application is no marker');
 
@@ -43,6 +43,18 @@ wait_for_ticks($node, 2, server_ms($node));
 my $most = sql(q{SELECT max(n) FROM (SELECT count(*) AS n FROM tacho.markers() WHERE kind = 'release' AND detail LIKE 'x%' GROUP BY date_trunc('minute', marker_time)) m});
 cmp_ok($most, '<=', 8, 'a role has at most half of the markers of a minute');
 cmp_ok($most, '>=', 1, 'some releases of the flood have markers');
+
+# more releases than the sampler has places for: old ones that come back are no markers
+$session = tacho_session($node, user => 'flood');
+$session->run("SELECT pg_sleep(0.05) /*release='x$_'*/") for 61 .. 320;
+$session->finish;
+wait_for_ticks($node, 2, server_ms($node));
+my $all = releases();
+$session = tacho_session($node, user => 'again');
+$session->run("SELECT pg_sleep(0.05) /*release='x$_'*/") for 1 .. 20;
+$session->finish;
+wait_for_ticks($node, 2, server_ms($node));
+is(releases(), $all, 'releases that have lost their places are no markers when they come back');
 
 $node->stop;
 done_testing();
