@@ -476,6 +476,45 @@ fn an_old_snapshot_explains_calls_that_read_more() {
     assert_eq!(rows[0].application.as_deref(), Some("analyst"));
 }
 
+/// From second 300 on a query of orders reads more blocks. In minute 5 each of `tables` was analyzed
+/// by a statement of its own, which no sample has seen.
+fn analyzed(tables: impl Iterator<Item = String>) -> Snapshot {
+    let mut tape = Tape::new(600);
+    let select = tape.query(7, "select * from app.orders");
+    slower_from_300(&mut tape, select, 0);
+    tape.counted(7, 1..6, [5, 1, 10]);
+    tape.counted(7, 6..11, [5, 9000, 400]);
+    for (id, table) in (1000..).zip(tables) {
+        tape.query(id, &format!("analyze {table}"));
+        tape.counted(id, 5..6, [1, 10, 0]);
+    }
+    tape.finish()
+}
+
+#[test]
+fn a_notice_counts_statements_beyond_a_hundred() {
+    let of_orders = (0..150).map(|_| "app.orders".to_string());
+    let snapshot = analyzed(of_orders);
+    let catalog = catalog();
+    let context = Context::new(&catalog, 600 * SECOND);
+    let answer = snapshot.changes(&window(200, 600), &context).unwrap();
+    let rules: Vec<_> = causes(&answer.rows).into_iter().map(|c| c.0).collect();
+    assert_eq!(rules, ["analyzed"; 5]);
+    let notices: Vec<&str> = answer.notices.iter().map(|n| &*n.message).collect();
+    assert_eq!(
+        notices,
+        ["150 statements changed tables of slower queries; only 100 were considered"]
+    );
+
+    // Statements of other tables cost nothing, and need no notice.
+    let others = (0..150).map(|n| format!("app.other_{n}"));
+    let snapshot = analyzed(others.chain(["app.orders".to_string()]));
+    let answer = snapshot.changes(&window(200, 600), &context).unwrap();
+    let rules: Vec<_> = causes(&answer.rows).into_iter().map(|c| c.0).collect();
+    assert_eq!(rules, ["analyzed"]);
+    assert!(answer.notices.is_empty());
+}
+
 /// From second 300 on a query of two tables reads more blocks. Each minute has a record of the rows
 /// that scans of three tables read: of orders `before`, then 60,000; of lines always 50,000; of items,
 /// which the query does not mention, nothing, then 900,000. All other tables read `rest` rows. A table

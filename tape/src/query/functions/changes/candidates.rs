@@ -125,7 +125,7 @@ pub fn candidates(
             after: connections.after,
         },
     }));
-    let works = works(run, node, windows)?.into_iter();
+    let works = works(run, node, windows, effects)?.into_iter();
     all.extend(works.map(|work| Candidate {
         time: work.time,
         what: What::Work(work),

@@ -340,21 +340,16 @@ impl Rule {
 
     /// Same as `fits`, for statements that change rows or statistics.
     fn fits_work(self, work: &Work, effect: &Effect) -> bool {
-        let mentions = match &work.table {
-            Some(table) => effect.names.mentions(table),
-            None => work.rows.is_none(),
-        };
         let wanted = match self {
             Rule::RowsChanged => work.rows.is_some(),
             Rule::Analyzed => work.rows.is_none(),
             _ => return false,
         };
-        let is_other = effect.query_id != Some(work.query_id);
         let is_different = match work.rows {
             Some(_) => effect.reads_more() || effect.change == Change::OtherPlan,
             None => true,
         };
-        wanted && mentions && is_other && is_different && effect.change.is_slower()
+        wanted && is_different && work.may_slow(effect)
     }
 
     /// Same as `fits`, for markers, if the effect is not waits for locks.

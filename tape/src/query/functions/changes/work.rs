@@ -1,6 +1,7 @@
 //! Finds statements that changed many rows of a table, or its statistics. Both can
 //! change the plans of other queries.
 
+use super::effects::Effect;
 use super::series::{Level, Series};
 use super::windows::{Windows, width};
 use crate::query::ask::context::Run;
@@ -12,8 +13,9 @@ use crate::query::rows::text::{TextKey, Texts};
 use crate::query::sums::counters::{Counters, Named, Sums};
 use crate::query::sums::statement_sums::{Stats, SumsByEntry};
 use crate::query::value::bucket::Buckets;
-use crate::query::value::error::QueryResult;
+use crate::query::value::error::{QueryError, QueryResult};
 use crate::query::value::vocabulary as pg;
+use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -24,6 +26,8 @@ const ROWS: i64 = 10_000;
 const HABIT: i64 = 10;
 /// A command with at most this many calls counts as given by hand.
 const CALLS: i64 = 20;
+/// Maximum number of statements that become candidates. Statements with the most rows come first.
+const MOST: usize = 100;
 /// The counters of a statement are recorded up to this many µs after its end.
 const RECORDED_LATE: i64 = 60_000_000;
 
@@ -42,6 +46,15 @@ pub struct Work {
 }
 
 impl Work {
+    /// True if the effect is a slower query that mentions the changed table.
+    pub fn may_slow(&self, effect: &Effect) -> bool {
+        let mentions = match &self.table {
+            Some(table) => effect.names.mentions(table),
+            None => self.rows.is_none(),
+        };
+        mentions && effect.query_id != Some(self.query_id) && effect.change.is_slower()
+    }
+
     pub fn sentence(&self) -> String {
         let table = self.table.as_deref().unwrap_or("all tables");
         let command = self.text.split_whitespace().next().unwrap_or_default();
@@ -61,9 +74,15 @@ struct Counted {
     at: Window,
 }
 
-/// The statements of this kind in both windows. If the normal window began long ago, the search
-/// begins later: one length of the window before the earliest begin of an effect.
-pub fn works(run: Run, node: Option<&str>, windows: &Windows) -> QueryResult<Vec<Work>> {
+/// The statements of this kind in both windows that a slower query can follow from. If the normal
+/// window began long ago, the search begins later: one length of the window before the earliest
+/// begin of an effect. A notice counts the statements beyond [`MOST`].
+pub fn works(
+    run: Run,
+    node: Option<&str>,
+    windows: &Windows,
+    effects: &[Effect],
+) -> QueryResult<Vec<Work>> {
     let earliest = windows.may_begin().saturating_sub(windows.after.length());
     let window = Window {
         since: windows.before.since.clamp(earliest, windows.after.since),
@@ -71,7 +90,7 @@ pub fn works(run: Run, node: Option<&str>, windows: &Windows) -> QueryResult<Vec
     };
     let counted = counted(run, node, window, windows)?;
     let texts = texts(run, node, window, counted.keys().copied())?;
-    let mut works = Vec::new();
+    let mut found = Vec::new();
     for (query_id, counted) in counted {
         let Some(text) = texts.get(TextKey::Query(query_id), None) else {
             continue;
@@ -83,16 +102,38 @@ pub fn works(run: Run, node: Option<&str>, windows: &Windows) -> QueryResult<Vec
         if changes_rows && !is_much {
             continue;
         }
-        works.push(Work {
-            time: seen(run, node, query_id, window, counted.at)?,
+        let work = Work {
+            time: counted.at.since,
             query_id,
             text,
             table,
             rows: changes_rows.then_some(counted.rows),
-        });
+        };
+        if effects.iter().any(|effect| work.may_slow(effect)) {
+            found.push((work, counted.at));
+        }
+    }
+    found.sort_by_key(|(work, _)| (Reverse(work.rows), work.query_id));
+    note_left_out(run, found.len());
+    let mut works = Vec::new();
+    for (mut work, at) in found.into_iter().take(MOST) {
+        run.check_cancel()?;
+        work.time = seen(run, node, work.query_id, window, at)?;
+        works.push(work);
     }
     works.sort_by_key(|work| (work.time, work.query_id));
     Ok(works)
+}
+
+fn note_left_out(run: Run, found: usize) {
+    if found > MOST {
+        let message = format!(
+            "{found} statements changed tables of slower queries; only {MOST} were considered"
+        );
+        let notice = QueryError::new("00000", message);
+        run.damage
+            .note_missing(notice.hint("Ask for a shorter window."));
+    }
 }
 
 /// The counters of [`Counted`].
