@@ -43,6 +43,22 @@ pub struct SourceOptions {
 }
 
 impl SourceOptions {
+    /// The options that name servers, one a line. Two runs with equal options look at the same
+    /// servers. It has no password: a connection string with one is refused.
+    pub fn named(&self) -> String {
+        let tapes = self.tape.iter().map(|tape| format!("tape {tape}"));
+        let roots = self
+            .root
+            .iter()
+            .map(|root| format!("root {}", root.display()));
+        let servers = self.dsn.iter().map(|dsn| format!("dsn {dsn}"));
+        tapes
+            .chain(roots)
+            .chain(servers)
+            .collect::<Vec<_>>()
+            .join("\n")
+    }
+
     /// The source. Tapes keep at most `cache_bytes` of columns for later questions.
     /// `application` names the sessions on servers.
     ///

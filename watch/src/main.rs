@@ -14,7 +14,6 @@ use message::{findings, message};
 use rules::{Config, Severity};
 use send::Sender;
 use state::{Alarm, Message, State};
-use std::collections::BTreeSet;
 use std::io::{self, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -93,7 +92,6 @@ fn run(options: &Options) -> Result<u8, Failure> {
         config,
         source: &source,
         options,
-        seen: BTreeSet::new(),
     };
     let mut state = match &options.state {
         Some(path) => State::read(path)?,
@@ -114,8 +112,6 @@ struct Watch<'a> {
     sender: Sender,
     source: &'a dyn Source,
     options: &'a Options,
-    /// Names of all servers that this process has seen.
-    seen: BTreeSet<String>,
 }
 
 /// Result of one look.
@@ -129,12 +125,13 @@ impl Watch<'_> {
     /// Looks once: prints and sends what has begun and what is over.
     fn look(&mut self, state: &mut State) -> Result<Seen, Failure> {
         let now_us = now_us();
-        let servers = with_vanished(self.source.servers(), &mut self.seen);
+        let before = state.clone();
+        let places = self.options.places.named();
+        let servers = state.with_vanished(self.source.servers(), &places, now_us);
         let mut seen = Seen {
             servers: servers.len(),
             failed: Vec::new(),
         };
-        let before = state.clone();
         let names: Vec<&str> = servers.iter().map(|server| server.name.as_str()).collect();
         let mut told = state.end_others(&names, now_us);
         for server in &servers {
@@ -180,7 +177,7 @@ impl Watch<'_> {
         let page = self.config.page.as_deref();
         let going_on = state.going_on().filter(is_new).cloned();
         let going_on: Vec<Message> = going_on.map(|alarm| message(page, alarm, now_us)).collect();
-        seen.failed.extend(self.sender.send(state));
+        seen.failed.extend(self.sender.send(state, now_us));
         seen.failed.extend(self.sender.remind(&going_on));
         self.save(state, &unsent)
     }
@@ -253,22 +250,6 @@ fn replay(
     Ok(0)
 }
 
-/// Adds the servers that were seen before and are gone, such as a history below `--root` that was
-/// removed or cannot be read: the rule `recorder` tells that they are missing.
-fn with_vanished(mut servers: Vec<Server>, seen: &mut BTreeSet<String>) -> Vec<Server> {
-    seen.extend(servers.iter().map(|server| server.name.clone()));
-    for name in seen.iter() {
-        if servers.iter().all(|server| server.name != *name) {
-            servers.push(Server {
-                name: name.clone(),
-                state: tacho_source::State::Missing,
-                paused_ms: None,
-            });
-        }
-    }
-    servers
-}
-
 fn failures(server: &Server, readings: &Readings) -> Vec<String> {
     let line = |(rule, why): &(rules::Rule, String)| {
         format!("{}: could not measure {}: {why}", server.name, rule.name())
@@ -308,10 +289,11 @@ mod tests {
             state: tacho_source::State::Recorded,
             paused_ms: None,
         };
-        let mut seen = BTreeSet::new();
-        let both = with_vanished(vec![server("a"), server("b")], &mut seen);
+        let mut state = State::default();
+        let day = 86_400_000_000;
+        let both = state.with_vanished(vec![server("a"), server("b")], "root", 0);
         assert_eq!(both, [server("a"), server("b")]);
-        let servers = with_vanished(vec![server("b")], &mut seen);
+        let servers = state.with_vanished(vec![server("b")], "root", day);
         let missing = Server {
             state: tacho_source::State::Missing,
             ..server("a")
@@ -323,9 +305,13 @@ mod tests {
         assert_eq!(readings.measured, [Rule::Recorder, Rule::Space]);
         let summaries: Vec<&str> = readings.found.iter().map(|r| &*r.summary).collect();
         assert_eq!(summaries, ["nothing can be read: the history is missing"]);
-        assert_eq!(
-            with_vanished(vec![server("a"), server("b")], &mut seen),
-            both
-        );
+        let late = state.with_vanished(vec![server("b")], "root", 29 * day);
+        assert_eq!(late, [server("b"), missing]);
+        let forgotten = state.with_vanished(vec![server("b")], "root", 30 * day);
+        assert_eq!(forgotten, [server("b")]);
+        let back = state.with_vanished(vec![server("a"), server("b")], "root", 31 * day);
+        assert_eq!(back, both);
+        let others = state.with_vanished(vec![server("b")], "another root", 32 * day);
+        assert_eq!(others, [server("b")]);
     }
 }

@@ -4,6 +4,7 @@
 use crate::rules::Rule;
 use crate::state::{Alarm, Message};
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 use tacho_source::rows::ask;
 use tacho_source::{Source, time};
 use tacho_tape::query::{Changes, ChangesRow, plain_text};
@@ -24,6 +25,7 @@ pub fn message(page: Option<&str>, alarm: Alarm, now_us: i64) -> Message {
         page: page.map(|page| address(page, &alarm, now_us)),
         alarm,
         sent: Vec::new(),
+        refused: BTreeMap::new(),
     }
 }
 
@@ -182,6 +184,7 @@ mod tests {
             alarm,
             page,
             sent: Vec::new(),
+            refused: BTreeMap::new(),
         }
     }
 

@@ -2,7 +2,7 @@
 //! message that could not be sent to a place is sent to it again at the next look.
 
 use crate::rules::{Rule, Send};
-use crate::state::{Message, State};
+use crate::state::{Message, Refusals, State};
 use std::io::Write;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -11,6 +11,14 @@ use ureq::tls::{RootCerts, TlsConfig, TlsProvider};
 
 /// Maximum time that sending a message to a place may take.
 const PATIENCE: Duration = Duration::from_secs(10);
+/// A message is given up at a place that has refused it this often, and for this time in µs.
+const REFUSALS: u32 = 10;
+/// After an answer that says that the message is wrong, such as 400.
+const WRONG_US: i64 = 3_600_000_000;
+/// After any other refusal, such as 503 or the failure of a command.
+const REFUSED_US: i64 = 24 * WRONG_US;
+/// Answers 4xx that may change by themselves: timeout, too early, too many requests.
+const FOR_NOW: [u16; 3] = [408, 425, 429];
 /// Pause between two looks at a command that runs.
 const LOOK: Duration = Duration::from_millis(20);
 
@@ -41,8 +49,9 @@ impl Sender {
 
     /// Sends the messages in the outbox. Returns the reasons why places did not take a message.
     /// If a place refuses a message, later messages about the same alarm wait: "over" never comes
-    /// before "alarm". If a place does not answer, all later messages to it wait.
-    pub fn send(&self, state: &mut State) -> Vec<String> {
+    /// before "alarm". A message that a place refuses for too long is given up there. If a place does
+    /// not answer, all later messages to it wait.
+    pub fn send(&self, state: &mut State, now_us: i64) -> Vec<String> {
         let mut failed = Vec::new();
         let mut refused: Vec<(&str, Subject)> = Vec::new();
         let mut silent: Vec<&str> = Vec::new();
@@ -53,15 +62,17 @@ impl Sender {
                 if waits || message.sent.iter().any(|sent| sent == name) {
                     continue;
                 }
-                match self.one(&place, message) {
-                    Ok(()) => message.sent.push(name.into()),
-                    Err(error) => {
-                        failed.push(format!("could not send to {name}: {}", error.why()));
-                        match error {
-                            Failed::Refused(_) => refused.push((name, subject)),
-                            Failed::Silent(_) => silent.push(name),
-                        }
-                    }
+                let Err(error) = self.one(&place, message) else {
+                    message.sent.push(name.into());
+                    continue;
+                };
+                failed.push(format!("could not send to {name}: {}", error.why()));
+                match &error {
+                    Failed::Silent(_) => silent.push(name),
+                    error => match message.given_up(name, error.patience_us(), now_us) {
+                        Some(line) => failed.push(line),
+                        None => refused.push((name, subject)),
+                    },
                 }
             }
         }
@@ -113,17 +124,24 @@ impl Sender {
         let answer = request.send(body).map_err(Failed::silent)?;
         match answer.status().is_success() {
             true => Ok(()),
-            false => Err(Failed::Refused(format!(
-                "the answer was {}",
-                answer.status()
-            ))),
+            false => {
+                let status = answer.status();
+                let why = format!("the answer was {status}");
+                let is_wrong = status.is_client_error() && !FOR_NOW.contains(&status.as_u16());
+                Err(match is_wrong {
+                    true => Failed::Wrong(why),
+                    false => Failed::Refused(why),
+                })
+            }
         }
     }
 }
 
 /// Why a place did not take a message.
 enum Failed {
-    /// The place said no to this message.
+    /// The place said that the message is wrong.
+    Wrong(String),
+    /// The place said no to this message, perhaps for now.
     Refused(String),
     /// The place did not answer.
     Silent(String),
@@ -136,8 +154,37 @@ impl Failed {
 
     fn why(&self) -> &str {
         match self {
-            Failed::Refused(why) | Failed::Silent(why) => why,
+            Failed::Wrong(why) | Failed::Refused(why) | Failed::Silent(why) => why,
         }
+    }
+
+    /// Time in µs after which a message that is refused like this is given up.
+    fn patience_us(&self) -> i64 {
+        match self {
+            Failed::Wrong(_) => WRONG_US,
+            Failed::Refused(_) | Failed::Silent(_) => REFUSED_US,
+        }
+    }
+}
+
+impl Message {
+    /// Notes a refusal by a place. Returns a line if the message is given up there.
+    fn given_up(&mut self, place: &str, patience_us: i64, now_us: i64) -> Option<String> {
+        let first = Refusals {
+            times: 0,
+            since_us: now_us,
+        };
+        let refused = self.refused.entry(place.to_string()).or_insert(first);
+        refused.times = refused.times.saturating_add(1);
+        let times = refused.times;
+        if times < REFUSALS || now_us - refused.since_us < patience_us {
+            return None;
+        }
+        self.sent.push(place.to_string());
+        Some(format!(
+            "gave up after {times} refusals by {place}: {}",
+            self.line()
+        ))
     }
 }
 
@@ -194,6 +241,7 @@ mod tests {
     use super::*;
     use crate::rules::Severity;
     use crate::state::Alarm;
+    use std::collections::BTreeMap;
 
     fn message(object: &str, ended_us: Option<i64>) -> Message {
         Message {
@@ -212,6 +260,7 @@ mod tests {
             },
             page: None,
             sent: Vec::new(),
+            refused: BTreeMap::new(),
         }
     }
 
@@ -225,7 +274,7 @@ mod tests {
         state.post(message("process 7", None));
         state.post(message("process 7", Some(9)));
         state.post(message("process 8", None));
-        (Sender::new(places).send(&mut state), state)
+        (Sender::new(places).send(&mut state, 0), state)
     }
 
     #[test]
@@ -250,5 +299,45 @@ mod tests {
         let (failed, state) = send(&["/nowhere/page-me"]);
         assert_eq!(failed.len(), 1, "{failed:?}");
         assert_eq!(state.outbox.len(), 3);
+    }
+
+    #[test]
+    fn a_message_that_is_always_refused_is_given_up_after_a_day() {
+        let places = Send {
+            command: ["sh", "-c", "exit 3"].map(String::from).to_vec(),
+            ..Send::default()
+        };
+        let sender = Sender::new(places);
+        let mut state = State::default();
+        state.post(message("process 7", None));
+        state.post(message("process 7", Some(9)));
+        let minute = |n: i64| n * 60_000_000;
+        for hour in 0..24 {
+            let failed = sender.send(&mut state, minute(60 * hour));
+            assert_eq!(failed, ["could not send to command: sh: exit status: 3"]);
+        }
+        assert_eq!(state.outbox.len(), 2);
+        let failed = sender.send(&mut state, minute(24 * 60));
+        assert_eq!(failed.len(), 3, "{failed:?}");
+        assert_eq!(
+            failed[1].split(": ").next(),
+            Some("gave up after 25 refusals by command")
+        );
+        // the end of the alarm waits no longer, and has its own day
+        assert_eq!(state.outbox.len(), 1);
+        assert_eq!(state.outbox[0].alarm.ended_us, Some(9));
+        assert_eq!(state.outbox[0].refused["command"].since_us, minute(24 * 60));
+    }
+
+    #[test]
+    fn a_message_that_is_wrong_is_given_up_after_an_hour_and_ten_refusals() {
+        let mut message = message("process 7", None);
+        let minute = |n: i64| n * 60_000_000;
+        for n in 0..9 {
+            assert_eq!(message.given_up("webhook", WRONG_US, minute(20 * n)), None);
+        }
+        let given_up = message.given_up("webhook", WRONG_US, minute(180)).unwrap();
+        assert!(given_up.starts_with("gave up after 10 refusals by webhook: "));
+        assert_eq!(message.sent, ["webhook"]);
     }
 }

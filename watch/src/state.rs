@@ -4,12 +4,16 @@
 use crate::measure::{Reading, Readings};
 use crate::rules::{Config, Limits, Mute, Rule, Severity};
 use serde::{Deserialize, Deserializer, Serialize};
+use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::Path;
-use tacho_source::Failure;
+use tacho_source::{Failure, Server};
 
 /// Maximum number of messages that wait to be sent; the oldest are dropped.
 const OUTBOX: usize = 200;
+/// A server that is missing for this time is forgotten, µs: its alarm is over.
+const FORGOTTEN_US: i64 = 30 * DAY_US;
+const DAY_US: i64 = 86_400_000_000;
 
 /// An alarm that goes on, or that was over lately.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -44,9 +48,20 @@ fn or_infinity<'de, D: Deserializer<'de>>(number: D) -> Result<f64, D::Error> {
 pub struct Message {
     pub alarm: Alarm,
     pub page: Option<String>,
-    /// Places that have taken it.
+    /// Places that have taken it, or that get it no more.
     #[serde(default)]
     pub sent: Vec<String>,
+    /// Refusals by place.
+    #[serde(default)]
+    pub refused: BTreeMap<String, Refusals>,
+}
+
+/// The refusals of a message by a place.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Refusals {
+    pub times: u32,
+    /// Time of the first one, µs since 1970.
+    pub since_us: i64,
 }
 
 /// Content of the file.
@@ -54,6 +69,12 @@ pub struct Message {
 pub struct State {
     pub alarms: Vec<Alarm>,
     pub outbox: Vec<Message>,
+    /// The servers that were seen, by name; of each the begin of the last day, µs since 1970.
+    #[serde(default)]
+    pub servers: BTreeMap<String, i64>,
+    /// The options that named these servers.
+    #[serde(default)]
+    pub places: String,
 }
 
 impl State {
@@ -224,6 +245,36 @@ impl State {
         self.outbox.drain(..over);
     }
 
+    /// Adds the servers that were seen before and are gone, such as a history below `--root` that
+    /// was removed or cannot be read: the rule `recorder` tells that they are missing. If other
+    /// options name the servers, the servers before are not watched any more.
+    pub fn with_vanished(
+        &mut self,
+        mut servers: Vec<Server>,
+        places: &str,
+        now_us: i64,
+    ) -> Vec<Server> {
+        if self.places != places {
+            self.servers.clear();
+            self.places = places.to_string();
+        }
+        for server in &servers {
+            let day_us = now_us - now_us.rem_euclid(DAY_US);
+            self.servers.insert(server.name.clone(), day_us);
+        }
+        self.servers.retain(|_, seen| now_us - *seen < FORGOTTEN_US);
+        for name in self.servers.keys() {
+            if servers.iter().all(|server| server.name != *name) {
+                servers.push(Server {
+                    name: name.clone(),
+                    state: tacho_source::State::Missing,
+                    paused_ms: None,
+                });
+            }
+        }
+        servers
+    }
+
     /// Alarms that go on and whose beginning a message has told.
     pub fn going_on(&self) -> impl Iterator<Item = &Alarm> {
         let alarms = self.alarms.iter();
@@ -340,6 +391,7 @@ mod tests {
             alarm: told[0].clone(),
             page: None,
             sent: Vec::new(),
+            refused: BTreeMap::new(),
         });
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("state");

@@ -237,6 +237,34 @@ fn a_silent_recorder_is_an_alarm_and_no_other_rule_is_measured() {
 }
 
 #[test]
+fn a_history_that_vanished_is_an_alarm_in_the_next_run_too() {
+    let mut history = History::begin(now() - 200);
+    history.add(190, 1, 0);
+    let root = history.path("root");
+    for name in ["a", "b"] {
+        std::fs::create_dir_all(&root).unwrap();
+        let copy = Command::new("cp")
+            .arg("-r")
+            .args([history.path("shop"), root.join(name)])
+            .status();
+        assert!(copy.unwrap().success());
+    }
+    let root = root.display().to_string();
+    let state = history.path("state").display().to_string();
+    let args = ["--root", &root, "--state", &state];
+    let all_well = (0, "TACHO OK - 3 servers, no alarm | alarms=0".to_string());
+    assert_eq!(history.once(&args), all_well);
+    std::fs::rename(history.path("root/b"), history.path("b")).unwrap();
+    for _ in 0..2 {
+        let line =
+            "TACHO CRITICAL - b recorder: nothing can be read: the history is missing | alarms=1";
+        assert_eq!(history.once(&args), (2, line.into()));
+    }
+    std::fs::rename(history.path("b"), history.path("root/b")).unwrap();
+    assert_eq!(history.once(&args), all_well);
+}
+
+#[test]
 fn alarms_of_the_past_follow_from_the_rules() {
     const BEGIN: i64 = 1_767_225_600;
     let mut history = History::begin(BEGIN);
