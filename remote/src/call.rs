@@ -146,15 +146,18 @@ impl Call {
     }
 }
 
-/// The filter `tags`: as given, with the filters of single keys.
+/// The filter `tags`: as given, or with the filters of single keys.
 fn tags(ask: &Ask) -> QueryResult<Option<String>> {
-    let mut all: Vec<String> = ask.arguments.get("tags").cloned().into_iter().collect();
-    for (name, text) in &ask.arguments {
-        if query::tag_key(name).is_some() {
-            all.push(query::tag_in_filter(name, text)?);
-        }
+    let given = ask.arguments.get_key_value("tags");
+    let keys = ask.arguments.iter();
+    let mut keys = keys
+        .filter(|(name, _)| query::tag_key(name).is_some())
+        .peekable();
+    if keys.peek().is_none() {
+        return Ok(given.map(|(_, tags)| tags.clone()));
     }
-    Ok((!all.is_empty()).then(|| all.join(",")))
+    let all = given.into_iter().chain(keys);
+    query::tags_in_one_filter(all.map(|(name, text)| (&**name, &**text))).map(Some)
 }
 
 /// True if the server's function takes an argument. False for a `tz` that the function lacks. That
@@ -364,8 +367,14 @@ mod tests {
         ];
         let call = call(&ask("aas", &given), &knows).unwrap();
         assert!(call.sql.contains("\"tags\" => $2)"), "{}", call.sql);
-        let expected = "job=mail,!\"action=show\",\"route=/a\",\"route=b%2Cc\"";
+        let expected = "\"job=mail\",!\"action=show\",\"route=/a\",\"route=b%2Cc\"";
         assert_eq!(call.values[1].as_deref(), Some(expected));
+        let two = ask("aas", &[("tags", "job=mail"), ("tag:job", "web")]);
+        let error = Call::new(query::find("aas").unwrap(), &two, &knows, NOW).unwrap_err();
+        assert_eq!(
+            error.message,
+            "no single filter \"tags\" says \"tag:job\" and \"tags\""
+        );
     }
 
     #[test]

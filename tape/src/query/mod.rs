@@ -42,7 +42,7 @@ pub use functions::{Function, Removal, find, list};
 pub(crate) use functions::{REMOVED, removals};
 pub use pass::run::{Question, run_now};
 pub use rows::dimension::names as dimension_names;
-pub use rows::tags::{in_one_filter as tag_in_filter, key_of as tag_key};
+pub use rows::tags::{in_one_filter as tags_in_one_filter, key_of as tag_key};
 pub use sums::intervals::middle_us;
 pub use value::bucket::Zone;
 pub use value::error::{CANCELED, INSUFFICIENT_PRIVILEGE, QueryError, QueryResult, UNDEFINED_FILE};

@@ -142,20 +142,66 @@ fn pair(item: Option<String>) -> QueryResult<(String, Option<String>)> {
     }
 }
 
-/// The filter of a dimension `tag:KEY` in the form of the filter `tags`, which SQL takes.
+/// Filters of dimensions `tag:KEY`, and the filter `tags` if there is one, as one filter `tags`,
+/// which SQL takes. It accepts what all of them accept.
 ///
 /// # Errors
-/// The text is no filter.
-pub fn in_one_filter(name: &str, text: &str) -> QueryResult<String> {
-    let key = name.trim_start_matches(pg::TAG);
-    let filter = Filter::parse(name, text)?;
-    let item = |sign: &str, item: &Option<String>| match item {
-        Some(value) => format!("{sign}\"{key}={}\"", encoded(value).replace('"', "\"\"")),
-        None => format!("{sign}{key}=(null)"),
-    };
-    let any = filter.any.iter().map(|value| item("", value));
-    let none = filter.none.iter().map(|value| item("!", value));
-    Ok(any.chain(none).collect::<Vec<_>>().join(","))
+/// A text is no filter, or no single filter says the same.
+pub fn in_one_filter<'t>(
+    given: impl IntoIterator<Item = (&'t str, &'t str)>,
+) -> QueryResult<String> {
+    let mut all: Vec<(String, Filter)> = Vec::new();
+    for (name, text) in given {
+        let own = match name {
+            pg::TAGS => filters(text)?,
+            key => vec![(key.to_string(), Filter::parse(key, text)?)],
+        };
+        for (name, filter) in own {
+            if all.iter().any(|(known, _)| *known == name) {
+                return Err(apart(&format!("\"{name}\" and \"{}\"", pg::TAGS)));
+            }
+            all.push((name, filter));
+        }
+    }
+    // One filter would give (null) to each key beside it.
+    let without =
+        |(name, filter): &(String, Filter)| name == pg::TAGS && filter.any.contains(&None);
+    let wanted = |(name, filter): &(String, Filter)| name != pg::TAGS && !filter.any.is_empty();
+    if all.iter().any(without)
+        && let Some((key, _)) = all.iter().find(|one| wanted(one))
+    {
+        return Err(apart(&format!("\"{key}\" and \"{}\" of (null)", pg::TAGS)));
+    }
+    let mut items: Vec<String> = Vec::new();
+    for (name, filter) in &all {
+        for (sign, values) in [("", &filter.any), ("!", &filter.none)] {
+            for value in values {
+                items.push(format!("{sign}{}", one_item(name, value.as_deref())?));
+            }
+        }
+    }
+    Ok(items.join(","))
+}
+
+/// An item of the filter `tags` for a value of `tag:KEY`, or for all tags of a statement.
+fn one_item(name: &str, value: Option<&str>) -> QueryResult<String> {
+    let quoted = |text: String| format!("\"{}\"", text.replace('"', "\"\""));
+    match (name.strip_prefix(pg::TAG), value) {
+        (Some(_), Some(filter::NULL)) => {
+            Err(apart(&format!("\"{name}\" of the text {}", filter::NULL)))
+        }
+        (Some(key), Some(value)) => Ok(quoted(format!("{key}={}", encoded(value)))),
+        (Some(key), None) => Ok(format!("{key}={}", filter::NULL)),
+        (None, Some(whole)) => Ok(quoted(whole.to_string())),
+        (None, None) => Ok(filter::NULL.to_string()),
+    }
+}
+
+/// The error for filters that no single filter `tags` can say.
+fn apart(filters: &str) -> QueryError {
+    QueryError::invalid(format!("no single filter \"tags\" says {filters}"))
+        .detail("A connection takes all filters of tags as one.")
+        .hint("Give each key in one filter only, and ask for (null) without other keys.")
 }
 
 #[cfg(test)]
@@ -221,8 +267,8 @@ mod tests {
     }
 
     #[test]
-    fn a_filter_of_one_key_says_the_same_as_a_filter_of_tags() {
-        let one = |text| in_one_filter("tag:route", text).expect(text);
+    fn filters_of_keys_say_the_same_as_one_filter_of_tags() {
+        let one = |text| in_one_filter([("tag:route", text)]).expect(text);
         assert_eq!(
             one("/a,\"b \"\"c\"\"\""),
             "\"route=/a\",\"route=b \"\"c\"\"\""
@@ -233,6 +279,43 @@ mod tests {
             let filter = Filter::parse(&name, text).expect(text);
             assert_eq!(filters(&one(text)).expect(text), [(name, filter)]);
         }
+        // Each filter of its own accepts as much as the filters together.
+        for tags in [
+            "job=mail,job=web,(null)",
+            "\"a=b,c=d\"",
+            "!(null)",
+            "job=(null)",
+            "\"(other)\"",
+        ] {
+            for route in ["/a", "!/a", "(null)", "!(null)"] {
+                let both = [("tags", tags), ("tag:route", route)];
+                let both = filters(&in_one_filter(both).expect(tags)).expect(tags);
+                let mut apart = filters(tags).expect(tags);
+                let route = Filter::parse("tag:route", route).expect(route);
+                apart.push(("tag:route".to_string(), route));
+                assert_eq!(both, apart, "{tags}");
+            }
+        }
+    }
+
+    #[test]
+    fn filters_that_one_filter_of_tags_cannot_say_are_refused() {
+        let error = |given: &[(&'static str, &'static str)]| {
+            let error = in_one_filter(given.iter().copied()).expect_err("refused");
+            error.message
+        };
+        assert_eq!(
+            error(&[("tags", "job=mail"), ("tag:job", "web")]),
+            "no single filter \"tags\" says \"tag:job\" and \"tags\""
+        );
+        assert_eq!(
+            error(&[("tags", "(null)"), ("tag:job", "web")]),
+            "no single filter \"tags\" says \"tag:job\" and \"tags\" of (null)"
+        );
+        assert_eq!(
+            error(&[("tag:job", "\"(null)\"")]),
+            "no single filter \"tags\" says \"tag:job\" of the text (null)"
+        );
     }
 
     #[test]
