@@ -170,7 +170,9 @@ impl ChangedSettings {
                  case source when 'session' then reset_val || \
                      case when reset_val <> '0' then coalesce(unit, '') else '' end \
                    else current_setting(name, true) end as value \
-               from pg_settings where context <> 'internal' and name not like 'transaction%' \
+               from pg_settings where context <> 'internal' \
+                 and name not in ('transaction_isolation', 'transaction_read_only', \
+                   'transaction_deferrable') \
                  and source not in ('client', 'database', 'user', 'database user') \
                union all \
                select split_part(c, '=', 1), \

@@ -75,6 +75,13 @@ is_deeply(changes(4), [
   or diag(join "\n", markers($tape, 'settings changed'));
 sql('ALTER ROLE app RESET work_mem');
 is_deeply(changes(1), ['work_mem of role app: 1GB -> (not set)'], 'a setting that is taken back is a marker');
+SKIP:
+{
+	skip 'transaction_timeout needs PostgreSQL 17', 1 if $node->pg_version < 17;
+	sql(q{ALTER SYSTEM SET transaction_timeout = '7min'});
+	$node->reload;
+	like(changes(1)->[0], qr/^transaction_timeout: 0 -> 7min \(\Q$auto\E:\d+\)$/, 'the timeout of transactions is a setting of the server');
+}
 is($recorder->end('TERM'), 0, 'the second recorder ends');
 is(system("grep -rqa s3cret '$tape'"), 256, 'no secret is beside the history');
 
