@@ -158,9 +158,9 @@ select tacho._forget_statements(tacho._ms('2026-03-20'));
 select test.equal((select count(*)::text from tacho.statement_counters), '0', 'old statistics go');
 
 -- a text that is too long is cut, and says so
-do $$ begin execute 'select ' || repeat('1 + ', 4000) || '1'; end $$;
+do $$ begin execute 'select pi(), 1 /* ' || repeat('long ', 4000) || '*/'; end $$;
 set pg_stat_statements.track = 'all';
-do $$ begin execute 'select ' || repeat('1 + ', 4000) || '1'; end $$;
+do $$ begin execute 'select pi(), 1 /* ' || repeat('long ', 4000) || '*/'; end $$;
 reset pg_stat_statements.track;
 create function test.find_texts() returns text language sql as $$
 	update tacho.watermark set ms = 0 where name = 'texts';
