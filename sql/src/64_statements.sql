@@ -191,13 +191,16 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
 	c_pause constant integer := 20;
+	-- a watermark that is further ahead comes from a clock that was wrong
+	c_longest_pause_ms constant integer := 3600000 - 1;
 	v_now_ms constant bigint := tacho._ms(clock_timestamp());
 	v_pgss constant text := tacho._pgss();
 	v_wanted bigint[];
 	v_room bigint;
 	v_count integer := 0;
+	v_of_sessions boolean := false;
 begin
-	if v_pgss is null or exists (select from tacho.watermark where name = 'texts' and ms > v_now_ms and ms < v_now_ms + 3600000) then
+	if v_pgss is null or exists (select from tacho.watermark where name = 'texts' and ms between v_now_ms + 1 and v_now_ms + c_longest_pause_ms) then
 		return 0;
 	end if;
 	v_wanted := tacho._wanted_texts(v_now_ms);
@@ -210,6 +213,7 @@ begin
 		begin
 			v_count := tacho._find_texts_of_statements(v_wanted, v_pgss);
 		exception when character_not_in_repertoire or untranslatable_character or undefined_function then
+			v_of_sessions := true;
 			call tacho._fail('texts', format('texts come from sessions only, since pg_stat_statements has one that cannot be shown in the encoding of this database: %s', sqlerrm));
 			v_count := tacho._find_texts_of_sessions(v_wanted);
 		end;
@@ -217,8 +221,12 @@ begin
 		perform tacho._count('texts without room', (
 			select count(*) from unnest(v_wanted) w (query_id) where not exists (select from tacho.text_missing m where m.query_id = w.query_id)));
 	end if;
-	perform tacho._miss_texts(v_wanted, v_now_ms);
-	perform tacho._swap_watermark('texts', v_now_ms + (tacho._ms(clock_timestamp()) - v_now_ms) * (c_pause + 1));
+	-- sessions show a text only while it is executed, so each pass looks for all
+	if not v_of_sessions then
+		perform tacho._miss_texts(v_wanted, v_now_ms);
+		perform tacho._swap_watermark('texts', v_now_ms
+			+ least((tacho._ms(clock_timestamp()) - v_now_ms) * (c_pause + 1), c_longest_pause_ms));
+	end if;
 	return v_count;
 end
 $$;
@@ -381,7 +389,9 @@ begin
 	end if;
 	-- $1 is the time of this pass, $2 ms since the last one. $3 says whether its differences count,
 	-- $4 whether all entries began again. $5 says whether entries of other roles were known, $6
-	-- whether they are now. An entry that no pass had seen must be younger than the last pass that
+	-- whether they are now. An old entry that no pass had seen is one of a server that has taken
+	-- over. Entries begin when a statement is analysed, but are hidden until its first execution ends.
+	-- So an entry counts if it had one call, or began less than an hour before the last pass that
 	-- could see it: $7 for entries of this role, $8 for others. A dropped role or database keeps its name.
 	execute format($sql$
 		with last as materialized (
@@ -439,7 +449,8 @@ begin
 				from seen
 				where $3
 					and (before is not null or $4
-						or (is_own or $5) and coalesce(stats_since >= case when is_own then $7 else $8 end, true))
+						or (is_own or $5) and (counters[1] = 1
+							or coalesce(stats_since >= case when is_own then $7 else $8 end - interval '1 hour', true)))
 					and ($4 or (before, before_extremes) is distinct from (counters, extremes))
 			) x
 		) d

@@ -80,7 +80,6 @@ typedef struct Note
 	SchemaChange change;
 } Note;
 
-static SchemaShared *shared;
 /* The number of changes of a subtransaction that found no room for a note. */
 typedef struct Unnoted
 {
@@ -96,6 +95,8 @@ typedef struct Traces
 	TransactionId top;
 	XLogRecPtr	wal;			/* the newest record of this process */
 } Traces;
+
+static SchemaShared *shared;
 
 static Note notes[MOST_NOTED];	/* levels ascend */
 static int	note_count = 0;
@@ -357,16 +358,20 @@ traces(void)
 /*
  * True if a statement may have changed something since `before`. A change
  * writes a row of a catalog, which needs a transaction id and a record of WAL.
- * Not every change advances the command counter: DROP DATABASE does not.
+ * Not every change advances the command counter: DROP DATABASE does not. A
+ * change by ALTER TABLE always does, and its lock alone may get a transaction
+ * id and write WAL.
  */
 static bool
-left_traces(const Traces *before)
+left_traces(const Node *statement, const Traces *before)
 {
 	Traces		now = traces();
 
-	return now.commits != before->commits || now.command != before->command ||
-		now.top != before->top ||
-		(TransactionIdIsValid(before->top) && now.wal != before->wal);
+	if (now.commits != before->commits || now.command != before->command)
+		return true;
+	return !IsA(statement, AlterTableStmt) &&
+		(now.top != before->top ||
+		 (TransactionIdIsValid(before->top) && now.wal != before->wal));
 }
 
 /*
@@ -446,7 +451,7 @@ execute_noted(Node *statement, UTILITY_PARAMS)
 		execute(UTILITY_ARGS);
 		if (statement_creates(statement))
 			running.object = relation_of(statement);
-		if (!statement_may_do_nothing(statement) || left_traces(&before))
+		if (!statement_may_do_nothing(statement) || left_traces(statement, &before))
 			note();
 	}
 	PG_CATCH();

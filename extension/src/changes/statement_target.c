@@ -478,6 +478,18 @@ statement_is_temporary(const Node *statement)
 	}
 }
 
+/* True for IF EXISTS and IF NOT EXISTS, of the table or of a part of it. */
+static bool
+alteration_may_do_nothing(const AlterTableStmt *statement)
+{
+	ListCell   *cell;
+
+	foreach(cell, statement->cmds)
+		if (lfirst_node(AlterTableCmd, cell)->missing_ok)
+			return true;
+	return statement->missing_ok;
+}
+
 bool
 statement_may_do_nothing(const Node *statement)
 {
@@ -487,6 +499,8 @@ statement_may_do_nothing(const Node *statement)
 
 	switch (nodeTag(statement))
 	{
+		case T_AlterTableStmt:
+			return alteration_may_do_nothing((const AlterTableStmt *) statement);
 			FIELD(CreateStmt, if_not_exists);
 			FIELD(CreateForeignTableStmt, base.if_not_exists);
 			FIELD(CreateTableAsStmt, if_not_exists);
@@ -494,7 +508,6 @@ statement_may_do_nothing(const Node *statement)
 			FIELD(CreateSchemaStmt, if_not_exists);
 			FIELD(CreateExtensionStmt, if_not_exists);
 			FIELD(IndexStmt, if_not_exists);
-			FIELD(AlterTableStmt, missing_ok);
 			FIELD(DropStmt, missing_ok);
 			FIELD(DropRoleStmt, missing_ok);
 			FIELD(DropdbStmt, missing_ok);

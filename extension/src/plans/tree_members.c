@@ -7,6 +7,7 @@
 #include "postgres.h"
 
 #include "common/hashfn.h"
+#include "nodes/pathnodes.h"
 
 #include "plans/tree_kinds.h"
 #include "plans/tree_members.h"
@@ -48,6 +49,13 @@ structure_of(const Plan *plan, int levels)
 	return hash_combine(sum, structure_of(plan->righttree, levels - 1));
 }
 
+/* The table whose partition plan_is_partition() has found at this place. */
+static Index
+parent_at(const PlanNames *names, int partition)
+{
+	return ((const AppendRelInfo *) list_nth(names->stmt->appendRelations, partition))->parent_relid;
+}
+
 /* Structures of members. */
 typedef struct Structures
 {
@@ -78,11 +86,14 @@ tree_members_choose(TreeMembers *members, const PlanNames *names,
 	for (int i = 0; states != NULL && count > MEMBERS_LISTED && i < count; i++)
 	{
 		const Plan *plan = states[i]->plan;
-		bool		is_new = note(&structures, structure_of(plan, LEVELS));
+		bool		of_partition = reads_partition(names, partition, plan);
+		uint32		structure = structure_of(plan, LEVELS);
+		bool		is_new = note(&structures, of_partition ?
+								  hash_combine(structure, parent_at(names, *partition)) : structure);
 
 		if (i < MEMBERS_LISTED)
 			continue;
-		if (!reads_partition(names, partition, plan))
+		if (!of_partition)
 		{
 			members->not_listed = 0;
 			return;

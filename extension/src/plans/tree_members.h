@@ -9,8 +9,8 @@
  * Example: 999 index scans and, in place 700, one sequential scan give 65
  * members, and 935 are not listed.
  *
- * Two members have the same structure if they have the same kinds of nodes
- * with the same numbers of conditions. All members are listed if one behind the
+ * Two members have the same structure if they read partitions of one table by
+ * the same kinds of nodes with the same numbers of conditions. All members are listed if one behind the
  * first ones reads something else than a partition, as in a UNION ALL.
  *
  * Copyright (c) 2026, tacho contributors

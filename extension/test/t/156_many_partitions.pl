@@ -93,5 +93,16 @@ is( sql("SELECT condition FROM tacho.plan('$generic->[0]', query_id => '$generic
 my $union = join ' UNION ALL ', map { "SELECT id, $_ AS union_many FROM part_$_ WHERE id > 3" } 1 .. 70;
 is(scalar tree_of('union_many', $union, 'alias'), 71, '70 parts of a UNION ALL');
 
+
+# two partitioned tables in one UNION ALL
+sql(<<'END');
+CREATE TABLE second (id int, kind int) PARTITION BY RANGE (id);
+SELECT format('CREATE TABLE second_%s PARTITION OF second FOR VALUES FROM (%s) TO (%s)', n, n, n + 1) FROM generate_series(1, 70) n \gexec
+END
+my $two = 'SELECT count(*) AS two_many FROM (SELECT kind FROM many WHERE id > 100 UNION ALL SELECT kind FROM second WHERE id > 0) x';
+my @aliases = tree_of('two_many', $two, q{coalesce(alias, '')});
+my @listed = map { my $table = $_; scalar grep { /^${table}_/ } @aliases } qw(many second);
+is_deeply(\@listed, [ 64, 64 ], 'partitions of each table are listed');
+
 $node->stop;
 done_testing();
