@@ -19,8 +19,8 @@ type Node = [depth: number, kind: number, role: number, texts: [number, string][
 const bytes = (...numbers: number[]) => String.fromCharCode(...numbers)
 const node = ([depth, kind, role, texts]: Node) =>
   bytes(depth, kind, role, 0, 0, 7, 8, 0, 100) + texts.map(([of, text]) => bytes(of, text.length) + text).join('') + bytes(0)
-/** Flags of trees: with planner settings, generic, custom, with names for advice. */
-const [INPUTS, GENERIC, CUSTOM, ADVISABLE] = [2, 4, 8, 16]
+/** Flags of trees: with planner settings, generic, custom, with all names for advice. */
+const [INPUTS, GENERIC, CUSTOM, ADVISABLE] = [2, 4, 8, 16 + 32]
 const tree = (flags: number, nodes: Node[]) => bytes(1, flags) + nodes.map(node).join('')
 const ORDERS: [number, string][] = [[1, 'orders'], [2, 'app'], [3, 'orders']]
 

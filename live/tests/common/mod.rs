@@ -375,7 +375,7 @@ fn plan_trees() -> String {
     let orders = [(1, "orders"), (2, "app"), (3, "orders")];
     let [heap, all] = [15, 21].map(|kind| [&orders[..], &[(kind, "customer = ?")]].concat());
     let index = [(4, "orders_customer"), (14, "customer = ?")];
-    tree(1, "501", 8 + 16, &[(0, 14, &heap), (1, 13, &index)]);
-    tree(720, "502", 4 + 16, &[(0, 9, &all)]);
+    tree(1, "501", 8 + 16 + 32, &[(0, 14, &heap), (1, 13, &index)]);
+    tree(720, "502", 4 + 16 + 32, &[(0, 9, &all)]);
     trees
 }
