@@ -353,6 +353,9 @@ fn dropped() -> [String; 2] {
     [sessions, statements]
 }
 
+/// A node of a tree: level, kind, and texts with their kinds.
+type TreeNode<'a> = (u8, u8, &'a [(u8, &'a str)]);
+
 /// Trees of the plans of [`Scratch::explained`] (`docs/format.md`).
 fn plan_trees() -> String {
     let text = |out: &mut Vec<u8>, kind: u8, text: &str| {
@@ -360,7 +363,7 @@ fn plan_trees() -> String {
         out.extend(text.as_bytes());
     };
     let mut trees = "time,plan_id,query_id,database,username,tree\n".to_string();
-    let mut tree = |second: u32, plan: &str, flags: u8, nodes: &[(u8, u8, &[(u8, &str)])]| {
+    let mut tree = |second: u32, plan: &str, flags: u8, nodes: &[TreeNode]| {
         let mut bytes = vec![1, flags];
         for (depth, kind, texts) in nodes {
             bytes.extend([*depth, *kind, u8::from(*depth > 0), 0, 0, 7, 8, 0, 100]);
