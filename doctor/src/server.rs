@@ -171,14 +171,10 @@ impl Server {
         })
     }
 
-    /// Reads the libraries of the configuration files if they differ from the running ones. Only
-    /// some roles may read them.
+    /// Reads the libraries of the configuration files. Only some roles may read them. They may have
+    /// changed before the server has reloaded them, so that no restart is pending.
     fn read_pending(&mut self) -> Result<()> {
-        if self
-            .settings
-            .get(PRELOAD)
-            .is_none_or(|setting| !setting.is_pending)
-        {
+        if !self.settings.contains_key(PRELOAD) {
             return Ok(());
         }
         match self.ask(FILE_SETTINGS) {
@@ -195,9 +191,11 @@ impl Server {
     fn preload(&self) -> Preload {
         match (self.settings.get(PRELOAD), &self.pending) {
             (None, _) => Preload::Unknown,
-            (Some(setting), _) if !setting.is_pending => Preload::Same(setting.value.clone()),
-            (Some(_), Some(list)) => Preload::Changed(list.clone()),
-            (Some(_), None) => Preload::Hidden,
+            (Some(setting), Some(list)) if names(list) != names(&setting.value) => {
+                Preload::Changed(list.clone())
+            }
+            (Some(setting), None) if setting.is_pending => Preload::Hidden,
+            (Some(setting), _) => Preload::Same(setting.value.clone()),
         }
     }
 

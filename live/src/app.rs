@@ -303,9 +303,12 @@ impl App {
         let is_status = answer.asked.slot == Slot::Status;
         match answer.result {
             Ok(answered) => self.answered(answer.asked, answered, now_us),
-            // A source may lack measurements. The rest of the screen is as good without them.
-            Err(_) if answer.asked.slot == Slot::Alarms && self.view.list != List::Alarms => {
-                self.answered(answer.asked, Default::default(), now_us);
+            // The rest of the screen is as good without alarms. A source that lacks measurements has
+            // none; after another error the next question asks again.
+            Err(error) if answer.asked.slot == Slot::Alarms && self.view.list != List::Alarms => {
+                if error.sqlstate == "22023" || error.sqlstate.starts_with("42") {
+                    self.answered(answer.asked, Default::default(), now_us);
+                }
             }
             Err(error) => self.failed(answer.asked.slot, error),
         }

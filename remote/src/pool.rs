@@ -11,8 +11,8 @@ use tacho_tape::query::{QueryError, QueryResult};
 
 /// Maximum number of connections to one server.
 const MOST: usize = 4;
-/// SQLSTATE of an error of the pool: all connections are in use. The server has another one, which it
-/// sends when it takes no more connections.
+/// SQLSTATE of an error of the pool: all connections are in use. A server that takes no more connections
+/// sends another one, 53300. The readers of tacho on the server have this one for their own limit.
 pub const IN_USE: &str = "53400";
 /// A connection that was unused for this time is closed.
 const IDLE: Duration = Duration::from_secs(60);

@@ -35,6 +35,9 @@ pub struct Commands {
     limits: Limits,
     /// Names of the objects in each directory, as they were before the next put.
     known: RefCell<HashMap<String, HashSet<String>>>,
+    /// Names of objects that this process has failed to put. The object in the list may be a part of
+    /// one of them.
+    failed: RefCell<HashSet<String>>,
 }
 
 impl Commands {
@@ -60,6 +63,7 @@ impl Commands {
             list: list.to_string(),
             limits,
             known: RefCell::default(),
+            failed: RefCell::default(),
         })
     }
 
@@ -219,8 +223,8 @@ fn end(child: &mut Child) {
 }
 
 impl Place for Commands {
-    /// A command that fails has put nothing, or a part of the object. Only an object that was
-    /// listed before this put is whole.
+    /// A command that fails has put nothing, or a part of the object. An object is whole if it was
+    /// listed before the first put of this process.
     fn put_new(&self, name: &str, bytes: Vec<u8>) -> Result<bool> {
         let (directory, last) = name.rsplit_once('/').unwrap_or(("", name));
         let was_there = self.is_there(directory, last)?;
@@ -235,12 +239,14 @@ impl Place for Commands {
                 let mut known = self.known.borrow_mut();
                 let names = known.entry(directory.to_string()).or_default();
                 names.insert(last.to_string());
+                self.failed.borrow_mut().remove(name);
                 Ok(true)
             }
-            Ok(_) if was_there => Ok(false),
-            // Another program may have put the object meanwhile: the next put lists again.
+            Ok(_) if was_there && !self.failed.borrow().contains(name) => Ok(false),
+            // Another program may have put the object meanwhile: the next program finds it.
             failed => {
                 self.known.borrow_mut().remove(directory);
+                self.failed.borrow_mut().insert(name.to_string());
                 let status = failed?;
                 Err(put_failed(&format!("command failed: {status}"), name))
             }
@@ -389,9 +395,12 @@ mod tests {
         let place = commands(root.path(), half, Limits::default());
         let wanted =
             "command failed: exit status: 1\nDETAIL:  It was --command for object \"ticks/x\".";
-        let put = place.put_new("ticks/x", b"whole".to_vec());
-        assert_eq!(put, Err(wanted.to_string()));
-        assert_eq!(std::fs::read(root.path().join("ticks/x")).unwrap(), b"who");
+        // The second put finds what the first one has left.
+        for _ in 0..2 {
+            let put = place.put_new("ticks/x", b"whole".to_vec());
+            assert_eq!(put, Err(wanted.to_string()));
+            assert_eq!(std::fs::read(root.path().join("ticks/x")).unwrap(), b"who");
+        }
     }
 
     #[test]
@@ -419,9 +428,12 @@ mod tests {
         assert_eq!(put(&first, "ticks/x"), Ok(false));
         let second = commands(root.path(), once, Limits::default());
         assert_eq!(put(&second, "ticks/x"), Ok(false));
-        // Another program puts an object meanwhile: the next attempt finds it.
+        // Another program puts an object meanwhile. This one cannot tell it from a part that it has left
+        // itself, so only the next program finds it.
         std::fs::write(root.path().join("ticks/y"), "whole").unwrap();
         assert!(put(&second, "ticks/y").is_err());
-        assert_eq!(put(&second, "ticks/y"), Ok(false));
+        assert!(put(&second, "ticks/y").is_err());
+        let third = commands(root.path(), once, Limits::default());
+        assert_eq!(put(&third, "ticks/y"), Ok(false));
     }
 }

@@ -31,7 +31,7 @@ use bucket::Bucket;
 use clap::Parser;
 use command::Commands;
 use jiff::Timestamp;
-use limits::{Limits, wait};
+use limits::{Limits, STOP_REQUESTED, wait};
 use options::Options;
 use pace::{Pace, Paced};
 use place::{Directory, Place, Result};
@@ -230,7 +230,11 @@ fn print_result(done: &LookResult, held: &[String]) {
         say(&format!("note: {note}"));
     }
     for reason in &done.again {
-        say(&format!("warning: not shipped, will be retried: {reason}"));
+        let line = match reason == STOP_REQUESTED {
+            true => format!("note: not all hours are shipped: {reason}"),
+            false => format!("warning: not shipped, will be retried: {reason}"),
+        };
+        say(&line);
     }
     let LookResult {
         hours,

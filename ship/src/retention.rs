@@ -83,8 +83,13 @@ impl Retention {
     /// The message about the note of another destination; `None` if retention need not wait for it.
     fn other(&self, name: &str, known: Option<&Shipped>) -> Option<String> {
         let path = self.directory.join(name);
-        let text = fs::read_to_string(&path).ok()?;
-        let other = Shipped::parse(&text)?;
+        let text = fs::read_to_string(&path).unwrap_or_default();
+        let Some(other) = Shipped::parse(&text) else {
+            return Some(format!(
+                "retention waits for the destination of file \"{}\", which cannot be read: no file counts as shipped there\nHINT:  Remove this file if you have given up that destination.",
+                path.display()
+            ));
+        };
         let is_behind = known.is_none_or(|known| other.until < known.until);
         let more = text.lines().skip(LINES).collect::<Vec<_>>().join(", ");
         let more = if more.is_empty() {

@@ -17,8 +17,9 @@ const REFUSALS: u32 = 10;
 const WRONG_US: i64 = 3_600_000_000;
 /// After any other refusal, such as 503 or the failure of a command.
 const REFUSED_US: i64 = 24 * WRONG_US;
-/// Answers 4xx that may change by themselves: timeout, too early, too many requests.
-const FOR_NOW: [u16; 3] = [408, 425, 429];
+/// Answers that say that the message is wrong. Other answers 4xx are about the address or the rights:
+/// they may end with the next change of the receiver.
+const WRONG: [u16; 4] = [400, 413, 415, 422];
 /// Pause between two looks at a command that runs.
 const LOOK: Duration = Duration::from_millis(20);
 
@@ -127,8 +128,7 @@ impl Sender {
             false => {
                 let status = answer.status();
                 let why = format!("the answer was {status}");
-                let is_wrong = status.is_client_error() && !FOR_NOW.contains(&status.as_u16());
-                Err(match is_wrong {
+                Err(match WRONG.contains(&status.as_u16()) {
                     true => Failed::Wrong(why),
                     false => Failed::Refused(why),
                 })

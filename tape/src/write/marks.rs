@@ -179,6 +179,8 @@ pub(crate) struct Marks {
     written: Vec<String>,
     /// Names of all files that were found.
     known: BTreeSet<String>,
+    /// Names of the files that could not be read. They are tried again.
+    unread: BTreeSet<String>,
     /// Monotonic time of the last look in ms, and the stamp of the directory at that time.
     looked: Option<(i64, Option<Stamp>)>,
 }
@@ -232,7 +234,9 @@ impl Marks {
             return Vec::new();
         };
         let is_new = |name: &String| is_mark(name) && !self.known.contains(name);
-        let news: Vec<String> = names.into_iter().map(|n| n.name).filter(is_new).collect();
+        let mut news: Vec<String> = names.into_iter().map(|n| n.name).filter(is_new).collect();
+        // Files that could not be read come last, so that they hold back no others.
+        news.sort_by_key(|name| self.unread.contains(name));
         let free = AT_ONCE.saturating_sub(self.waiting.len());
         if news.len() > free {
             self.looked = again;
@@ -241,18 +245,27 @@ impl Marks {
         for name in news.into_iter().take(free) {
             match Mark::read(storage, &name) {
                 Ok(mark) => self.waiting.push(mark.with_credible_time(now)),
-                Err(error) if error.kind() != io::ErrorKind::InvalidData => {
-                    // Perhaps the file can be read later.
-                    self.looked = again;
-                    continue;
-                }
-                Err(error) => {
+                Err(error) if is_no_marker(&error) => {
                     let path = storage.directory().join(&name);
                     let message = format!("ignored marker file \"{}\": {error}", path.display());
                     messages.push(Message::Warning(message));
                     let _ = storage.remove(&name);
                 }
+                Err(error) => {
+                    // Perhaps the file can be read later.
+                    self.looked = again;
+                    if self.unread.insert(name.clone()) {
+                        let path = storage.directory().join(&name);
+                        let message = format!(
+                            "could not read marker file \"{}\", trying again: {error}",
+                            path.display()
+                        );
+                        messages.push(Message::Warning(message));
+                    }
+                    continue;
+                }
             }
+            self.unread.remove(&name);
             self.known.insert(name);
         }
         messages
@@ -282,6 +295,12 @@ impl Marks {
             }
         });
     }
+}
+
+/// True if the file is none that `tacho mark` writes: other contents, or a directory.
+fn is_no_marker(error: &io::Error) -> bool {
+    let kinds = [io::ErrorKind::InvalidData, io::ErrorKind::InvalidInput];
+    kinds.contains(&error.kind())
 }
 
 impl Mark {

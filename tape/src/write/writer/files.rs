@@ -11,7 +11,6 @@ use crate::write::recover::{SealJob, Stored};
 use crate::write::seal::Sealed;
 use crate::write::settings::Limit;
 use crate::write::unshipped::Unshipped;
-use std::io;
 
 impl Writer {
     /// Jobs for [`crate::write::background::work`]. Each is returned once; its result must come
@@ -126,9 +125,8 @@ impl Writer {
         self.stored.iter().filter(is_one)
     }
 
-    /// Takes the result of merging. After a failure the files stay. If they are damaged, this writer
-    /// does not merge them again; otherwise it may after the next sealed log. After a stop it may,
-    /// too.
+    /// Takes the result of merging. After a failure the files stay, and this writer does not merge
+    /// them again. After a stop it may, and for lack of space it may after the next sealed log.
     pub fn merged(&mut self, job: &MergeJob, result: Result<Option<Merged>>) {
         self.merging = None;
         let all = job.numbers();
@@ -154,8 +152,8 @@ impl Writer {
             Err(error) => {
                 let message = format!("could not merge files: {error}");
                 self.messages.push(Message::Warning(message));
-                self.note_renamed(all);
-                if error.kind != error::Kind::Damaged {
+                let is_renamed = self.note_renamed(all);
+                if error.kind == error::Kind::NoSpace && !is_renamed {
                     return;
                 }
                 for stored in &mut self.stored {
@@ -169,13 +167,13 @@ impl Writer {
     }
 
     /// Notes a merged file that was renamed before merging failed: readers take it, so retention must
-    /// know it.
-    fn note_renamed(&mut self, all: Numbers) {
+    /// know it. Returns false if there is no such file.
+    fn note_renamed(&mut self, all: Numbers) -> bool {
         let files = directory::list(&*self.storage).unwrap_or_default();
         let is_it = |f: &&directory::HistoryFile| f.kind == Kind::Sealed && f.numbers == all;
         let known = self.stored.iter().any(|s| s.numbers == all);
         let Some(file) = files.iter().find(is_it).filter(|_| !known) else {
-            return;
+            return false;
         };
         let parents = self.stored.iter().filter(|s| all.replaces(s.numbers));
         let times = parents.filter_map(|s| s.times);
@@ -189,6 +187,7 @@ impl Writer {
             statements_ms: None,
         });
         self.stored.sort_by_key(|s| s.numbers);
+        true
     }
 
     fn report(&mut self, job: SealJob, sealed: &Sealed) {
@@ -263,27 +262,25 @@ impl Writer {
         self.remove_oldest(Limit::Unshipped, Some(unshipped))
     }
 
-    /// Removes the oldest file; returns false if there is none, or if it cannot be removed. Then the
-    /// next call tries again.
+    /// Removes the oldest file; returns false if there is none. A file that cannot be removed is left to
+    /// the next writer, since it must not hold back the files behind it.
     pub(super) fn remove_oldest(&mut self, why: Limit, unshipped: Option<Unshipped>) -> bool {
         if self.stored.is_empty() {
-            return false;
-        }
-        let name = self.stored[0].numbers.name(self.stored[0].kind);
-        if let Err(error) = self.storage.remove(&name)
-            && error.kind() != io::ErrorKind::NotFound
-        {
-            let path = self.storage.directory().join(name);
-            let error = Error::io("remove file", &path, error);
-            self.messages.push(Message::Error(error.to_string()));
             return false;
         }
         let oldest = self.stored.remove(0);
         if oldest.kind == Kind::Log {
             self.retries.forget(oldest.numbers.first);
         }
-        let is_unshipped = unshipped.is_some_and(|unshipped| unshipped.is_unshipped(&oldest));
-        self.removed.add(why, is_unshipped, &oldest);
+        let name = oldest.numbers.name(oldest.kind);
+        if let Err(error) = self.storage.remove(&name) {
+            let path = self.storage.directory().join(name);
+            let error = Error::io("remove file", &path, error);
+            self.messages.push(Message::Error(error.to_string()));
+        } else {
+            let is_unshipped = unshipped.is_some_and(|unshipped| unshipped.is_unshipped(&oldest));
+            self.removed.add(why, is_unshipped, &oldest);
+        }
         true
     }
 }
