@@ -103,10 +103,7 @@ fn in_background(input: impl Read + Send + 'static) -> std::io::Result<Receiver<
 
 /// Ends the shell and all commands that it has started.
 fn end(child: &mut Child) {
-    let group = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
-    if let Some(group) = group {
-        let _ = rustix::process::kill_process_group(group, Signal::KILL);
-    }
+    let _ = rustix::process::kill_process_group(Pid::from_child(child), Signal::KILL);
     let _ = child.kill();
     let _ = child.wait();
 }

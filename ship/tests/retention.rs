@@ -153,12 +153,18 @@ fn slots(part: &Part) -> Vec<i64> {
 
 /// A store that is up as long as a file exists.
 struct Store {
-    root: PathBuf,
+    root: tempfile::TempDir,
 }
 
 impl Store {
+    fn new() -> Store {
+        Store {
+            root: tempfile::tempdir().unwrap(),
+        }
+    }
+
     fn is_up(&self, up: bool) {
-        let file = self.root.join("up");
+        let file = self.root.path().join("up");
         match up {
             true => drop(File::create(file).unwrap()),
             false => fs::remove_file(file).unwrap(),
@@ -171,7 +177,7 @@ impl Store {
 
     /// Ships by a command with a text at its end.
     fn ship_by(&self, tape: &Path, end: &str) -> Output {
-        let root = self.root.display();
+        let root = self.root.path().display();
         let put = format!(
             "test -e {root}/up && f={root}/%n && mkdir -p \"${{f%%/*}}\" && cp %f \"$f\"{end}"
         );
@@ -184,7 +190,7 @@ impl Store {
 
     /// Shipped ticks; each hour is shipped once.
     fn shipped(&self) -> Ticks {
-        let days = fs::read_dir(self.root.join("ticks/server=shop")).unwrap();
+        let days = fs::read_dir(self.root.path().join("ticks/server=shop")).unwrap();
         let files = days.flat_map(|day| fs::read_dir(day.unwrap().path()).unwrap());
         let mut shipped = Ticks::new();
         for file in files {
@@ -208,10 +214,7 @@ fn said(done: &Output) -> String {
 
 #[test]
 fn unshipped_files_wait_for_the_store_up_to_a_bound() {
-    let (tape, root) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-    let store = Store {
-        root: root.path().to_path_buf(),
-    };
+    let (tape, store) = (tempfile::tempdir().unwrap(), Store::new());
     let mut server = Server::start(tape.path());
     store.is_up(true);
     server.hours(2);
@@ -291,10 +294,7 @@ fn unshipped_files_wait_for_the_store_up_to_a_bound() {
 
 #[test]
 fn a_note_of_an_earlier_command_is_named() {
-    let (tape, root) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-    let store = Store {
-        root: root.path().to_path_buf(),
-    };
+    let (tape, store) = (tempfile::tempdir().unwrap(), Store::new());
     let mut server = Server::start(tape.path());
     store.is_up(true);
     server.hours(2);
@@ -345,11 +345,8 @@ fn a_note_of_an_earlier_command_is_named() {
 
 #[test]
 fn an_unwritable_directory_is_reported_before_shipping() {
-    let (tape, root) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let (tape, store) = (tempfile::tempdir().unwrap(), Store::new());
     let gone = tape.path().join("gone");
-    let store = Store {
-        root: root.path().to_path_buf(),
-    };
     let done = store.ship(&gone);
     let told = said(&done);
     let wanted = format!("error: could not write file \"{}/shipped-", gone.display());

@@ -5,6 +5,7 @@ use crate::error;
 use crate::files::directory::file_name;
 use crate::format::log::FRAMES_AT;
 use crate::write::background;
+use crate::write::merge::MergeJob;
 
 #[test]
 fn a_paused_writer_has_nothing_left_to_synchronise() {
@@ -153,14 +154,19 @@ fn sealed_only(drive: &mut Drive, frames: usize) {
     }
 }
 
+/// Seals the files of a day and one of a later day. Returns the job that merges the first day.
+fn finished_day(drive: &mut Drive) -> MergeJob {
+    sealed_only(drive, 1_201);
+    drive.sampler.slot_ms += 2 * 86_400_000;
+    sealed_only(drive, 601);
+    drive.writer.merge_job().unwrap()
+}
+
 #[test]
 fn a_merge_that_a_full_disk_stopped_is_tried_again_with_the_next_log() {
     let storage = MemoryStorage::new();
     let mut drive = Drive::new(&storage, sampler(23));
-    sealed_only(&mut drive, 1_201);
-    drive.sampler.slot_ms += 2 * 86_400_000;
-    sealed_only(&mut drive, 601);
-    let job = drive.writer.merge_job().unwrap();
+    let job = finished_day(&mut drive);
     let full = error::Error::new(error::Kind::NoSpace, "no space left");
     drive.writer.merged(&job, Err(full));
     assert_eq!(drive.writer.merge_job(), None);
@@ -172,10 +178,7 @@ fn a_merge_that_a_full_disk_stopped_is_tried_again_with_the_next_log() {
 fn a_merged_file_whose_name_was_not_synced_is_known_to_retention() {
     let storage = MemoryStorage::new();
     let mut drive = Drive::new(&storage, sampler(24));
-    sealed_only(&mut drive, 1_201);
-    drive.sampler.slot_ms += 2 * 86_400_000;
-    sealed_only(&mut drive, 601);
-    let job = drive.writer.merge_job().unwrap();
+    let job = finished_day(&mut drive);
     // The directory is synced after the rename, which creates the merged file.
     let begin = storage.operations();
     let before = storage.after(Crash::Process);
