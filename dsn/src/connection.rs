@@ -1,7 +1,7 @@
 //! A connection on which every wait has a deadline.
 
 use crate::error::{Error, Result};
-use crate::options::Options;
+use crate::options::{Options, with_connect_timeout};
 use crate::password;
 use crate::sys::{Handle, Kind, Outcome};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -98,7 +98,7 @@ impl Connection {
         let (give, take) = channel();
         let thread = std::thread::Builder::new().name("connect".to_string());
         let thread = thread.spawn(move || {
-            let _ = give.send(Handle::connect(&parameters));
+            let _ = give.send(Handle::connect(&with_connect_timeout(parameters)));
         });
         thread.map_err(|e| Error::new("08001", format!("could not start a thread: {e}")))?;
         let handle = loop {

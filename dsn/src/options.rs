@@ -2,11 +2,11 @@
 
 use crate::error::{Error, Result};
 use crate::sys::{self, Setting};
-use std::ffi::CString;
+use std::ffi::{CStr, CString};
 
 /// Seconds to wait for a host, unless the connection string, the environment or
 /// a service sets another time.
-const CONNECT_TIMEOUT_S: &str = "10";
+const CONNECT_TIMEOUT_S: &CStr = c"10";
 
 /// Options of a connection.
 #[derive(Clone, Debug)]
@@ -61,7 +61,7 @@ impl Options {
 
     /// True if the word is a keyword of connection strings.
     pub fn is_keyword(word: &str) -> bool {
-        sys::defaults().iter().any(|s| s.keyword == word)
+        sys::parse(c"").is_ok_and(|known| known.iter().any(|s| s.keyword == word))
     }
 
     /// The value of a keyword in the connection string itself.
@@ -86,9 +86,6 @@ impl Options {
     /// Parameters for libpq; later ones override earlier ones.
     pub(crate) fn parameters(&self, password: Option<&str>) -> Result<Vec<(CString, CString)>> {
         let mut parameters = vec![("fallback_application_name", self.application.as_str())];
-        if !self.has_connect_timeout() {
-            parameters.push(("connect_timeout", CONNECT_TIMEOUT_S));
-        }
         parameters.push(("dbname", &self.conninfo));
         parameters.extend(
             self.client_encoding
@@ -101,15 +98,19 @@ impl Options {
             .map(|(keyword, value)| Ok((c_string(keyword)?, c_string(value)?)));
         parameters.collect()
     }
+}
 
-    /// True if the string, the environment or a service may set the time to connect.
-    /// A parameter overrides a service, so the default is left out then.
-    fn has_connect_timeout(&self) -> bool {
-        let names = ["connect_timeout", "service"];
-        let in_environment = |s: &Setting| names.contains(&s.keyword.as_str()) && s.value.is_some();
-        names.iter().any(|name| self.given(name).is_some())
-            || sys::defaults().iter().any(in_environment)
+/// Adds the time to connect, unless the parameters, their service or the environment give one.
+/// May wait for the look-up of a service.
+pub(crate) fn with_connect_timeout(
+    mut parameters: Vec<(CString, CString)>,
+) -> Vec<(CString, CString)> {
+    let settings = sys::resolved(&parameters);
+    let given = settings.iter().find(|s| s.keyword == "connect_timeout");
+    if given.is_none_or(|s| s.value.as_deref().unwrap_or_default().is_empty()) {
+        parameters.push((c"connect_timeout".to_owned(), CONNECT_TIMEOUT_S.to_owned()));
     }
+    parameters
 }
 
 fn c_string(text: &str) -> Result<CString> {
@@ -188,15 +189,41 @@ mod tests {
 
     #[test]
     fn a_time_to_connect_is_given_unless_the_user_gave_one() {
-        let has = |conninfo: &str| {
+        let time = |conninfo: &str| {
             let options = Options::from_argument(conninfo, "test").unwrap();
-            let parameters = options.parameters(None).unwrap();
-            parameters
-                .iter()
-                .any(|p| p.0.to_bytes() == b"connect_timeout")
+            let parameters = with_connect_timeout(options.parameters(None).unwrap());
+            let settings = sys::resolved(&parameters);
+            let time = settings
+                .into_iter()
+                .find(|s| s.keyword == "connect_timeout");
+            time.unwrap().value.unwrap()
         };
-        assert!(has("host=db"));
-        assert!(!has("host=db connect_timeout=3"));
-        assert!(!has("service=db"));
+        assert_eq!(time("host=db"), "10");
+        assert_eq!(time("host=db connect_timeout=3"), "3");
+        if std::env::var_os("PGSERVICEFILE").is_some() {
+            assert_eq!(time("service=patient"), "60");
+            assert_eq!(time("service=silent"), "10");
+            assert_eq!(time("service=silent connect_timeout=4"), "4");
+            return;
+        }
+        // the file of services is named by the environment, so a process of its own reads it
+        let file = std::env::temp_dir().join(format!("tacho-services-{}", std::process::id()));
+        std::fs::write(
+            &file,
+            "[patient]\nhost=db\nconnect_timeout=60\n[silent]\nhost=db\n",
+        )
+        .unwrap();
+        let name = "options::tests::a_time_to_connect_is_given_unless_the_user_gave_one";
+        let again = std::process::Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", name])
+            .env("PGSERVICEFILE", &file)
+            .output()
+            .unwrap();
+        std::fs::remove_file(file).unwrap();
+        let said = String::from_utf8_lossy(&again.stdout).into_owned();
+        assert!(
+            again.status.success() && said.contains("1 passed"),
+            "{said}"
+        );
     }
 }

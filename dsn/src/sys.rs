@@ -5,7 +5,7 @@
 use crate::error::Error;
 use pq_sys::{
     _PQconninfoOption, ConnStatusType, ExecStatusType, PGcancel, PGconn, PGresult, PQbackendPID,
-    PQcancel, PQclear, PQconndefaults, PQconnectdbParams, PQconninfo, PQconninfoFree,
+    PQcancel, PQclear, PQconnectStartParams, PQconnectdbParams, PQconninfo, PQconninfoFree,
     PQconninfoParse, PQconsumeInput, PQerrorMessage, PQfinish, PQflush, PQfname, PQfreeCancel,
     PQfreemem, PQgetCancel, PQgetResult, PQgetisnull, PQgetlength, PQgetvalue, PQhost, PQisBusy,
     PQnfields, PQntuples, PQparameterStatus, PQport, PQresultErrorField, PQresultErrorMessage,
@@ -77,10 +77,35 @@ pub(crate) fn parse(conninfo: &CStr) -> Result<Vec<Setting>, String> {
     }
 }
 
-/// Values of keywords that a connection string does not give.
-pub(crate) fn defaults() -> Vec<Setting> {
-    // SAFETY: the list is ours.
-    unsafe { settings(PQconndefaults()) }
+/// Keywords and values as two arrays that end with null, valid as long as `settings`.
+fn arrays(settings: &[(CString, CString)]) -> [Vec<*const c_char>; 2] {
+    let end = std::iter::once(null());
+    [
+        settings
+            .iter()
+            .map(|s| s.0.as_ptr())
+            .chain(end.clone())
+            .collect(),
+        settings.iter().map(|s| s.1.as_ptr()).chain(end).collect(),
+    ]
+}
+
+/// All keywords with the values that a connection by `settings` would use. They come from
+/// `settings`, their service, the environment or libpq. Empty if memory is exhausted. The look-up
+/// of a service by LDAP can take seconds.
+pub(crate) fn resolved(settings: &[(CString, CString)]) -> Vec<Setting> {
+    // libpq resolves a service only to connect. It checks this value before it looks up a name or
+    // opens a socket.
+    let no_such_mode = (c"sslmode".to_owned(), c"resolve only".to_owned());
+    let settings = [settings, &[no_such_mode]].concat();
+    let [keywords, values] = arrays(&settings);
+    // SAFETY: both arrays end with null and live until the call returns; the connection is ours.
+    unsafe {
+        let failed = PQconnectStartParams(keywords.as_ptr(), values.as_ptr(), 1);
+        let list = self::settings(PQconninfo(failed));
+        PQfinish(failed);
+        list
+    }
 }
 
 /// Maximum number of notices that are kept for a question; no one reads more.
@@ -118,10 +143,7 @@ unsafe impl Send for Handle {}
 impl Handle {
     /// Connects, for as long as libpq takes; `None` if memory is exhausted.
     pub(crate) fn connect(settings: &[(CString, CString)]) -> Option<Handle> {
-        let end = std::iter::once(null());
-        let keywords = settings.iter().map(|s| s.0.as_ptr()).chain(end.clone());
-        let values = settings.iter().map(|s| s.1.as_ptr()).chain(end);
-        let (keywords, values) = (keywords.collect::<Vec<_>>(), values.collect::<Vec<_>>());
+        let [keywords, values] = arrays(settings);
         // SAFETY: both arrays end with null and live until the call returns.
         let handle = unsafe { PQconnectdbParams(keywords.as_ptr(), values.as_ptr(), 1) };
         let handle = Handle(NonNull::new(handle)?, Arc::default());
