@@ -66,8 +66,14 @@ declare
 	v_values text;
 	v_have constant integer := (select count(*) from tacho.ring);
 	v_need constant integer := (select count(*) from tacho_old.ring);
-	-- older versions kept more constants
-	v_mask constant boolean := (select coalesce(not (to_jsonb(s) ->> 'utility_literals')::boolean, true) from tacho_old.setting s);
+	-- older versions kept more constants; a version with the same functions has masked all texts
+	v_mask constant boolean := (select coalesce(not (to_jsonb(s) ->> 'utility_literals')::boolean, true) from tacho_old.setting s)
+		and not (
+			select bool_and(coalesce(replace(pg_get_functiondef(o.oid), 'tacho_old.', 'tacho.') = pg_get_functiondef(p.oid), false))
+			from pg_proc p
+			left join pg_proc o on o.proname = p.proname and o.pronamespace = 'tacho_old'::regnamespace
+			where p.pronamespace = 'tacho'::regnamespace
+				and p.proname in ('_tokens', '_lexemes', '_place_after', '_mask', '_without_constants'));
 begin
 	call tacho._add_partitions(v_have, v_need - 1);
 	if (select relpersistence from pg_class where oid = 'tacho_old.hot'::regclass) = 'u' then
@@ -159,7 +165,9 @@ begin
 		left join pg_roles r on r.oid = a.grantee
 		where a.grantee <> o.owner
 	loop
-		if (case v_grant.kind when 'schema' then true when 'routine' then to_regprocedure(v_grant.object) is not null
+		-- before 16, to_regprocedure() raises an error for a type that is gone
+		if (case v_grant.kind when 'schema' then true
+			when 'routine' then exists (select from pg_proc p where p.pronamespace = 'tacho'::regnamespace and p.oid::regprocedure::text = v_grant.object)
 			else to_regclass(v_grant.object) is not null end)
 		then
 			execute format('grant %s on %s %s to %s%s', v_grant.privilege_type, v_grant.kind, v_grant.object, v_grant.grantee,
