@@ -14,7 +14,7 @@ sub declarations
 	my ($header) = @_;
 	my $path = dirname(__FILE__) . "/../catalog/$header";
 	open my $in, '<:encoding(UTF-8)', $path or die "$path: $!\n";
-	my $text = do { local $/; <$in> } =~ s{/\*.*?\*/}{}gsr;
+	my $text = do { local $/; <$in> } =~ s{("(?:[^"\\]|\\.)*")|/\*.*?\*/}{$1 // ''}gser;
 	return map {
 		/^(\w+)\((.*)\)$/ or die "$header: not understood: $_\n";
 		my ($kind, $rest, @fields) = ($1, $2);

@@ -226,11 +226,11 @@ sub settings {
 		elsif ($kind eq 'BOOL_SETTING') { $default = $default eq 'true' ? 'on' : 'off' }
 		elsif ($kind eq 'ENUM_SETTING') {
 			my @labels = @{ $options{ $rest[0] } };
-			$range = join ', ', @labels;
+			$range = 'one of ' . join ', ', @labels;
 			($default) = grep { uc $rest[0] =~ s/_options$//r . "_$_" eq $default } @labels or die "tacho.$name: default $default\n";
 		}
 		my $given = join '; ', grep { $_ ne '' } $range, $default eq '' ? '' : "default $default", 'change: ' . $change{ $rest[-1] };
-		push @rows, "## `tacho.$name`\n\n" . ucfirst("$given.") . "\n\n$short $long\n";
+		push @rows, "## `tacho.$name`\n\n" . ucfirst("$given.") . "\n\n" . "$short $long" =~ s/\*/\\*/gr . "\n";
 	}
 	$pages{'settings.md'} = "$made# Settings\n\n\"reload\" means that `pg_reload_conf()` is enough; \"restart\" needs a restart of the server. The unit in\n"
 		. "brackets is the unit of a number that is written without one. The values in use:\n\n"
