@@ -76,6 +76,10 @@ fn a_wrong_command_line_is_exit_code_2() {
             "error: invalid interval \"0\"\nhint: Use whole",
         ),
         (
+            &["--interval", "15000d"],
+            "error: invalid interval \"15000d\"\nhint: Use whole",
+        ),
+        (
             &["--node", "xyz"],
             "error: invalid node \"xyz\"\nhint: Use up to",
         ),
@@ -183,6 +187,10 @@ fn a_bad_line_is_named_and_nothing_is_written() {
         (
             "time,pid,state\n2026-01-01T00:00:00Z,1,bored\n",
             "line 2: invalid value \"bored\" for column \"state\"",
+        ),
+        (
+            "time,interval_ms,pid\n2026-01-01T00:00:00Z,1099511627776,1\n",
+            "line 2: invalid value \"1099511627776\" for column \"interval_ms\"",
         ),
     ];
     for (input, message) in cases {

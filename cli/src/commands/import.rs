@@ -10,6 +10,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use tacho_source::time;
+use tacho_tape::format::schema::INTERVAL_LIMIT_MS;
 
 /// Arguments of `tacho import`.
 #[derive(clap::Args)]
@@ -67,7 +68,8 @@ impl Args {
     fn import(&self) -> ImportResult<()> {
         let node = self.node.as_deref().map(node).transpose()?;
         let interval_us = time::interval(&self.interval).unwrap_or(0);
-        if interval_us < 1000 || interval_us % 1000 != 0 {
+        let is_valid = (1..INTERVAL_LIMIT_MS).contains(&(interval_us / 1000));
+        if !is_valid || interval_us % 1000 != 0 {
             return Err(
                 ImportError::usage(format!("invalid interval \"{}\"", self.interval))
                     .hint("Use whole milliseconds, such as 1s or 10ms."),

@@ -102,6 +102,9 @@ pub struct ColumnDef {
 /// Limit in ms since 1970. Readers can add and multiply times below it without overflow.
 pub(crate) const FAR_MS: u64 = 1 << 52;
 
+/// Limit of an interval in ms, 34 years. A longer one is damage.
+pub const INTERVAL_LIMIT_MS: i64 = 1 << 40;
+
 impl ColumnDef {
     /// True if a time or an interval is credible. Values of other columns always are.
     pub(crate) fn is_sensible(&self, value: i64) -> bool {
@@ -112,7 +115,9 @@ impl ColumnDef {
     pub(crate) fn are_sensible(&self, values: &[i64]) -> bool {
         match self.ty {
             ColumnType::Time => values.iter().all(|v| v.unsigned_abs() < FAR_MS),
-            _ if self.name == "interval_ms" => values.iter().all(|v| (0..1 << 40).contains(v)),
+            _ if self.name == "interval_ms" => {
+                values.iter().all(|v| (0..INTERVAL_LIMIT_MS).contains(v))
+            }
             _ => true,
         }
     }

@@ -14,7 +14,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 use tacho_tape::Schema;
 use tacho_tape::fast::FastMap;
-use tacho_tape::format::schema::ColumnType;
+use tacho_tape::format::schema::{ColumnType, INTERVAL_LIMIT_MS};
 
 /// A group ends with the hour, or at this number of runs.
 const MAX_RUNS: usize = 1_000_000;
@@ -219,7 +219,7 @@ impl<'a> Importer<'a> {
         let given = text(record, self.plan.ticks.has("interval_ms"));
         match int(given, "interval_ms")? {
             0 => Ok(self.interval_ms),
-            interval if interval > 0 => Ok(interval),
+            interval if (1..INTERVAL_LIMIT_MS).contains(&interval) => Ok(interval),
             _ => Err(invalid(given, "interval_ms")),
         }
     }
