@@ -80,11 +80,12 @@ typedef struct Note
 	SchemaChange change;
 } Note;
 
-/* The number of changes of a subtransaction that found no room for a note. */
+/* The changes of a subtransaction that found no room for a note. */
 typedef struct Unnoted
 {
 	int			level;
 	int			count;
+	SchemaChange first;			/* has their marker if no note has */
 } Unnoted;
 
 /* By these a statement that changed something differs from one that did not. */
@@ -187,24 +188,33 @@ forget(void)
 	running.begin = 0;
 }
 
-/* Adds to the number of a level. Deeper levels than MOST_LEVELS share the last one. */
+/*
+ * Adds changes without a note to their level. Deeper levels than MOST_LEVELS share the
+ * last one.
+ */
 static void
-add_unnoted(int level, int count)
+add_unnoted(int level, int count, const SchemaChange *first)
 {
 	if (unnoted_count == 0 ||
 		(unnoted[unnoted_count - 1].level < level && unnoted_count < MOST_LEVELS))
-		unnoted[unnoted_count++] = (Unnoted) {level, 0};
-	unnoted[unnoted_count - 1].count += count;
+		unnoted[unnoted_count++] = (Unnoted) {level, count, *first};
+	else
+		unnoted[unnoted_count - 1].count += count;
 }
 
-/* Removes the numbers of this level and of deeper ones; returns their sum. */
-static int
+/* Removes the changes of this level and of deeper ones; returns their sum. */
+static Unnoted
 take_unnoted(int level)
 {
-	int			sum = 0;
+	Unnoted		sum = {.count = 0};
 
 	while (unnoted_count > 0 && unnoted[unnoted_count - 1].level >= level)
-		sum += unnoted[--unnoted_count].count;
+	{
+		const Unnoted *last = &unnoted[--unnoted_count];
+
+		sum.count += last->count;
+		sum.first = last->first;
+	}
 	return sum;
 }
 
@@ -214,32 +224,41 @@ note(void)
 	int			level = GetCurrentTransactionNestLevel();
 
 	if (note_count == MOST_NOTED)
-		add_unnoted(level, 1);
+		add_unnoted(level, 1, &running);
 	else
 		notes[note_count++] = (Note) {level, running};
 }
 
-/* Posts the notes of this level and of deeper ones, and removes them. */
+/* Posts a change at the end of its transaction, unless it was soon rolled back. */
+static void
+post_ended(SchemaChange *change, TimestampTz end, SchemaOutcome outcome, int left_out)
+{
+	if (outcome == SCHEMA_ROLLED_BACK && end - change->begin < LONG_US)
+		return;
+	change->end = end;
+	change->outcome = outcome;
+	change->left_out = left_out;
+	post(change);
+}
+
+/*
+ * Posts the notes of this level and of deeper ones, and removes them. Changes without a
+ * note are later than all notes: they are told with the last note of their level, and
+ * else with the first of them.
+ */
 static void
 post_notes(int level, SchemaOutcome outcome)
 {
-	int			left_out = take_unnoted(level);
+	Unnoted		left = take_unnoted(level);
 	int			last = note_count - 1;
 	TimestampTz now = GetCurrentTimestamp();
 
 	while (note_count > 0 && notes[note_count - 1].level >= level)
 		note_count--;
 	for (int i = note_count; i <= last; i++)
-	{
-		SchemaChange *change = &notes[i].change;
-
-		if (outcome == SCHEMA_ROLLED_BACK && now - change->begin < LONG_US)
-			continue;
-		change->end = now;
-		change->outcome = outcome;
-		change->left_out = i == last ? left_out : 0;
-		post(change);
-	}
+		post_ended(&notes[i].change, now, outcome, i == last ? left.count : 0);
+	if (left.count > 0 && note_count > last)
+		post_ended(&left.first, now, outcome, left.count - 1);
 }
 
 /*
@@ -298,7 +317,7 @@ static void
 on_subtransaction(SubXactEvent event, SubTransactionId mine, SubTransactionId parent, void *arg)
 {
 	int			level = GetCurrentTransactionNestLevel();
-	int			count;
+	Unnoted		taken;
 
 	if (note_count == 0)
 		return;
@@ -308,9 +327,9 @@ on_subtransaction(SubXactEvent event, SubTransactionId mine, SubTransactionId pa
 	{
 		for (int i = 0; i < note_count; i++)
 			notes[i].level = Min(notes[i].level, level - 1);
-		count = take_unnoted(level);
-		if (count > 0)
-			add_unnoted(level - 1, count);
+		taken = take_unnoted(level);
+		if (taken.count > 0)
+			add_unnoted(level - 1, taken.count, &taken.first);
 	}
 }
 

@@ -85,6 +85,10 @@ like(join(' ', @{ changes() }), qr/^TRUNCATE TABLE app\.orders \(rolled back aft
 sub many { my ($count) = @_; return qq{DO \$\$BEGIN FOR i IN 1..$count LOOP CREATE OR REPLACE VIEW app.v AS SELECT 1 AS x; END LOOP; END\$\$} }
 run('BEGIN', many(16), 'SAVEPOINT s', many(100), 'ROLLBACK TO s', 'SAVEPOINT t', many(2), 'SAVEPOINT u', many(1), 'RELEASE u', 'RELEASE t', many(4), 'COMMIT');
 is_deeply(changes(), [ ('CREATE VIEW app.v') x 15, 'CREATE VIEW app.v, and 7 more in this transaction' ], 'changes that were rolled back are not counted');
+run('BEGIN', many(16), 'SAVEPOINT s', many(2), 'SAVEPOINT t', many(1), 'RELEASE t', 'SELECT pg_sleep(1.1)', many(1), 'ROLLBACK TO s', 'COMMIT');
+$slow = changes();
+like(pop @$slow, qr/^CREATE VIEW app\.v \(rolled back after [1-9]\d*\.\d s\), and 3 more in this transaction$/, 'a change without a note that is rolled back after a second has a marker');
+is_deeply($slow, [ ('CREATE VIEW app.v') x 16 ], 'the changes before its savepoint are committed');
 
 next_role('second');
 # Statements with IF EXISTS and IF NOT EXISTS, alone and where the transaction has an id.
