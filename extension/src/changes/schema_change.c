@@ -27,7 +27,6 @@
 
 #include "access/parallel.h"
 #include "access/xact.h"
-#include "access/xlog.h"
 #include "commands/extension.h"
 #include "executor/instrument.h"
 #include "mb/pg_wchar.h"
@@ -43,6 +42,7 @@
 #include "changes/schema_change.h"
 #include "changes/statement_relation.h"
 #include "changes/statement_target.h"
+#include "core/compat.h"
 #include "core/settings.h"
 #include "core/utility_hook.h"
 
@@ -88,14 +88,14 @@ typedef struct Unnoted
 	SchemaChange first;			/* has their marker if no note has */
 } Unnoted;
 
-/* By these a statement that changed something differs from one that did not. */
-typedef struct Traces
+/* The statement that this process executes. */
+typedef struct Running
 {
-	uint64		commits;
-	CommandId	command;
-	TransactionId top;
-	XLogRecPtr	wal;			/* the newest record of this process */
-} Traces;
+	SchemaChange change;		/* begin = 0: there is none */
+	NodeTag		kind;
+	int			commits;		/* while it runs */
+	int			kept;			/* of these, the ones that left a change */
+} Running;
 
 static SchemaShared *shared;
 
@@ -104,11 +104,7 @@ static int	note_count = 0;
 static Unnoted unnoted[MOST_LEVELS];	/* levels ascend */
 static int	unnoted_count = 0;
 
-static uint64 commits = 0;		/* while a statement was running */
-
-/* the running statement; begin = 0: none */
-static SchemaChange running;
-static uint64 running_commits;	/* value of commits when it began */
+static Running running;
 
 static shmem_request_hook_type previous_request = NULL;
 static shmem_startup_hook_type previous_startup = NULL;
@@ -185,7 +181,7 @@ forget(void)
 {
 	note_count = 0;
 	unnoted_count = 0;
-	running.begin = 0;
+	running.change.begin = 0;
 }
 
 /*
@@ -224,9 +220,9 @@ note(void)
 	int			level = GetCurrentTransactionNestLevel();
 
 	if (note_count == MOST_NOTED)
-		add_unnoted(level, 1, &running);
+		add_unnoted(level, 1, &running.change);
 	else
-		notes[note_count++] = (Note) {level, running};
+		notes[note_count++] = (Note) {level, running.change};
 }
 
 /* Posts a change at the end of its transaction, unless it was soon rolled back. */
@@ -243,8 +239,8 @@ post_ended(SchemaChange *change, TimestampTz end, SchemaOutcome outcome, int lef
 
 /*
  * Posts the notes of this level and of deeper ones, and removes them. Changes without a
- * note are later than all notes: they are told with the last note of their level, and
- * else with the first of them.
+ * note are later than all notes. The last note of their level has their number. If their
+ * level has no note, the first change is posted with the number of the others.
  */
 static void
 post_notes(int level, SchemaOutcome outcome)
@@ -263,37 +259,64 @@ post_notes(int level, SchemaOutcome outcome)
 
 /*
  * Posts a statement that has failed, if it has run for LONG_US or longer:
- * others may have waited for its locks. A statement that has committed, as DROP
- * INDEX CONCURRENTLY does, is posted as a change: the index is invalid. Raises
- * no error.
+ * others may have waited for its locks. A statement that has committed a change,
+ * as DROP INDEX CONCURRENTLY does, is posted as a change: the index is invalid.
+ * Raises no error.
  */
 static void
 post_running(void)
 {
-	bool		committed = commits != running_commits;
+	SchemaChange *change = &running.change;
+	char	   *rest = change->target.rest;
 
-	if (running.begin == 0)
+	if (change->begin == 0)
 		return;
-	running.end = GetCurrentTimestamp();
-	running.outcome = committed ? SCHEMA_COMMITTED : SCHEMA_ROLLED_BACK;
-	if (committed)
-		strlcat(running.target.rest, running.target.rest[0] != '\0' ? " (failed)" : "(failed)",
-				sizeof(running.target.rest));
-	if (committed || running.end - running.begin >= LONG_US)
-		post(&running);
+	if (running.kept > 0)
+		strlcat(rest, rest[0] != '\0' ? " (failed, done in part)" : "(failed, done in part)",
+				sizeof(change->target.rest));
+	post_ended(change, GetCurrentTimestamp(),
+			   running.kept > 0 ? SCHEMA_COMMITTED : SCHEMA_ROLLED_BACK, 0);
+}
+
+/*
+ * True if the transaction that commits while a statement runs leaves a change. A change
+ * needs a transaction id, and so does the lock of a table. CLUSTER locks tables that it
+ * leaves alone, and its changes are commands. The first transaction of REINDEX may lock
+ * an index and only list its partitions. REINDEX of pg_class executes no command.
+ */
+static bool
+leaves_change(void)
+{
+	bool		has_id = TransactionIdIsValid(GetTopTransactionIdIfAny());
+	bool		has_commands = GetCurrentCommandId(false) != FirstCommandId;
+
+	if (running.kind == T_CompatClusterStmt)
+		return has_commands;
+	if (running.kind == T_ReindexStmt)
+		return has_id && (has_commands || running.commits > 0);
+	return has_id;
+}
+
+/* CREATE INDEX CONCURRENTLY, for example, commits while it runs. */
+static void
+count_commit(void)
+{
+	if (running.change.begin == 0)
+		return;
+	running.kept += leaves_change();
+	running.commits++;
 }
 
 static void
 on_transaction(XactEvent event, void *arg)
 {
-	if (likely(note_count == 0 && running.begin == 0))
+	if (likely(note_count == 0 && running.change.begin == 0))
 		return;
 	switch (event)
 	{
 		case XACT_EVENT_COMMIT:
-			/* CREATE INDEX CONCURRENTLY, for example, commits while it runs */
 			post_notes(1, SCHEMA_COMMITTED);
-			commits++;
+			count_commit();
 			break;
 		case XACT_EVENT_PREPARE:
 			post_notes(1, SCHEMA_PREPARED);
@@ -363,34 +386,17 @@ changes_schema(Node *statement, ProcessUtilityContext context)
 		!is_temporary(statement);
 }
 
-static Traces
-traces(void)
-{
-	return (Traces) {
-		.commits = commits,
-		.command = GetCurrentCommandId(false),
-		.top = GetTopTransactionIdIfAny(),
-		.wal = ProcLastRecPtr,
-	};
-}
-
 /*
- * True if a statement may have changed something since `before`. A change
- * writes a row of a catalog, which needs a transaction id and a record of WAL.
- * Not every change advances the command counter: DROP DATABASE does not. A
- * change by ALTER TABLE always does, and its lock alone may get a transaction
- * id and write WAL.
+ * True if the running statement has changed something since command `before`: a row of a
+ * catalog, which uses the id of its command. The locks of ALTER TABLE and DROP
+ * SUBSCRIPTION write WAL and use none. The caller of ProcessUtility() counts the command
+ * next, if it is not counted here.
  */
 static bool
-left_traces(const Node *statement, const Traces *before)
+has_changed(CommandId before)
 {
-	Traces		now = traces();
-
-	if (now.commits != before->commits || now.command != before->command)
-		return true;
-	return !IsA(statement, AlterTableStmt) &&
-		(now.top != before->top ||
-		 (TransactionIdIsValid(before->top) && now.wal != before->wal));
+	CommandCounterIncrement();
+	return running.kept > 0 || GetCurrentCommandId(false) != before;
 }
 
 /*
@@ -428,18 +434,21 @@ put_table(const Node *statement, Oid index, StatementTarget *target)
 static void
 begin(Node *statement)
 {
-	running.begin = GetCurrentTimestamp();
-	running.database = MyDatabaseId;
-	running.user = GetUserId();
-	running_commits = commits;
-	running.encoding = GetDatabaseEncoding();
-	running.left_out = 0;
-	strlcpy(running.application, application_name, sizeof(running.application));
+	SchemaChange *change = &running.change;
+
+	running.kind = nodeTag(statement);
+	running.commits = running.kept = 0;
+	change->begin = GetCurrentTimestamp();
+	change->database = MyDatabaseId;
+	change->user = GetUserId();
+	change->encoding = GetDatabaseEncoding();
+	change->left_out = 0;
+	strlcpy(change->application, application_name, sizeof(change->application));
 	if (MyBEEntry != NULL)
-		running.client = MyBEEntry->st_clientaddr;
-	statement_target(statement, &running.target);
-	running.object = statement_creates(statement) ? InvalidOid : relation_of(statement);
-	put_table(statement, running.object, &running.target);
+		change->client = MyBEEntry->st_clientaddr;
+	statement_target(statement, &change->target);
+	change->object = statement_creates(statement) ? InvalidOid : relation_of(statement);
+	put_table(statement, change->object, &change->target);
 }
 
 static void
@@ -460,29 +469,26 @@ execute(UTILITY_PARAMS)
 static void
 execute_noted(Node *statement, UTILITY_PARAMS)
 {
-	SchemaChange outer = running;
-	uint64		outer_commits = running_commits;
-	Traces		before = traces();
+	Running		outer = running;
+	CommandId	before = GetCurrentCommandId(false);
 
 	PG_TRY();
 	{
 		begin(statement);
 		execute(UTILITY_ARGS);
 		if (statement_creates(statement))
-			running.object = relation_of(statement);
-		if (!statement_may_do_nothing(statement) || left_traces(statement, &before))
+			running.change.object = relation_of(statement);
+		if (!statement_may_do_nothing(statement) || has_changed(before))
 			note();
 	}
 	PG_CATCH();
 	{
 		post_running();
 		running = outer;
-		running_commits = outer_commits;
 		PG_RE_THROW();
 	}
 	PG_END_TRY();
 	running = outer;
-	running_commits = outer_commits;
 }
 
 static void

@@ -501,6 +501,10 @@ statement_may_do_nothing(const Node *statement)
 	{
 		case T_AlterTableStmt:
 			return alteration_may_do_nothing((const AlterTableStmt *) statement);
+		case T_CompatClusterStmt:
+			return compat_cluster_relation((const CompatClusterStmt *) statement) == NULL;
+		case T_ReindexStmt:
+			return ((const ReindexStmt *) statement)->relation == NULL;
 			FIELD(CreateStmt, if_not_exists);
 			FIELD(CreateForeignTableStmt, base.if_not_exists);
 			FIELD(CreateTableAsStmt, if_not_exists);
@@ -513,6 +517,7 @@ statement_may_do_nothing(const Node *statement)
 			FIELD(DropdbStmt, missing_ok);
 			FIELD(DropTableSpaceStmt, missing_ok);
 			FIELD(DropUserMappingStmt, missing_ok);
+			FIELD(DropSubscriptionStmt, missing_ok);
 			FIELD(RenameStmt, missing_ok);
 			FIELD(AlterObjectSchemaStmt, missing_ok);
 			FIELD(AlterSeqStmt, missing_ok);

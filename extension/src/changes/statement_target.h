@@ -12,7 +12,7 @@
 #define COMMAND_BYTES	40
 #define CLASS_BYTES		32
 #define OBJECT_BYTES	160
-#define REST_BYTES		136
+#define REST_BYTES		160
 
 /* Texts of a statement. A long text is cut; a missing one is empty. */
 typedef struct StatementTarget
@@ -44,7 +44,10 @@ extern Node *statement_executed(Node *statement);
  */
 extern bool statement_is_temporary(const Node *statement);
 
-/* True for a statement with IF EXISTS or IF NOT EXISTS. */
+/*
+ * True for a statement with IF EXISTS or IF NOT EXISTS, and for CLUSTER and REINDEX of
+ * all tables.
+ */
 extern bool statement_may_do_nothing(const Node *statement);
 
 #endif							/* TACHO_STATEMENT_TARGET_H */

@@ -10,7 +10,7 @@ use TachoTest qw(tacho_cluster tacho_session wait_for_marker);
 my $node = tacho_cluster('outcomes', conf => 'allow_in_place_tablespaces = on');
 sub sql { return $node->safe_psql('postgres', $_[0]) }
 
-sql('CREATE ROLE second SUPERUSER LOGIN; CREATE ROLE third SUPERUSER LOGIN');
+sql('CREATE ROLE second SUPERUSER LOGIN; CREATE ROLE third SUPERUSER LOGIN; CREATE ROLE fourth SUPERUSER LOGIN');
 my $session = tacho_session($node, app => 'migrate');
 # A role has room for 120 markers in a minute.
 sub next_role { $session = tacho_session($node, app => 'migrate', user => $_[0]); return }
@@ -46,7 +46,7 @@ sub stopped
 	my $own = tacho_session($node, app => 'stopped');
 
 	$own->send($statement);
-	my $waiting = q{FROM pg_stat_activity WHERE application_name = 'stopped' AND wait_event = 'virtualxid'};
+	my $waiting = q{FROM pg_stat_activity WHERE application_name = 'stopped' AND wait_event_type = 'Lock'};
 	$node->poll_query_until('postgres', "SELECT count(*) = 1 $waiting") or die "$statement does not wait";
 	sql("SELECT $stop(pid) $waiting");
 	$node->poll_query_until('postgres', "SELECT count(*) = 0 $waiting") or die "$statement does not end";
@@ -58,10 +58,43 @@ stopped('CREATE INDEX CONCURRENTLY later ON app.orders(customer)', 'pg_cancel_ba
 stopped('ALTER TABLE app.parted DETACH PARTITION app.part CONCURRENTLY', 'pg_cancel_backend');
 stopped('DROP INDEX CONCURRENTLY app.orders_both', 'pg_terminate_backend');
 $other->run('COMMIT');
-is_deeply(changes(), [ 'ALTER TABLE app.parted (failed)', 'CREATE INDEX later on app.orders (failed)',
-		'DROP INDEX app.orders_both on app.orders (failed)', 'DROP INDEX app.orders_customer on app.orders (failed)' ],
+is_deeply(changes(), [ 'ALTER TABLE app.parted (failed, done in part)', 'CREATE INDEX later on app.orders (failed, done in part)',
+		'DROP INDEX app.orders_both on app.orders (failed, done in part)', 'DROP INDEX app.orders_customer on app.orders (failed, done in part)' ],
 	'a statement that fails after it has committed has a marker');
 is(sql(q{SELECT count(*), count(outcome) FROM tacho.markers(since => '2000-01-01') WHERE detail ~ 'failed'}), '4|0', 'a statement that fails after it has committed counts as a change');
+
+# Statements that take one table after the other, each in a transaction of its own. The lock
+# of the first or of the last table stops them.
+next_role('fourth');
+my $long = 'x' x 63;
+run('CREATE SCHEMA several', map({ ("CREATE TABLE several.$_(x int primary key)", "CLUSTER several.$_ USING ${_}_pkey") } qw(a b)),
+	"CREATE SCHEMA $long", "CREATE TABLE $long.$long(x int)", "CREATE INDEX long ON $long.$long(x)");
+changes();
+my %lists = (CLUSTER => q{SELECT indrelid::regclass FROM pg_index WHERE indisclustered ORDER BY ctid},
+	'REINDEX SCHEMA several' => q{SELECT oid::regclass FROM pg_class WHERE relnamespace = 'several'::regnamespace AND relkind = 'r' ORDER BY ctid});
+sub files { return sql(q{SELECT string_agg(pg_relation_filenode(indexrelid)::text, ' ' ORDER BY indexrelid) FROM pg_index WHERE indrelid = 'several.a'::regclass OR indrelid = 'several.b'::regclass}) }
+foreach my $statement (sort keys %lists)
+{
+	foreach my $place (0, 1)
+	{
+		my $table = (split /\n/, sql($lists{$statement}))[$place];
+		my $before = files();
+
+		$other->run("BEGIN; LOCK TABLE $table IN ROW EXCLUSIVE MODE");
+		stopped($statement, 'pg_cancel_backend');
+		$other->run('COMMIT');
+		is(files() ne $before, $place == 1, "$statement has done a part if the last table stops it");
+		my $new = [ grep { !/rolled back after [1-9]/ } @{ changes() } ];
+		is_deeply($new, [ $place == 1 ? ($statement =~ s/ SCHEMA//r) . ' (failed, done in part)' : () ],
+			"$statement has the marker of a change if it has done a part");
+	}
+}
+$other->run("BEGIN; LOCK TABLE $long.$long IN ROW EXCLUSIVE MODE");
+stopped("DROP INDEX CONCURRENTLY $long.long", 'pg_cancel_backend');
+$other->run('COMMIT');
+is_deeply(changes(), ["DROP INDEX $long.long on $long.$long (failed, done in part)"], 'long names leave room for the words');
+run('CREATE SCHEMA nothing', 'REINDEX SCHEMA nothing', map({ "ALTER TABLE several.$_ SET WITHOUT CLUSTER" } qw(a b)), 'CLUSTER');
+is_deeply(changes(), [ 'ALTER TABLE several.a', 'ALTER TABLE several.b', 'CREATE SCHEMA nothing' ], 'CLUSTER and REINDEX of no table have no marker');
 
 # CLUSTER and REINDEX.
 run('CLUSTER app.orders USING orders_pkey', 'CLUSTER app.orders', 'REINDEX TABLE app.orders', 'REINDEX INDEX app.orders_pkey',
@@ -69,7 +102,7 @@ run('CLUSTER app.orders USING orders_pkey', 'CLUSTER app.orders', 'REINDEX TABLE
 is_deeply(changes(), [ 'CLUSTER app.orders', 'CLUSTER app.orders using orders_pkey', 'REINDEX app', 'REINDEX app.orders',
 		'REINDEX app.orders_pkey on app.orders' ], 'CLUSTER and REINDEX have markers, temporary tables do not');
 is(sql(q{SELECT string_agg(DISTINCT concat_ws('|', command, object_class, object_name, object_oid::regclass), E'\n') FROM tacho.markers(since => '2000-01-01')
-		WHERE command IN ('CLUSTER', 'REINDEX')}),
+		WHERE command IN ('CLUSTER', 'REINDEX') AND object_name ~ '^app'}),
 	"CLUSTER|table|app.orders|app.orders\nREINDEX|index|app.orders_pkey|app.orders_pkey\nREINDEX|schema|app\nREINDEX|table|app.orders|app.orders",
 	'their markers have object and OID');
 
@@ -94,13 +127,14 @@ next_role('second');
 # Statements with IF EXISTS and IF NOT EXISTS, alone and where the transaction has an id.
 run('CREATE DOMAIN app.d AS int CONSTRAINT positive CHECK (VALUE > 0)', q{CREATE TYPE app.mood AS ENUM ('ok')}, 'CREATE FOREIGN DATA WRAPPER w',
 	'CREATE SERVER srv FOREIGN DATA WRAPPER w', 'CREATE USER MAPPING FOR CURRENT_USER SERVER srv', 'CREATE STATISTICS app.st ON id, customer FROM app.orders',
-	'CREATE COLLATION app.c FROM "C"', 'CREATE SEQUENCE app.s', 'CREATE DATABASE gone', q{CREATE TABLESPACE gone LOCATION ''});
+	'CREATE COLLATION app.c FROM "C"', 'CREATE SEQUENCE app.s', 'CREATE DATABASE gone', q{CREATE TABLESPACE gone LOCATION ''},
+	map({ "CREATE SUBSCRIPTION $_ CONNECTION 'dbname=postgres' PUBLICATION p WITH (connect = false, slot_name = NONE)" } qw(sub_a sub_b)));
 changes();
 my @nothing = ('ALTER TABLE IF EXISTS missing RENAME TO other', 'ALTER TABLE IF EXISTS missing RENAME COLUMN a TO b', 'ALTER VIEW IF EXISTS missing RENAME TO other',
 	'ALTER SEQUENCE IF EXISTS missing RESTART', 'ALTER TABLE IF EXISTS missing SET SCHEMA app', 'ALTER TABLE app.orders ADD COLUMN IF NOT EXISTS id int', 'CREATE SERVER IF NOT EXISTS srv FOREIGN DATA WRAPPER w',
 	q{ALTER TYPE app.mood ADD VALUE IF NOT EXISTS 'ok'}, 'CREATE USER MAPPING IF NOT EXISTS FOR CURRENT_USER SERVER srv',
 	'CREATE STATISTICS IF NOT EXISTS app.st ON id, customer FROM app.orders', 'ALTER STATISTICS IF EXISTS missing SET STATISTICS 5',
-	'CREATE COLLATION IF NOT EXISTS app.c FROM "C"', 'ALTER DOMAIN app.d DROP CONSTRAINT IF EXISTS missing', 'DROP USER MAPPING IF EXISTS FOR CURRENT_USER SERVER missing');
+	'CREATE COLLATION IF NOT EXISTS app.c FROM "C"', 'ALTER DOMAIN app.d DROP CONSTRAINT IF EXISTS missing', 'DROP USER MAPPING IF EXISTS FOR CURRENT_USER SERVER missing', 'DROP SUBSCRIPTION IF EXISTS missing');
 my @once = ('DROP DATABASE IF EXISTS missing', 'DROP TABLESPACE IF EXISTS missing');
 run(@nothing, @once);
 is_deeply(changes(), [], 'a statement that did nothing has no marker');
@@ -121,8 +155,8 @@ run('ALTER TABLE second RENAME TO first', 'ALTER TABLE first RENAME COLUMN y TO 
 	'DROP COLLATION app.c2', 'ALTER DOMAIN app.d ADD CONSTRAINT positive CHECK (VALUE > 0)');
 changes();
 $something[5] =~ s/good/better/;
-run(@something, 'DROP DATABASE IF EXISTS gone', 'DROP TABLESPACE IF EXISTS gone');
-is_deeply(changes(), [ sort @made, 'DROP DATABASE gone', 'DROP TABLESPACE gone' ], 'a statement that did something has a marker');
+run(@something, 'DROP DATABASE IF EXISTS gone', 'DROP TABLESPACE IF EXISTS gone', 'DROP SUBSCRIPTION IF EXISTS sub_a', 'BEGIN', 'DROP SUBSCRIPTION IF EXISTS sub_b', 'COMMIT');
+is_deeply(changes(), [ sort @made, 'DROP DATABASE gone', 'DROP SUBSCRIPTION sub_a', 'DROP SUBSCRIPTION sub_b', 'DROP TABLESPACE gone' ], 'a statement that did something has a marker');
 
 next_role('third');
 # Objects that are no relations have their old name.
