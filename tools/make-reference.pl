@@ -92,7 +92,7 @@ my %help;
 sub more_help {
 	%help = argument_help();
 	$help{tz} = [ 'Time zone of buckets and of times without a zone', 'the time zone of the session' ];
-	$help{'explain function'} = [ 'top, timeline, aas, compare or chart', undef ];
+	$help{'explain function'} = [ 'Name of a reader function, such as top', undef ];
 	$help{'explain dimension'} = $help{'top dimension'};
 	$help{'explain n'} = $help{'top n'};
 	$help{'explain order_by'} = $help{'top order_by'};
