@@ -72,6 +72,25 @@ put_name(Words *words, const List *name)
 	}
 }
 
+/* The name of a role, or the word that stands for a role. */
+static const char *
+role_name(const RoleSpec *role)
+{
+	switch (role->roletype)
+	{
+		case ROLESPEC_PUBLIC:
+			return "PUBLIC";
+		case ROLESPEC_CURRENT_ROLE:
+			return "CURRENT_ROLE";
+		case ROLESPEC_CURRENT_USER:
+			return "CURRENT_USER";
+		case ROLESPEC_SESSION_USER:
+			return "SESSION_USER";
+		default:
+			return role->rolename;
+	}
+}
+
 /*
  * Puts the name of one object of a list. The kind of node that has the name
  * depends on the kind of object.
@@ -99,7 +118,7 @@ put_object(Words *words, const Node *object)
 			put_name(words, ((const TypeName *) object)->names);
 			break;
 		case T_RoleSpec:
-			put(words, ((const RoleSpec *) object)->rolename);
+			put(words, role_name((const RoleSpec *) object));
 			break;
 		default:
 			break;

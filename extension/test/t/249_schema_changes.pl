@@ -68,13 +68,16 @@ like($oids, qr/^- $orders (\d+) $orders (\d+) \2 $orders $orders - - - $later \1
 my $long = 'x' x 63;
 my $since = sql(q{SELECT date_trunc('milliseconds', clock_timestamp())});
 run("CREATE SCHEMA $long", "CREATE TABLE $long.$long(x int)", "CREATE INDEX ON $long.$long(x)", "GRANT SELECT ON $long.$long TO deploy",
-	'GRANT USAGE ON SCHEMA app TO deploy', 'ALTER SYSTEM RESET ALL', "DROP TABLE $long.$long", 'ALTER TABLE app.orders RENAME TO kept',
+	'GRANT USAGE ON SCHEMA app TO deploy', 'REVOKE USAGE ON SCHEMA app FROM PUBLIC',
+	'GRANT USAGE ON SCHEMA app TO SESSION_USER', 'ALTER ROLE CURRENT_ROLE SET jit = on', 'ALTER ROLE CURRENT_USER RESET jit', 'ALTER SYSTEM RESET ALL', "DROP TABLE $long.$long", 'ALTER TABLE app.orders RENAME TO kept',
 	'ALTER TABLE app.kept RENAME TO orders', 'CREATE MATERIALIZED VIEW app.m AS SELECT 1 AS x', 'CREATE TABLE app.copied AS SELECT 1 AS x');
-changes(11);
+changes(15);
 is(sql(qq{SELECT string_agg(concat_ws('|', command, object_class, object_name, (object_oid > 0)::text, split_part(detail, ', ', 1)), E'\n' ORDER BY period_start)
 	FROM tacho.markers(since => '$since') WHERE kind = 'schema changed'}),
 	join("\n", "CREATE SCHEMA|schema|$long|CREATE SCHEMA $long", "CREATE TABLE|table|$long.$long|true|CREATE TABLE $long.$long",
 		"CREATE INDEX|index|CREATE INDEX on $long.$long", "GRANT|table|$long.$long|GRANT $long.$long to deploy", 'GRANT|schema|app|GRANT app to deploy',
+		'REVOKE|schema|app|REVOKE app from PUBLIC', 'GRANT|schema|app|GRANT app to SESSION_USER',
+		'ALTER ROLE|role|CURRENT_ROLE|ALTER ROLE CURRENT_ROLE SET jit', 'ALTER ROLE|role|CURRENT_USER|ALTER ROLE CURRENT_USER RESET jit',
 		'ALTER SYSTEM RESET|setting|ALL|ALTER SYSTEM RESET ALL', "DROP TABLE|table|$long.$long|true|DROP TABLE $long.$long",
 		'ALTER TABLE|table|app.orders|true|ALTER TABLE app.orders to kept', 'ALTER TABLE|table|app.kept|true|ALTER TABLE app.kept to orders',
 		'CREATE MATERIALIZED VIEW|materialized view|app.m|true|CREATE MATERIALIZED VIEW app.m', 'CREATE TABLE AS|table|app.copied|true|CREATE TABLE AS app.copied'),
