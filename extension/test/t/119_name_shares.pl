@@ -8,7 +8,7 @@ use IPC::Run;
 use PostgreSQL::Test::Utils;
 use TachoAccounts qw(create_roles_apart name_account roles_of_an_account);
 use TachoStatus qw(metric wait_for_metric);
-use TachoTest qw(at server_ms tacho_cluster tacho_session wait_for_marker wait_for_ticks);
+use TachoTest qw(at server_ms tacho_cluster tacho_session wait_for_ticks);
 use Test::More;
 
 my $node = tacho_cluster('names', interval => '20ms', init => { allows_streaming => 1 }, conf => q{
@@ -70,16 +70,19 @@ my $begin = server_ms($node);
 is(called('quiet', 'reports'), 'reports', 'the history has the name of a session');
 # The end of this test says what becomes of these names.
 my $again = flood('again', 60);
+ok($node->poll_query_until('postgres', qq{SELECT count(DISTINCT application) >= 60 FROM tacho.samples(
+	since => @{[at($begin)]}, n => null, username => 'again')}), 'all names of a cycle have room at first');
 
 my $flood = flood('flood', 100000);
-ok(wait_for_marker($node, 'names left out', 1), 'a marker says that names are left out');
-is( sql(q{SELECT detail FROM tacho.markers() WHERE kind = 'names left out'}),
+my $left_out = q{FROM tacho.markers() WHERE kind = 'names left out' AND detail LIKE '%"flood"%'};
+ok($node->poll_query_until('postgres', "SELECT count(*) > 0 $left_out"), 'a marker says that names are left out');
+is( sql("SELECT detail $left_out"),
 	'names that role "flood" gives are recorded as (other): its share of tacho.name_limit',
 	'the marker names the role');
 my $since = server_ms($node);
 ok(wait_for_metric($node, 'names_over_limit', 'value::bigint >= 100'), 'status() counts the names left out');
 is(applications('flood', $since), '(other)', 'later names of the role are (other)');
-is(sql(q{SELECT count(*) FROM tacho.markers() WHERE kind = 'names left out' AND detail LIKE '%"flood"%'}), 1, 'names of the role left out later have the same marker');
+is(sql("SELECT count(*) $left_out"), 1, 'names of the role left out later have the same marker');
 end_flood('flood', $flood);
 
 # a quarter of 32 kB, less what the burst itself takes away, is 91 names of 11 bytes. Each

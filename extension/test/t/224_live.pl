@@ -44,7 +44,8 @@ sub terminal
 	return $terminal;
 }
 
-# Chooses a session of the list of sessions.
+# Chooses a session of the list of sessions. On a busy machine the list may show all of them,
+# until the answer for the filter is there.
 sub choose
 {
 	my ($terminal, $name) = @_;
@@ -52,7 +53,8 @@ sub choose
 	$terminal->keys('x');
 	$terminal->line("/application=$name");
 	$terminal->keys('s');
-	return $terminal->shows(qr/^ +\d+\.\d\d +$pid{$name} .*$name/m, "$name is listed");
+	my $others = join '|', grep { $_ != $pid{$name} } values %pid;
+	return $terminal->shows(qr/\A(?!.*^ +\d+\.\d\d +(?:$others) ).*^ +\d+\.\d\d +$pid{$name} [^\n]*$name/ms, "$name alone is listed");
 }
 
 my $superuser = $node->safe_psql('postgres', 'SELECT current_user');
