@@ -322,6 +322,7 @@ ANSWER_OF(plan, plan_type, none, "custom: planned for given values of the parame
 ANSWER_OF(plan, settings, none, "planner settings that differed from the default when the plan was recorded, one a line, in the first row; null if none did")
 ANSWER_OF(plan, table_rows, rows, "rows of the table that VACUUM or ANALYZE had stored when the plan was recorded; null if unknown, or if the node reads no table")
 ANSWER_OF(plan, table_pages, none, "pages of the table by its last VACUUM or ANALYZE")
+ANSWER_OF(plan, analyzed_at, none, "last ANALYZE of the relation, by hand or by autovacuum, before the plan was recorded; null if there is none or it is not known")
 ANSWER_OF(plan, actual_rows, rows, "rows of one execution of the node, on average, in the execution that was counted; null if it was not counted or not executed")
 ANSWER_OF(plan, actual_loops, executions, "executions of the node in it; each parallel worker has its own")
 ANSWER_OF(plan, is_lower_bound, none, "true if the node may have ended before its last row: below LIMIT or a semi join, in a cursor that was not read to the end, or if the query failed or was cancelled")

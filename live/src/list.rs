@@ -55,7 +55,13 @@ impl Made<'_> {
             List::Plans => found::plans(self.rows, self.costs, &self.view.zone),
             List::Trees => {
                 let width = self.view.columns() + usize::from(chart::AXIS);
-                trees::trees(self.rows, &self.view.plans, self.reasons, width)
+                trees::trees(
+                    self.rows,
+                    &self.view.plans,
+                    self.reasons,
+                    width,
+                    &self.view.zone,
+                )
             }
         }
     }

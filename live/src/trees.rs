@@ -4,7 +4,9 @@
 
 use crate::table::{Item, Table};
 use crate::text::line;
+use jiff::tz::TimeZone;
 use tacho_source::rows::Rows;
+use tacho_source::time::table_time;
 use tacho_tape::query::PlanRow;
 
 /// The plans of the chosen row: both plans of a change, or the row's plan and the first other one
@@ -27,13 +29,25 @@ struct Line {
 }
 
 /// The trees of `plans`, and the reasons why one is missing.
-pub fn trees(rows: &Rows, plans: &[String], reasons: &[String], width: usize) -> Table {
-    table(&rows.read::<PlanRow>(), plans, reasons, width)
+pub fn trees(
+    rows: &Rows,
+    plans: &[String],
+    reasons: &[String],
+    width: usize,
+    zone: &TimeZone,
+) -> Table {
+    table(&rows.read::<PlanRow>(), plans, reasons, width, zone)
 }
 
-fn table(rows: &[PlanRow], plans: &[String], reasons: &[String], width: usize) -> Table {
+fn table(
+    rows: &[PlanRow],
+    plans: &[String],
+    reasons: &[String],
+    width: usize,
+    zone: &TimeZone,
+) -> Table {
     let half = width / 2;
-    let sides = [0, 1].map(|side| lines(rows, plans.get(side)));
+    let sides = [0, 1].map(|side| lines(rows, plans.get(side), zone));
     let [first, second] = [0, 1].map(|side| head(rows, plans.get(side)));
     let reasons = reasons.iter().map(|reason| Item {
         left: line(reason),
@@ -79,21 +93,21 @@ fn beside(left: Option<&Line>, right: Option<&Line>, half: usize) -> Item {
     }
 }
 
-/// The lines of a plan, then the planner's settings that were not the default, then the way back. A
-/// node or setting that the other plan has not, or has otherwise, is marked with "!".
-fn lines(rows: &[PlanRow], plan: Option<&String>) -> Vec<Line> {
+/// The lines of a plan, then the inputs of the planner, then the way back. A node or input that the
+/// other plan has not, or has otherwise, is marked with "!".
+fn lines(rows: &[PlanRow], plan: Option<&String>, zone: &TimeZone) -> Vec<Line> {
     let (own, other) = split(rows, plan);
-    let (own_settings, other_settings) = (settings(&own), settings(&other));
-    let settings = own_settings.iter().map(|text| {
-        let is_same = other.is_empty() || other_settings.contains(text);
+    let (own_inputs, other_inputs) = (inputs(&own, zone), inputs(&other, zone));
+    let inputs = own_inputs.into_iter().map(|(name, text)| {
+        let is_same = other.is_empty() || other_inputs.contains(&(name, text.clone()));
         Line {
-            text: format!("{} setting {text}", if is_same { ' ' } else { '!' }),
-            detail: format!("setting {text}"),
-            copied: text.to_string(),
+            text: format!("{} {name} {text}", if is_same { ' ' } else { '!' }),
+            detail: format!("{name} {text}"),
+            copied: text,
         }
     });
     let nodes = own.iter().flat_map(|row| node(row));
-    nodes.chain(settings).chain(way_back(&own)).collect()
+    nodes.chain(inputs).chain(way_back(&own)).collect()
 }
 
 /// The hint and the advice that bring the plan back, each followed by its lacks.
@@ -125,9 +139,22 @@ fn way(name: &str, none: &str, text: Option<&str>, lacks: Option<&str>) -> Vec<L
     ways.chain(lacks).collect()
 }
 
-fn settings<'r>(rows: &[&'r PlanRow]) -> Vec<&'r str> {
+/// The settings of the planner that were not the default, and when each relation was analyzed last.
+fn inputs(rows: &[&PlanRow], zone: &TimeZone) -> Vec<(&'static str, String)> {
     let texts = rows.iter().filter_map(|row| row.settings.as_deref());
-    texts.flat_map(str::lines).collect()
+    let settings = texts.flat_map(str::lines).map(str::to_string);
+    let mut analyzed: Vec<String> = Vec::new();
+    for row in rows {
+        let name = [row.schema.as_deref(), row.relation.as_deref()];
+        let name: Vec<String> = name.into_iter().flatten().map(line).collect();
+        let at = row.analyzed_at.map(|at| table_time(at, zone));
+        let text = at.map(|at| format!("{} {at}", name.join(".")));
+        analyzed.extend(text.filter(|text| !analyzed.contains(text)));
+    }
+    let settings = settings.map(|text| ("setting", text));
+    settings
+        .chain(analyzed.into_iter().map(|text| ("analyzed", text)))
+        .collect()
 }
 
 fn node(row: &PlanRow) -> Vec<Line> {
@@ -186,6 +213,11 @@ mod tests {
             ),
         ];
         rows[0].settings = Some("jit = off\nwork_mem = 64MB".into());
+        for (row, at) in [(1, 1_764_385_841_000_000), (2, 1_764_385_842_000_000)] {
+            rows[row].relation = Some("orders".into());
+            rows[row].schema = Some("public".into());
+            rows[row].analyzed_at = Some(at);
+        }
         rows[2].settings = Some("jit = off".into());
         rows[2].hint = Some("/*+ IndexScan(orders) */".into());
         rows[2].hint_lacks = Some("Sort: no hint.".into());
@@ -193,7 +225,7 @@ mod tests {
         rows[2].advice = Some("SELECT 1;\nSET a = 'b';".into());
         rows[2].advice_lacks = Some("Sort: no advice.".into());
         let both = ["1".to_string(), "2".to_string()];
-        let table = table(&rows, &both, &[], 60);
+        let table = table(&rows, &both, &[], 90, &TimeZone::UTC);
         let shown = table
             .items
             .iter()
@@ -201,20 +233,21 @@ mod tests {
         assert_eq!(
             shown.collect::<Vec<_>>(),
             [
-                "  Aggregate                   |  Aggregate",
-                "!   ->  Seq Scan on orders    |  setting jit = off",
-                "!         Filter: (c = ?)     |  hint /*+ IndexScan(orders) */",
-                "  setting jit = off           |  no hint: Sort: no hint.",
-                "! setting work_mem = 64MB     |  advice SELECT 1;",
-                "                              |  advice SET a = 'b';",
-                "                              |  no advice: Sort: no advice.",
+                "  Aggregate                                  |  Aggregate",
+                "!   ->  Seq Scan on orders                   |  setting jit = off",
+                "!         Filter: (c = ?)                    |! analyzed public.orders 2025-11-29 03:10:42",
+                "  setting jit = off                          |  hint /*+ IndexScan(orders) */",
+                "! setting work_mem = 64MB                    |  no hint: Sort: no hint.",
+                "! analyzed public.orders 2025-11-29 03:10:41 |  advice SELECT 1;",
+                "                                             |  advice SET a = 'b';",
+                "                                             |  no advice: Sort: no advice.",
             ]
         );
         assert_eq!(
             (table.left.trim(), table.right.as_str()),
             ("plan 1", "plan 2, generic")
         );
-        let copied = table.items[5..].iter().map(|item| item.copied.as_str());
+        let copied = table.items[6..].iter().map(|item| item.copied.as_str());
         assert_eq!(
             copied.collect::<Vec<_>>(),
             ["SELECT 1;\nSET a = 'b';", "Sort: no advice."]

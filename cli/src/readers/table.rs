@@ -6,6 +6,8 @@
 //! whole and make the line longer. For an answer with further rows, no column
 //! is left out because it is empty, and no period because all rows share it.
 
+mod plan;
+
 use super::progress::rows_begin;
 use super::warn;
 use jiff::tz::TimeZone;
@@ -300,78 +302,6 @@ impl<W: Write> Table<W> {
                 .collect(),
             _ => String::new(),
         }
-    }
-
-    /// The way back to a plan, if this is the row of its first node.
-    fn way_back_of(&self, row: &[Value]) -> Option<String> {
-        self.position("plan_json")
-            .filter(|place| row[*place] != Value::Null)?;
-        let way = |head: &str, none: &str, column: &str| {
-            let way = self.lines_of(row, column);
-            let lacks = self.lines_of(row, &format!("{column}_lacks"));
-            let mut lines = match (way.is_empty(), lacks.is_empty()) {
-                (false, _) => format!("\n{head}:\n\n"),
-                (true, false) => format!("\n{none}:\n\n"),
-                (true, true) => String::new(),
-            };
-            for line in way.lines().chain(lacks.lines()) {
-                let _ = writeln!(lines, "  {line}");
-            }
-            lines
-        };
-        let hint = way(
-            "Hint for pg_hint_plan, in front of the query",
-            "No hint for pg_hint_plan brings this plan back",
-            "hint",
-        );
-        let advice = way(
-            "Commands for pg_stash_advice (PostgreSQL 19)",
-            "No advice for pg_stash_advice brings this plan back",
-            "advice",
-        );
-        Some(hint + &advice)
-    }
-
-    /// The lines of a plan's node.
-    fn node(&self, row: &[Value]) -> String {
-        let of = |name| {
-            self.position(name)
-                .map(|i| self.text(&row[i]))
-                .filter(|text| !text.is_empty())
-        };
-        let lines = self.lines_of(row, "explain");
-        let Some(differs) = of("differs") else {
-            return lines;
-        };
-        let mut marked = String::new();
-        if let (Some(plan), Some(time), Some(_)) =
-            (of("plan_id"), of("recorded_at"), of("plan_json"))
-        {
-            let gap = if self.begun { "\n" } else { "" };
-            let _ = writeln!(
-                marked,
-                "{gap}Plan {plan}, recorded {time} {}:\n",
-                self.zone_name
-            );
-            for setting in self.lines_of(row, "settings").lines() {
-                let _ = writeln!(marked, "  setting {setting}");
-            }
-        }
-        let mark = if differs == "same" { ' ' } else { '!' };
-        for line in lines.lines() {
-            let _ = writeln!(marked, "{mark} {line}");
-        }
-        let other = match differs.as_str() {
-            "same" => return marked,
-            "missing" => "nothing like it".to_string(),
-            _ => self.lines_of(row, "other"),
-        };
-        let last = lines.lines().last().unwrap_or_default();
-        let indent = last.len() - last.trim_start().len();
-        for line in other.lines() {
-            let _ = writeln!(marked, "! {:indent$}other plan: {line}", "");
-        }
-        marked
     }
 
     fn chart(&self, row: &[Value]) -> String {

@@ -22,8 +22,10 @@
 #include "nodes/extensible.h"
 #include "parser/parsetree.h"
 #include "utils/rel.h"
+#include "utils/timestamp.h"
 
 #include "core/compat.h"
+#include "core/tacho.h"
 #include "plans/advice_names.h"
 #include "plans/alias_numbers.h"
 #include "plans/plan_expression.h"
@@ -52,6 +54,7 @@ typedef struct Tree
 	PlanNode   *above;			/* the node above the visited one */
 	TreeMembers *members;		/* of that node */
 	PlanActuals actuals;
+	uint64		now;			/* us since 1970, 0 = not asked yet */
 } Tree;
 
 /* A node that is being written. */
@@ -275,6 +278,19 @@ put_size(Writing *to, Relation relation)
 	put_number_text(to, TEXT_TABLE_PAGES, Max(relation->rd_rel->relpages, 0));
 }
 
+/*
+ * Writes the present time. The sampler replaces it by the time of the last
+ * ANALYZE before it (tree_analyzed.c): to read that here, this process would
+ * wait for locks of the server's statistics.
+ */
+static void
+put_analyzed(Writing *to)
+{
+	if (to->tree->now == 0)
+		to->tree->now = (uint64) (GetCurrentTimestamp() + TACHO_EPOCH_OFFSET_US);
+	put_number_text(to, TEXT_ANALYZED, to->tree->now);
+}
+
 static void
 put_relation(Writing *to, Index relation)
 {
@@ -285,7 +301,10 @@ put_relation(Writing *to, Index relation)
 		put_text(to, TEXT_RELATION, RelationGetRelationName(open));
 		put_text(to, TEXT_SCHEMA, schema_of(open));
 		if (!is_temporary(open))
+		{
 			put_count(to, TEXT_RELATION_OID, RelationGetRelid(open));
+			put_analyzed(to);
+		}
 		put_size(to, open);
 	}
 	put_alias(to, relation);

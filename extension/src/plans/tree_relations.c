@@ -83,6 +83,8 @@ next_node(TreeRelations *tree, TreeRelation *relation)
 			relation->schema = string;
 		else if (kind == TEXT_RELATION_OID)
 			relation->oid = oid_of(string);
+		else if (kind == TEXT_ANALYZED)
+			relation->analyzed = string;
 	}
 }
 

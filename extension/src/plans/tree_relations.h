@@ -19,6 +19,7 @@ typedef struct TreeRelation
 	Oid			oid;
 	TreeString	schema;			/* empty if the name of the schema is not known */
 	TreeString	name;
+	TreeString	analyzed;
 } TreeRelation;
 
 /* Where tree_relations_next() continues. */

@@ -20,6 +20,7 @@
 #include "sampler/processes.h"
 #include "sampler/recorder_relations.h"
 #include "sampler/recorder_trees.h"
+#include "sampler/tree_analyzed.h"
 #include "statements/plan_trees.h"
 
 #define LEFT_OUT_EACH_MS	1000
@@ -85,7 +86,7 @@ recorder_put_tree(Frame *frame, const QueryText *tree, UnixMs now)
 	section_set(section, row, COL_plan_tree_username, role);
 	section_set(section, row, COL_plan_tree_user_oid, tree->user);
 	section_set(section, row, COL_plan_tree_encoding, tree->encoding);
-	section_set_bytes(section, COL_plan_tree_tree, tree->bytes, tree->length);
+	section_set_bytes(section, COL_plan_tree_tree, tree_analyzed(tree), tree->length);
 }
 
 void

@@ -68,6 +68,34 @@ is(plan_of('SELECT t.b', "concat(table_rows, ' ', table_pages)", "relation = 't'
 	sql("SELECT concat(reltuples, ' ', relpages) FROM pg_class WHERE oid = 't'::regclass"), 'a scan has the size that pg_class has for its table');
 is(plan_of('SELECT t.b', 'table_rows IS NULL', "relation = 'u'"), 't', 'a table without VACUUM or ANALYZE has no size');
 
+# the last ANALYZE of each table, by hand or by autovacuum
+is(plan_of('SELECT t.b', 'analyzed_at', "relation = 't'"), sql("SELECT last_analyze FROM pg_stat_all_tables WHERE relid = 't'::regclass"),
+	'a scan has the time at which its table was analyzed last');
+is(plan_of('SELECT t.b', 'analyzed_at IS NULL', "relation = 'u'"), 't', 'a table without ANALYZE has no time');
+is( plan_of('SELECT t.b', "plan_json ~ ('\"Last Analyze\":\"' || to_char((SELECT last_analyze FROM pg_stat_all_tables WHERE relid = 't'::regclass) AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI:SS') || '[+]00\"')"),
+	't', 'the JSON of a plan has the time in UTC');
+my ($plan_id, $query_id) = split /[|]/, sql(q{SELECT plan_id, queryid FROM tacho.statement_plans JOIN tacho.statements USING (userid, dbid, toplevel, queryid) WHERE query LIKE 'SELECT t.b%'});
+my ($shown) = run_command([ $ENV{TACHO_PROGRAM}, 'plan', $plan_id, '--query-id', $query_id, '--tape', $node->data_dir . '/tacho', '--tz', 'UTC' ]);
+is( join(' ', $shown =~ /Last Analyze: (.*) UTC$/mg), sql(q{SELECT to_char(last_analyze AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI:SS') FROM pg_stat_all_tables WHERE relid = 't'::regclass}),
+	'the command line prints the time below the scan');
+sql('CREATE TEMPORARY TABLE w AS SELECT 1 AS a; ANALYZE w; SELECT w.a FROM w');
+is(plan_of('SELECT w.a', 'analyzed_at IS NULL', "relation = 'w'"), 't', 'a temporary table has no time');
+sql('ANALYZE pg_database; SELECT datname FROM pg_database');
+is(plan_of('SELECT datname FROM pg_database', 'analyzed_at', "relation = 'pg_database'"),
+	sql("SELECT last_analyze FROM pg_stat_all_tables WHERE relid = 'pg_database'::regclass"), 'a catalog that all databases share has its time');
+$node->append_conf('postgresql.conf', "autovacuum = on\nautovacuum_naptime = 1s\nautovacuum_analyze_threshold = 1\nautovacuum_analyze_scale_factor = 0");
+$node->reload;
+sql('CREATE TABLE x (a int); INSERT INTO x SELECT generate_series(1, 100)');
+$node->poll_query_until('postgres', "SELECT last_autoanalyze IS NOT NULL FROM pg_stat_all_tables WHERE relid = 'x'::regclass") or die 'no autovacuum';
+$node->append_conf('postgresql.conf', 'autovacuum = off');
+$node->reload;
+$node->poll_query_until('postgres', q{SELECT count(*) = 0 FROM pg_stat_activity WHERE backend_type ~ 'autovacuum'}) or die 'autovacuum goes on';
+sql('SELECT x.a FROM x');
+is(plan_of('SELECT x.a', 'analyzed_at', "relation = 'x'"), sql("SELECT last_autoanalyze FROM pg_stat_all_tables WHERE relid = 'x'::regclass"),
+	'an ANALYZE by autovacuum counts');
+sql('ANALYZE x');
+is(plan_of('SELECT x.a', "analyzed_at < (SELECT last_analyze FROM pg_stat_all_tables WHERE relid = 'x'::regclass)", "relation = 'x'"), 't', 'a recorded plan keeps its time');
+
 # a setting of the sessions, then a table that has grown
 my $lookup = pgbench_script($node, 'lookup', "\\set a random(1, 1000)\nSELECT c FROM t WHERE a = :a;\n");
 {

@@ -102,6 +102,8 @@ export interface PlanTree {
   ways: Way[]
   /** Settings of the planner that were not the default, such as "work_mem = 64MB". */
   settings: string[]
+  /** When each table was analyzed last before the plan was recorded, if it is known. */
+  analyzed: { table: string; at: string }[]
   nodes: PlanNode[]
   json: string
 }
@@ -142,7 +144,10 @@ export const TYPES: Record<string, string> = {
 export function trees(rows: Row[]): PlanTree[] {
   const found: PlanTree[] = []
   for (const row of rows) {
-    if (row.node_number === 1) found.push({ id: String(row.plan_id), recorded: String(row.recorded_at), measured: textOf(row.measured_at), type: textOf(row.plan_type), settings: lines(row.settings), ways: waysBack(row), nodes: [], json: String(row.plan_json) })
+    if (row.node_number === 1) found.push({ id: String(row.plan_id), recorded: String(row.recorded_at), measured: textOf(row.measured_at), type: textOf(row.plan_type), settings: lines(row.settings), analyzed: [], ways: waysBack(row), nodes: [], json: String(row.plan_json) })
+    const tables = found.at(-1)?.analyzed
+    const table = [textOf(row.schema), row.relation].filter(Boolean).join('.')
+    if (row.analyzed_at != null && !tables?.some((known) => known.table === table)) tables?.push({ table, at: String(row.analyzed_at) })
     const isMarked = row.differs !== null && row.differs !== 'same'
     found.at(-1)?.nodes.push({ text: String(row.explain), isMarked, other: row.differs === 'missing' ? 'nothing like it' : String(row.other), misestimate: misestimate(row) })
   }

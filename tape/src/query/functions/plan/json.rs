@@ -6,6 +6,7 @@ use super::words::{
     INDEX_SCAN, MODIFY_TABLE, NAME, RELATION, SCHEMA, SET_OP, SUBPLAN, TUPLESTORE_SCAN,
     WORK_TABLE_SCAN,
 };
+use crate::query::value::civil::time_text;
 use serde_json::{Map, Value, json};
 
 /// The whole plan.
@@ -67,6 +68,10 @@ fn object(node: &Node) -> Map<String, Value> {
     put("Total Cost", Some(cost(node.total_cost)));
     put("Plan Rows", Some(node.rows.into()));
     put("Plan Width", Some(node.width.into()));
+    put(
+        "Last Analyze",
+        node.analyzed_us().map(|us| time_text(us).into()),
+    );
     if let Some(actuals) = node.actuals() {
         put("Actual Rows", Some(actuals.json_rows().into()));
         put("Actual Loops", Some(actuals.loops.into()));

@@ -69,6 +69,7 @@ row! {
         plan_type: Text,
         advice: Text,
         advice_lacks: Text,
+        analyzed_at: Time,
     }
 }
 
@@ -342,5 +343,6 @@ fn row(found: &Recorded, index: usize, node: &Node, explain: String) -> PlanRow 
         plan_type: None,
         advice: None,
         advice_lacks: None,
+        analyzed_at: node.analyzed_us(),
     }
 }

@@ -1,6 +1,6 @@
 //! Decodes the tree of a plan from its bytes (`docs/format.md`, "Trees of plans").
 
-use super::words::SETTING;
+use super::words::{ANALYZED, SETTING};
 
 /// A plan: its nodes in the order of EXPLAIN.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -55,6 +55,11 @@ impl Node {
     /// The number that the text of a kind is.
     pub(super) fn number(&self, kind: u8) -> Option<i64> {
         self.text(kind)?.parse().ok()
+    }
+
+    /// Time of the last ANALYZE of the node's relation, in µs since 1970.
+    pub(super) fn analyzed_us(&self) -> Option<i64> {
+        self.number(ANALYZED).filter(|us| *us > 0)
     }
 
     /// A node made by hand.

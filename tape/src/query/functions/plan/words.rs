@@ -36,6 +36,8 @@ pub(super) const QUERY_LEVEL: u8 = 35;
 pub(super) const ELIDED: u8 = 36;
 /// Whole name of a relation whose parts the node appends.
 pub(super) const APPENDED: u8 = 37;
+/// Time of the last ANALYZE of the relation in µs since 1970, zero if it is not known.
+pub(super) const ANALYZED: u8 = 38;
 /// Number of planned workers: the first kind of text that EXPLAIN prints on a line of its own.
 pub(super) const WORKERS: u8 = 7;
 const FIRST_LINE: u8 = WORKERS;
