@@ -332,6 +332,7 @@ COLUMN(plan_stats, 10, rows, UINT, none, NONE, "rows retrieved or affected")
 COLUMN(plan_stats, 11, shared_blks_hit, UINT, blocks, NONE, "shared blocks found in the cache")
 COLUMN(plan_stats, 12, shared_blks_read, UINT, blocks, NONE, "shared blocks read")
 COLUMN(plan_stats, 13, temp_blks_written, UINT, blocks, NONE, "temporary blocks written")
+COLUMN(plan_stats, 14, cpu_time, SPAN, none, NONE, "CPU time in user and system mode, also of parallel workers; estimated from a sample of short executions")
 
 TABLE(63, table_stats, "counter increases of tables and indexes per interval: a row for each of those that did most, then a row for all others")
 COLUMN(table_stats, 1, time, TIME, none, NONE, "end of the interval")

@@ -55,7 +55,8 @@ create function tacho.statement_plans(
 	out rows bigint,
 	out shared_blks_hit bigint,
 	out shared_blks_read bigint,
-	out temp_blks_written bigint
+	out temp_blks_written bigint,
+	out cpu_time double precision
 )
 returns setof record
 language c volatile strict parallel safe
@@ -63,7 +64,7 @@ cost 100 rows 1000
 as 'MODULE_PATHNAME', 'tacho_statement_plans';
 
 comment on function tacho.statement_plans is
-'Cost of each plan of a statement: a row for each plan of each row of tacho.statements that has one. The rows of a statement add up to its calls, times (in ms), rows and blocks in tacho.statements. Up to four plans of a statement are distinguished at a time. Blocks of planning count for the first plan. Example: select plan_id, since, calls, mean_exec_time from tacho.statement_plans() where queryid = 42 order by since;';
+'Cost of each plan of a statement: a row for each plan of each row of tacho.statements that has one. The rows of a statement add up to its calls, times (in ms), rows, blocks and CPU time (user_time + system_time) in tacho.statements. Up to four plans of a statement are distinguished at a time. Blocks of planning count for the first plan. Example: select plan_id, since, calls, mean_exec_time from tacho.statement_plans() where queryid = 42 order by since;';
 
 create view tacho.statement_plans as
 	select *

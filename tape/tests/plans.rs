@@ -235,6 +235,46 @@ fn minutes_before_the_second_plan_are_of_the_first_one() {
 }
 
 #[test]
+fn plans_have_the_cpu_time_of_their_statement() {
+    let mut tape = Tape::new();
+    let entry = tape.entry(7);
+    let cpu = |user: i64, system: i64| [("user_time", user * 100), ("system_time", system * 100)];
+    // 12 ms alone, then 5 ms of the first plan and 30 ms of the second one.
+    tape.row("statement_stats", 1, entry, 10, 20, &cpu(9, 3));
+    tape.row("statement_stats", 2, entry, 10, 60, &cpu(31, 4));
+    let mut counted = |minute, plan_id, calls, since, alone, ms: i64| {
+        let more = [
+            ("plan_id", plan_id),
+            ("plan_since", since),
+            ("was_alone", alone),
+            ("cpu_time", ms * 100),
+        ];
+        tape.row("plan_stats", minute, entry, calls, calls, &more);
+    };
+    counted(2, 5, 6, 1_000, 1, 5);
+    counted(2, 6, 4, 120_000, 0, 30);
+    // Workers of the second plan ended before the minute of its call.
+    counted(3, 6, 0, 120_000, 0, 8);
+    counted(4, 6, 1, 120_000, 0, 2);
+    tape.row("statement_stats", 3, entry, 0, 0, &cpu(8, 0));
+    tape.row("statement_stats", 4, entry, 1, 1, &cpu(1, 1));
+    // Query 8 has one plan, and workers that ended before the minute of its call.
+    let entry = tape.entry(8);
+    tape.row("statement_stats", 1, entry, 0, 0, &cpu(7, 0));
+    tape.row("statement_stats", 2, entry, 1, 9, &cpu(2, 0));
+    let store = tape.finish();
+    let columns = ["query_id", "plan_id", "calls", "cpu_time"];
+    let of = |query_id: &str| {
+        ask(&store, "plans", &columns, |arguments| {
+            let filter = ("query_id".to_string(), query_id.to_string());
+            arguments.filters.push(filter);
+        })
+    };
+    assert_eq!(of("7"), ["7 5 16 17", "7 6 5 40"]);
+    assert_eq!(of("8"), ["8 - 1 9"]);
+}
+
+#[test]
 fn a_turn_costs_what_its_executions_take_longer() {
     let store = turned().finish();
     let expected = ["7 5 6 120.006s - 240 260 1 11 11 2600"];

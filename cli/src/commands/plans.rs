@@ -1,4 +1,4 @@
-//! `tacho plans`: calls, time, rows and blocks of each plan of a statement.
+//! `tacho plans`: calls, time, CPU time, rows and blocks of each plan of a statement.
 
 use crate::readers::table::Layout;
 use crate::readers::{Reader, ReaderArgs, run as read};
@@ -23,6 +23,7 @@ impl Reader for Plans {
         ("pct", "pct"),
         ("mean_exec_time", "mean"),
         ("max_exec_time", "max"),
+        ("cpu_time", "cpu"),
         ("rows_per_call", "rows/call"),
         ("blocks_per_call", "blocks/call"),
         ("query_text", "query"),

@@ -36,6 +36,8 @@ typedef struct Place
 								 * change */
 	pg_atomic_uint64 reported;	/* query id in the backend status */
 	pg_atomic_uint64 plan_id;
+	pg_atomic_uint64 workers_query; /* 0 while workers_plan changes */
+	pg_atomic_uint64 workers_plan;
 } Place;
 
 HOT_DATA int running_plan_depth = 0;
@@ -56,6 +58,8 @@ init_place(void *memory)
 	pg_atomic_init_u64(&place->start, 0);
 	pg_atomic_init_u64(&place->reported, 0);
 	pg_atomic_init_u64(&place->plan_id, 0);
+	pg_atomic_init_u64(&place->workers_query, 0);
+	pg_atomic_init_u64(&place->workers_plan, 0);
 }
 
 void
@@ -100,6 +104,33 @@ running_plan_publish_leader(void)
 	if (leader != NULL)
 		publish(running_plan_in(compat_proc_slot(leader), pgstat_get_my_query_id(),
 								GetCurrentStatementStartTimestamp()));
+}
+
+void
+running_plan_announce(uint64 query_id, int64 plan_id)
+{
+	Place	   *place = place_of(compat_my_slot());
+
+	if (place == NULL)
+		return;
+	pg_atomic_write_u64(&place->workers_query, 0);
+	pg_write_barrier();
+	pg_atomic_write_u64(&place->workers_plan, (uint64) plan_id);
+	pg_write_barrier();
+	pg_atomic_write_u64(&place->workers_query, query_id);
+}
+
+int64
+running_plan_announced(uint64 query_id)
+{
+	PGPROC	   *leader = MyProc->lockGroupLeader;
+	Place	   *place = leader == NULL ? NULL : place_of(compat_proc_slot(leader));
+
+	/* the leader waits for its workers, so the place does not change now */
+	if (place == NULL || pg_atomic_read_u64(&place->workers_query) != query_id)
+		return 0;
+	pg_read_barrier();
+	return (int64) pg_atomic_read_u64(&place->workers_plan);
 }
 
 int64

@@ -29,6 +29,14 @@ extern void running_plan_publish(const PlannedStmt *stmt);
 extern void running_plan_publish_leader(void);
 
 /*
+ * The leader: parallel workers of the top-level statement `query_id` work for
+ * this plan. A worker: the plan that its leader has announced for `query_id`,
+ * or 0. A function's query has workers, too, but no plan for them.
+ */
+extern void running_plan_announce(uint64 query_id, int64 plan_id);
+extern int64 running_plan_announced(uint64 query_id);
+
+/*
  * Call them around each piece of an execution. The outermost plan counts. A
  * SELECT of a function has the SELECT's plan, and FETCH has the plan of the
  * cursor's query. CALL has the plan of the procedure's newest statement.

@@ -187,6 +187,7 @@ put_plan(Frame *frame, uint64 entry, const PlanIncrease *plan)
 	SET(shared_blks_hit, plan->values.shared_blks_hit);
 	SET(shared_blks_read, plan->values.shared_blks_read);
 	SET(temp_blks_written, plan->values.temp_blks_written);
+	SET(cpu_time, plan->values.cpu_time);
 #undef SET
 }
 

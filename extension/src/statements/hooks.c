@@ -417,9 +417,12 @@ on_planner(COMPAT_PLANNER_PARAMS)
 	return result;
 }
 
-/* Makes the statement's entry: parallel workers only add to an existing one. */
+/*
+ * Makes the statement's entry, because parallel workers only add to an existing
+ * one, and names its plan to them.
+ */
 static void
-expect_workers(const QueryDesc *query)
+expect_workers(const QueryDesc *query, int64 plan_id)
 {
 	const PlannedStmt *plan = query->plannedstmt;
 	const StatementSource source = source_of(query);
@@ -427,6 +430,7 @@ expect_workers(const QueryDesc *query)
 
 	make_key(&key, plan->queryId);
 	statements_remember(&key, &source);
+	running_plan_announce(plan->queryId, plan_id);
 }
 
 static inline void
@@ -488,7 +492,7 @@ on_executor_start(QueryDesc *queryDesc, int eflags)
 		return;
 	execution_follow(queryDesc, plan_id);
 	if (plan->parallelModeNeeded && level == 0)
-		expect_workers(queryDesc);
+		expect_workers(queryDesc, plan_id);
 }
 
 static pg_attribute_hot void
@@ -544,6 +548,7 @@ run_in_worker(COMPAT_RUN_PARAMS)
 	usage_end(&start, &delta);
 	delta.groups &= GROUP_cpu | GROUP_faults;
 	delta.weight = (UsageDraw) {1, 1};
+	delta.plan_id = running_plan_announced(query_id);
 	delta.counters.sampled_exec_time = 0;	/* it is in the leader's time */
 	if (counted)
 		statements_add_if_there(&key, &delta);

@@ -48,7 +48,7 @@ typedef struct StatementDelta
 	int32		histogram_bucket;	/* -1 = none */
 	int32		sqlstate;		/* of the error, 0 = none */
 	UsageDraw	weight;			/* of an execution, 0 = none */
-	int64		plan_id;		/* of an execution, 0 = it has none */
+	int64		plan_id;		/* of an execution or its worker, 0 = none */
 	Counters	counters;		/* only `groups` are set */
 } StatementDelta;
 
@@ -97,6 +97,7 @@ typedef struct PlanCounters
 {
 	int64		calls;
 	double		total_exec_time;
+	double		cpu_time;		/* user and system, parallel workers too */
 	int64		rows;
 	int64		shared_blks_hit;
 	int64		shared_blks_read;

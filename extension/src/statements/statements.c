@@ -768,9 +768,7 @@ statements_add(const StatementKey *key, StatementDelta *delta,
 	}
 	if (result == ADD_DONE)
 	{
-		if (delta->plan_id != 0 &&
-			!plans_same(found.entry, found.generation, delta->plan_id))
-			plans_count(found.entry, found.generation, delta);
+		plans_add(found.entry, found.generation, delta);
 		if (found.entry->wants_text && source)
 			entry_fill_text(found.entry, found.generation, source);
 	}
@@ -794,6 +792,7 @@ statements_add_if_there(const StatementKey *key, StatementDelta *delta)
 	StatementEntry *entry = NULL;
 	uint64		generation;
 
-	if (entry_find(key, statement_hash(key), &entry, &generation) && entry)
-		(void) entry_add(entry, generation, delta);
+	if (entry_find(key, statement_hash(key), &entry, &generation) && entry &&
+		entry_add(entry, generation, delta) == ADD_DONE)
+		plans_add(entry, generation, delta);
 }

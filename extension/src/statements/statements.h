@@ -102,7 +102,10 @@ extern void statements_add_failure(const StatementKey *key,
 								   StatementDelta *delta,
 								   const StatementSource *source);
 
-/* Adds `delta` to the entry `key` if there is one. */
+/*
+ * Adds `delta` of a parallel worker to the entry `key` if there is one, and to
+ * the plan of its leader.
+ */
 extern void statements_add_if_there(const StatementKey *key,
 									StatementDelta *delta);
 
@@ -145,6 +148,7 @@ typedef struct PlanValues
 {
 	int64		calls;
 	int64		total_exec_time;
+	int64		cpu_time;
 	int64		rows;
 	int64		shared_blks_hit;
 	int64		shared_blks_read;

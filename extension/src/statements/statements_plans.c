@@ -78,6 +78,7 @@ plan_counters_add(PlanCounters *to, const PlanCounters *from)
 {
 	to->calls += from->calls;
 	to->total_exec_time += from->total_exec_time;
+	to->cpu_time += from->cpu_time;
 	to->rows += from->rows;
 	to->shared_blks_hit += from->shared_blks_hit;
 	to->shared_blks_read += from->shared_blks_read;
@@ -93,6 +94,7 @@ plan_counters_take(PlanCounters *from, const PlanCounters *part)
 {
 	from->calls = Max(from->calls - part->calls, 0);
 	from->total_exec_time = Max(from->total_exec_time - part->total_exec_time, 0);
+	from->cpu_time = Max(from->cpu_time - part->cpu_time, 0);
 	from->rows = Max(from->rows - part->rows, 0);
 	from->shared_blks_hit = Max(from->shared_blks_hit - part->shared_blks_hit, 0);
 	from->shared_blks_read = Max(from->shared_blks_read - part->shared_blks_read, 0);
@@ -106,13 +108,16 @@ plan_counters_take(PlanCounters *from, const PlanCounters *part)
 static PlanCounters
 plan_counters(const Counters *counters, uint32 groups)
 {
+	bool		exec = (groups & GROUP_exec) != 0;	/* not of a worker */
+	bool		cpu = (groups & GROUP_cpu) != 0;
 	bool		buffers = (groups & GROUP_buffers) != 0;
 	bool		others = (groups & GROUP_other_blocks) != 0;
 
 	return (PlanCounters) {
-		.calls = counters->calls,
-		.total_exec_time = counters->total_exec_time,
-		.rows = counters->rows,
+		.calls = exec ? counters->calls : 0,
+		.total_exec_time = exec ? counters->total_exec_time : 0,
+		.cpu_time = cpu ? counters->user_time + counters->system_time : 0,
+		.rows = exec ? counters->rows : 0,
 		.shared_blks_hit = buffers ? counters->shared_blks_hit : 0,
 		.shared_blks_read = buffers ? counters->shared_blks_read : 0,
 		.temp_blks_written = others ? counters->temp_blks_written : 0,
@@ -273,8 +278,8 @@ place_count(StatementEntry *entry, PlanPlace *place, const StatementDelta *delta
 		return false;
 	plan = set_plan(place, set, delta->plan_id);
 	plan_counters_add(&plan->counters, &counters);
-	plan->max_exec_time = Max(plan->max_exec_time, delta->counters.total_exec_time);
-	plan->recent_max = Max(plan->recent_max, delta->counters.total_exec_time);
+	plan->max_exec_time = Max(plan->max_exec_time, counters.total_exec_time);
+	plan->recent_max = Max(plan->recent_max, counters.total_exec_time);
 	plan->latest = GetCurrentStatementStartTimestamp();
 	return true;
 }

@@ -67,6 +67,7 @@ plan_values(const PlanCounters *counters)
 	return (PlanValues) {
 		.calls = counters->calls,
 		.total_exec_time = history_time(counters->total_exec_time),
+		.cpu_time = history_time(counters->cpu_time),
 		.rows = counters->rows,
 		.shared_blks_hit = counters->shared_blks_hit,
 		.shared_blks_read = counters->shared_blks_read,
@@ -81,6 +82,7 @@ row_values(const int64 *values)
 	return (PlanValues) {
 		.calls = values[HISTORY_AT(calls)],
 		.total_exec_time = values[HISTORY_AT(total_exec_time)],
+		.cpu_time = values[HISTORY_AT(user_time)] + values[HISTORY_AT(system_time)],
 		.rows = values[HISTORY_AT(rows)],
 		.shared_blks_hit = values[HISTORY_AT(shared_blks_hit)],
 		.shared_blks_read = values[HISTORY_AT(shared_blks_read)],

@@ -353,8 +353,8 @@ stripe_collect(Counters *to, const Stripe *stripe, const RarePart *rare)
 }
 
 /*
- * statements_plans.c: counts for its plan an execution that the entry has
- * counted. Never raises an error and allocates nothing.
+ * statements_plans.c: counts for its plan an execution, or a parallel worker of
+ * one, that the entry has counted. Never raises an error and allocates nothing.
  */
 extern void plans_count(StatementEntry *entry, uint64 generation,
 						const StatementDelta *delta);
@@ -370,6 +370,14 @@ plans_same(const StatementEntry *entry, uint64 generation, int64 plan_id)
 	pg_read_barrier();			/* the rest was written before it */
 	return same && pg_atomic_read_u64(&place->first) == (uint64) plan_id &&
 		pg_atomic_read_u32(&place->set) == 0;
+}
+
+/* Counts for its plan what the entry has counted. */
+static inline void
+plans_add(StatementEntry *entry, uint64 generation, const StatementDelta *delta)
+{
+	if (delta->plan_id != 0 && !plans_same(entry, generation, delta->plan_id))
+		plans_count(entry, generation, delta);
 }
 
 /*

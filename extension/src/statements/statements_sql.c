@@ -34,7 +34,7 @@ COMPAT_SQL_FUNCTION(tacho_statements_reset);
 #define KEY_COLUMNS 5			/* userid to query */
 #define TAIL_COLUMNS 7			/* last_sqlstate to restored */
 #define INFO_COLUMNS 13
-#define PLAN_COLUMNS 14
+#define PLAN_COLUMNS 15
 
 bool
 statements_may_see(Oid user_id)
@@ -206,6 +206,7 @@ plan_to_datums(const StatementCopy *copy, const PlanRow *row, Datum *values, boo
 	values[i++] = Int64GetDatum(counters->shared_blks_hit);
 	values[i++] = Int64GetDatum(counters->shared_blks_read);
 	values[i++] = Int64GetDatum(counters->temp_blks_written);
+	values[i++] = Float8GetDatum(counters->cpu_time);
 	Assert(i == PLAN_COLUMNS);
 }
 

@@ -39,10 +39,10 @@ sub plans_of
 my $differences = q{
 	SELECT count(*) FROM tacho.statements s JOIN (
 		SELECT userid, dbid, toplevel, queryid, sum(calls) AS calls, sum(total_exec_time) AS total_exec_time, sum(rows) AS rows,
-		       sum(shared_blks_hit) AS shared_blks_hit, sum(shared_blks_read) AS shared_blks_read, sum(temp_blks_written) AS temp_blks_written
+		       sum(shared_blks_hit) AS shared_blks_hit, sum(shared_blks_read) AS shared_blks_read, sum(temp_blks_written) AS temp_blks_written, sum(cpu_time) AS cpu_time
 		  FROM tacho.statement_plans GROUP BY 1, 2, 3, 4) p USING (userid, dbid, toplevel, queryid)
 	 WHERE query NOT LIKE '%tacho.%' AND (
-		p.calls <> s.calls OR abs(p.total_exec_time - s.total_exec_time) > 1e-6 * s.total_exec_time OR p.rows <> s.rows OR
+		p.calls <> s.calls OR abs(p.cpu_time - s.user_time - s.system_time) > 1e-6 * (s.user_time + s.system_time) OR abs(p.total_exec_time - s.total_exec_time) > 1e-6 * s.total_exec_time OR p.rows <> s.rows OR
 		p.shared_blks_hit <> s.shared_blks_hit OR p.shared_blks_read <> s.shared_blks_read OR p.temp_blks_written <> s.temp_blks_written)};
 
 run_query($by_index, 10, 20, 30);
@@ -63,6 +63,27 @@ is( $node->safe_psql('postgres', q{
 		SELECT count(*) FROM tacho.statement_plans JOIN tacho.statements USING (userid, dbid, toplevel, queryid)
 		 WHERE query ~ '^(SET|VACUUM|CREATE)'}),
 	0, 'commands without a plan have none');
+
+# the CPU time of parallel workers is their plan's, also when its leader does nothing
+$node->safe_psql('postgres', 'CREATE TABLE big AS SELECT n AS a FROM generate_series(1, 300000) n; VACUUM ANALYZE big');
+my $cpu = sub { $node->safe_psql('postgres', q{SELECT round(cpu_time::numeric, 3) FROM tacho.statement_plans JOIN tacho.statements USING (userid, dbid, toplevel, queryid)
+	WHERE query LIKE 'SELECT sum(sqrt(a))%' ORDER BY since}) };
+my $sum = 'SELECT sum(sqrt(a)) FROM big WHERE a > 7';
+$node->safe_psql('postgres', "SET max_parallel_workers_per_gather = 0; $sum");
+my $alone = $cpu->();
+cmp_ok($alone, '>', 0, 'a plan without workers has CPU time');
+my $by_workers = 'SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0; SET min_parallel_table_scan_size = 0; SET parallel_leader_participation = off;';
+like($node->safe_psql('postgres', "$by_workers EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF) $sum"), qr/Workers Launched: [1-9]/, 'workers are launched');
+$node->safe_psql('postgres', "$by_workers $sum");
+my ($first, $second) = split /\n/, $cpu->();
+is($first, $alone, 'the other plan gets nothing of the CPU time of workers');
+cmp_ok($second, '>', $alone / 4, 'the plan with workers has their CPU time');
+is($node->safe_psql('postgres', $differences), 0, 'plans add up to their statements');
+$node->safe_psql('postgres', "$by_workers PREPARE s AS $sum; EXECUTE s");
+is((split /\n/, $cpu->())[0], $alone, 'the other plan gets nothing of workers of a prepared statement');
+$node->safe_psql('postgres', "CREATE PROCEDURE p() LANGUAGE sql AS \$\$ $sum \$\$; $by_workers CALL p()");
+is( $node->safe_psql('postgres', q{SELECT s.user_time + s.system_time > 0, (SELECT count(*) FROM tacho.statement_plans p WHERE p.queryid = s.queryid) FROM tacho.statements s WHERE query LIKE 'CALL%'}),
+	't|0', 'a procedure whose query has workers has no plan');
 
 # more than four plans: the least recently executed ones make room
 my $many = 'SELECT count(*) FROM t x JOIN t y USING (a) WHERE x.b = ';

@@ -59,15 +59,16 @@ sub differences
 	{
 		$rows{ $key->($row) }++;
 		$sum{ $key->($row) }{$_} += $row->{$_} || 0 for @counters;
+		$sum{ $key->($row) }{cpu_time_ms} += $row->{$_} || 0 for qw(user_time_ms system_time_ms);
 	}
 	for my $row (exported('plan_stats'))
 	{
-		$plans{ $key->($row) }{$_} += $row->{$_} || 0 for @counters;
-		push @found, 'negative: ' . $key->($row) if grep { ($row->{$_} || 0) < 0 } @counters;
+		$plans{ $key->($row) }{$_} += $row->{$_} || 0 for @counters, 'cpu_time_ms';
+		push @found, 'negative: ' . $key->($row) if grep { ($row->{$_} || 0) < 0 } @counters, 'cpu_time_ms';
 	}
 	for my $at (keys %plans)
 	{
-		for (@counters)
+		for (@counters, 'cpu_time_ms')
 		{
 			my $more = sprintf '%.2f', ($sum{$at}{$_} || 0) - $plans{$at}{$_};
 
@@ -143,9 +144,9 @@ is( $node->safe_psql('postgres', "SELECT p.plan_id, p.calls, p.shared_blks_hit +
 		FROM tacho.plans($window) p JOIN tacho.statement_plans s USING (plan_id) WHERE s.queryid = $id AND
 			(p.calls, p.shared_blks_hit, p.shared_blks_read) = (s.calls, s.shared_blks_hit, s.shared_blks_read) ORDER BY first_seen") =~ tr/\n//,
 	1, 'both plans are in tacho.statement_plans');
-is( $node->safe_psql('postgres', "SELECT sum(p.calls) = max(h.calls), abs(sum(p.total_exec_time) - max(h.total_exec_time)) = 0, sum(p.pct)
+is( $node->safe_psql('postgres', "SELECT sum(p.calls) = max(h.calls), abs(sum(p.total_exec_time) - max(h.total_exec_time)) = 0, sum(p.cpu_time) = max(h.user_time + h.system_time), sum(p.pct)
 		FROM tacho.plans($window) p, tacho.statements_history($window) h"),
-	't|t|100.0000', 'the plans add up to the statement');
+	't|t|t|100.0000', 'the plans add up to the statement');
 is( $node->safe_psql('postgres', "SELECT old_calls, new_calls, grain IS NULL, old_plan_id <> new_plan_id, time_lost > 0, ratio > 1, new_blocks_per_call > old_blocks_per_call
 		FROM tacho.plan_changes($window) ORDER BY changed_at"),
 	"200|100|t|t|t|t|t\n100|60|f|t|f|f|f", 'plan_changes() has both changes, the first one to the millisecond');
@@ -168,6 +169,18 @@ run_pgbench($node, pgbench_script($node, 'index', "$by_index\nSELECT count(d) /*
 wait_until_in_history($node);
 is($node->safe_psql('postgres', q{SELECT sum(calls) FROM tacho.statements WHERE query LIKE '%/* c */%'}), 2400, 'eight sessions have executed two plans');
 is(differences(), '', 'plans add up to their statements in every interval');
+
+# CPU time of both
+my $busy = 'SELECT sum(sqrt(n)) /* cpu */ FROM t, generate_series(1, 10000) n WHERE a <';
+$node->safe_psql('postgres', "$_ $busy 50; $busy 60;") for $by_index, $by_table;
+wait_until_in_history($node);
+my $busy_id = $node->safe_psql('postgres', "SELECT queryid FROM tacho.statements WHERE query LIKE '%/* cpu */%' AND query !~ 'tacho'");
+is( $node->safe_psql('postgres', "SELECT count(*), bool_and(p.cpu_time > 0), sum(p.cpu_time) = max(h.user_time + h.system_time), max(h.calls)
+		FROM tacho.plans('2000-01-01', query_id => '$busy_id') p, tacho.statements_history('2000-01-01', query_id => '$busy_id') h"),
+	'2|t|t|4', 'both plans together have the CPU time of the statement');
+is( $node->safe_psql('postgres', "SELECT count(*) FROM tacho.plans('2000-01-01', query_id => '$busy_id') p JOIN tacho.statement_plans s USING (plan_id)
+		WHERE s.queryid = $busy_id AND abs(p.cpu_time - s.cpu_time::numeric) <= 0.02"),
+	2, 'both plans have the CPU time of tacho.statement_plans');
 
 # five plans and more: those that were executed longest ago make room
 my $many = 'SELECT count(*) FROM t x JOIN t y USING (a) WHERE x.b = ';

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { asText, chosen, misestimate, planFlags, planLanes, planQuestion, times, trees, turned, waysBack } from './plans'
+import { asText, chosen, cpuPerCall, misestimate, planFlags, planLanes, planQuestion, times, trees, turned, waysBack } from './plans'
 import type { Series } from './series'
 import { HOUR } from './time'
 import { parseView } from './view'
@@ -37,6 +37,10 @@ test('the rows of two plans are two trees, whose different nodes are marked', ()
   expect(found.map((tree) => tree.type)).toEqual(['generic', null])
   expect(trees([row(1, '41', 'Limit', null)])[0]!.nodes[0]!.isMarked).toBe(false)
   expect(trees([])).toEqual([])
+})
+
+test('a plan has the mean CPU time of its executions', () => {
+  expect([{ cpu_time: '12.5', calls: 5 }, { cpu_time: null, calls: 5 }, { calls: 5 }, { cpu_time: '1', calls: 0 }].map((row) => cpuPerCall(row))).toEqual([2.5, null, null, null])
 })
 
 test('a way back is a hint, an advice, or what the language of one lacks', () => {

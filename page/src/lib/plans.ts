@@ -72,6 +72,9 @@ export const planFlags = (changes: Row[]): Row[] =>
     query_id: row.query_id!,
   }))
 
+/** Mean CPU time of an execution by the plan in a row of `plans`, in ms; null if it is not known. */
+export const cpuPerCall = ({ cpu_time, calls }: Row) => (cpu_time === null || cpu_time === undefined || !calls ? null : Number(cpu_time) / Number(calls))
+
 /** A node of a plan: its lines of EXPLAIN, and what the other plan has in its place. */
 export interface PlanNode {
   text: string

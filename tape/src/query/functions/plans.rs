@@ -41,6 +41,7 @@ row! {
         blocks_per_call: Numeric,
         source: Text,
         plan_type: Text,
+        cpu_time: Numeric,
     }
 }
 
@@ -131,18 +132,26 @@ impl LineKey {
 type Lines = BTreeMap<LineKey, Line>;
 
 /// Lines of each statement. A use without a call makes no line: it is a rest of rounding, such as
-/// 10 µs.
+/// 10 µs, or the CPU time of parallel workers that ended an interval before the call.
 fn lines(histories: Histories) -> BTreeMap<EntryKey, Lines> {
     let mut statements: BTreeMap<EntryKey, Lines> = BTreeMap::new();
     for ((_, key), intervals) in histories {
         let lines = statements.entry(key).or_default();
-        for interval in intervals {
-            for one in interval.uses.iter().filter(|one| one.cost.calls > 0) {
-                let line = Line::of(&interval, one);
-                match lines.get_mut(&LineKey::of(one.plan)) {
-                    Some(known) => known.add(line),
-                    None => drop(lines.insert(LineKey::of(one.plan), line)),
-                }
+        let uses = || {
+            intervals
+                .iter()
+                .flat_map(|i| i.uses.iter().map(move |one| (i, one)))
+        };
+        for (interval, one) in uses().filter(|(_, one)| one.cost.calls > 0) {
+            let line = Line::of(interval, one);
+            match lines.get_mut(&LineKey::of(one.plan)) {
+                Some(known) => known.add(line),
+                None => drop(lines.insert(LineKey::of(one.plan), line)),
+            }
+        }
+        for (_, one) in uses().filter(|(_, one)| one.cost.calls == 0) {
+            if let Some(known) = lines.get_mut(&LineKey::of(one.plan)) {
+                known.cost.add(one.cost);
             }
         }
     }
@@ -278,5 +287,6 @@ fn row(
         blocks_per_call: per_call(blocks(cost), cost),
         source: Some(line.source(plan).into()),
         plan_type: None,
+        cpu_time: Some(ms(cost.cpu)),
     }
 }

@@ -15,7 +15,8 @@ use crate::query::rows::parse::nodes;
 use crate::query::value::error::QueryResult;
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-/// Columns of both `statement_stats` and `plan_stats`, in the order of [`Cost`].
+/// Columns of both `statement_stats` and `plan_stats`, in the order of [`Cost`]. `plan_stats`
+/// has one column of CPU time, and `statement_stats` has two ([`CPU`]).
 const COLUMNS: [&str; 6] = [
     "calls",
     "total_exec_time",
@@ -24,6 +25,8 @@ const COLUMNS: [&str; 6] = [
     "shared_blks_read",
     "temp_blks_written",
 ];
+
+const CPU: [&str; 2] = ["user_time", "system_time"];
 
 /// Sums of counters. A sum that would overflow stays at the largest number.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -40,11 +43,13 @@ pub struct Cost {
     pub read: i64,
     /// Temporary blocks written.
     pub temp_written: i64,
+    /// CPU time in user and system mode, in units of 10 µs.
+    pub cpu: i64,
 }
 
 impl Cost {
-    fn of(values: [i64; 6]) -> Cost {
-        let [calls, time, rows, hit, read, temp_written] = values;
+    fn of(values: [i64; 7]) -> Cost {
+        let [calls, time, rows, hit, read, temp_written, cpu] = values;
         Cost {
             calls,
             time,
@@ -52,6 +57,7 @@ impl Cost {
             hit,
             read,
             temp_written,
+            cpu,
         }
     }
 
@@ -63,6 +69,7 @@ impl Cost {
             hit: join(self.hit, other.hit),
             read: join(self.read, other.read),
             temp_written: join(self.temp_written, other.temp_written),
+            cpu: join(self.cpu, other.cpu),
         }
     }
 
@@ -397,7 +404,8 @@ impl<'a> Reading<'a> {
         let end_us = time_ms.saturating_mul(1000);
         let begin_us = end_us.saturating_sub(row.elapsed_ms.saturating_mul(1000));
         let left = row.cost.without(Cost::of_uses(&row.uses));
-        if left.calls > 0 {
+        // Parallel workers of a plan without rows may end before the interval of the call.
+        if left.calls > 0 || (left.cpu > 0 && row.uses.is_empty()) {
             row.uses.push(self.alone_in(key, begin_us, end_us, left));
         }
         if row.uses.is_empty() {
@@ -438,11 +446,13 @@ fn get(keys: &[Option<EntryKey>], reference: i64) -> Option<&EntryKey> {
 
 /// The counters of some rows of a table.
 fn costs(part: &Part, table: &str, rows: &[usize]) -> QueryResult<Vec<Cost>> {
-    let mut values = vec![[0; 6]; rows.len()];
-    for (c, name) in COLUMNS.iter().enumerate() {
+    let mut values = vec![[0_i64; 7]; rows.len()];
+    let cpu: &[&str] = if table == STATS { &CPU } else { &["cpu_time"] };
+    let cpu = cpu.iter().map(|name| (COLUMNS.len(), *name));
+    for (c, name) in COLUMNS.iter().copied().enumerate().chain(cpu) {
         let column = part.ints(table, name)?;
         for (value, &row) in values.iter_mut().zip(rows) {
-            value[c] = column[row];
+            value[c] = value[c].saturating_add(column[row]);
         }
     }
     Ok(values.into_iter().map(Cost::of).collect())
