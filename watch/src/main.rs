@@ -208,6 +208,7 @@ impl Watch<'_> {
         if lines.is_empty() {
             lines.push(match seen.servers {
                 0 => "there is no server to watch".into(),
+                1 => "1 server, no alarm".into(),
                 n => format!("{n} servers, no alarm"),
             });
         }

@@ -80,7 +80,7 @@ fn a_queue_gives_one_alarm_and_one_end() {
     let args = ["--config", &config, "--state", &state];
     assert_eq!(
         history.once(&args),
-        (0, "TACHO OK - 1 servers, no alarm | alarms=0".into())
+        (0, "TACHO OK - 1 server, no alarm | alarms=0".into())
     );
     assert!(received(&taken).is_empty());
 

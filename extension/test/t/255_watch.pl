@@ -58,7 +58,7 @@ sub messages { return -e "$place/messages" ? map { decode_json($_) } split /\n/,
 
 my ($code, $line) = once('--tape', "shop=$tape");
 is($code, 0, 'a server without a queue has no alarm');
-like($line, qr/^TACHO OK - 1 servers, no alarm \| alarms=0$/, 'the check prints one line');
+like($line, qr/^TACHO OK - 1 server, no alarm \| alarms=0$/, 'the check prints one line');
 
 my ($holder, $waiter, $pid) = begin_queue($node);
 
