@@ -69,7 +69,7 @@ holds "it made completions and manual pages" test -e "$scratch/plain/usr/local/s
 # files of the extension and the program, with the same names on each major
 wanted() {
 	printf '.%s\n' "$("$config" --bindir)/tacho" "$("$config" --pkglibdir)"/{tacho.so,tacho-parent} \
-		"$("$config" --sharedir)"/extension/{tacho.control,tacho--0.1.sql} /usr/local/share/generate | sort
+		"$("$config" --sharedir)"/extension/{tacho.control,tacho--0.2.sql,tacho--0.1--0.2.sql} /usr/local/share/generate | sort
 }
 holds "these files are installed, and no others" diff <(installed "$scratch/plain") <(wanted)
 holds "install-programs" "${in_source[@]}" install-programs PREFIX=/opt DESTDIR="$scratch/programs"
@@ -96,7 +96,8 @@ chmod -R a-w "$scratch/source/extension" "$scratch/source/catalog"
 holds "a build in another directory" "${elsewhere[@]}"
 holds "install from there" "${elsewhere[@]}" install DESTDIR="$scratch/other"
 holds "installs the same files" diff <(installed "$scratch/plain") <(installed "$scratch/other")
-holds "the same script" cmp "$scratch"/{plain,other}"$("$config" --sharedir)/extension/tacho--0.1.sql"
+holds "the same script" cmp "$scratch"/{plain,other}"$("$config" --sharedir)/extension/tacho--0.2.sql"
+holds "the same script of the update" cmp "$scratch"/{plain,other}"$("$config" --sharedir)/extension/tacho--0.1--0.2.sql"
 # shellcheck disable=SC2016 # expanded inside
 holds "installcheck runs the tests of the sources" bash -c '
 	! PGHOST=/nonexistent "$@" installcheck >"$0" 2>&1 && grep -q nonexistent "$0"' \

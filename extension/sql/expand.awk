@@ -1,8 +1,8 @@
-# expand.awk - makes tacho--VERSION.sql from its parts
+# expand.awk - makes a script of the extension from its parts
 #
 # usage: awk -f expand.awk ../catalog/samples.h ../catalog/counters.h ../catalog/derived.h
-#            sql/tacho.sql sql/readers/*.sql sql/grants.sql sql/statements.sql
-#            >tacho--0.1.sql
+#            sql/PART.sql... >tacho--0.2.sql
+# The Makefile knows the parts, and owner.sql explains them.
 #
 # Every dimension is a filter of every reader function. Dimensions are the
 # columns marked DIM in catalog/samples.h, in their order there, then those

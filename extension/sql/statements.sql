@@ -1,7 +1,7 @@
 /*
  * statements.sql - statistics of statements
  *
- * The last part of tacho--VERSION.sql. expand.awk replaces the marker COUNTERS
+ * expand.awk replaces the marker COUNTERS
  * by the columns of catalog/counters.h.
  */
 
@@ -198,7 +198,3 @@ comment on function tacho.uninstall_pg_stat_statements is
 'Gives the functions of the extension pg_stat_statements back to their own library. Returns their number.';
 
 revoke all on function tacho.uninstall_pg_stat_statements from public;
-
--- The transaction may go on: it gets back the role that tacho.sql has remembered.
-select pg_catalog.set_config('role', pg_catalog.current_setting('create_tacho.role'), true)
-	where nullif(pg_catalog.current_setting('create_tacho.role', true), '') is not null;

@@ -1,71 +1,11 @@
 /*
- * tacho.sql - first part of the SQL objects of the extension
- *
- * The Makefile makes tacho--VERSION.sql of four parts, in this order: this file, the
- * readers (readers/, a file for each), grants.sql and statements.sql. expand.awk
- * replaces the markers for the dimensions in them. This file declares what several
- * readers need.
+ * tacho.sql - the schema's comment, and what several readers need
  *
  * Every reader function is the same C function. The C function finds its SQL name, and
  * the names and types of its arguments, in pg_proc. It passes them on to
  * `tacho query NAME --argument=value ...`, and matches columns by name. A new reader is
  * a file readers/NAME.sql and a function in tape/src/query, and needs no C.
  */
-
--- complain if the script is sourced in psql, rather than via CREATE EXTENSION
-\echo Use "CREATE EXTENSION tacho" to load this file. \quit
-
--- The objects belong to the role that initdb made, which cannot be dropped. So the
--- initial rights of the objects, which dumps compare with, never name a dropped role.
--- And if the role that created the extension leaves or is no longer a superuser, no
--- other role inherits its objects. A setting remembers the role before: the last
--- statement of the script (statements.sql) sets it back.
-do $$
-declare
-	v_role name := (select r.rolname from pg_catalog.pg_roles r where r.oid = 10 and r.rolsuper);
-begin
-	if not pg_catalog.pg_has_role(session_user, v_role, 'member') then
-		raise exception 'session role "%" must be a superuser to create extension "tacho"', session_user
-			using errcode = 'insufficient_privilege',
-				detail = pg_catalog.format('The objects are to belong to role "%s", which "%s" may not set.', v_role, session_user),
-				hint = 'Connect as a superuser.';
-	elsif v_role is not null then
-		perform pg_catalog.set_config('create_tacho.role', pg_catalog.current_setting('role'), true);
-		perform pg_catalog.set_config('role', v_role, true);
-	end if;
-end
-$$;
-
--- The schema is made here, so it is a member of the extension, and a dump leaves it out
--- whoever owns it then. A schema that exists already is refused: its maker could have
--- put anything into it, and its owner could add functions that are called instead of
--- ours. The SQL edition has the same schema and functions, so it is refused, too.
-do $$
-begin
-	if exists (
-		select
-			from pg_catalog.pg_class c
-			where c.relname = 'setting'
-				and c.relnamespace = pg_catalog.to_regnamespace('tacho')
-	) then
-		raise exception 'the SQL edition of tacho is installed in this database'
-			using errcode = 'duplicate_object',
-				detail = 'It has schema "tacho" and functions of the same names.',
-				hint = 'To keep its history, export it with sql/export.sql, call tacho.uninstall(''yes''), create the extension again and give the files to "tacho import". Or create the extension in another database.';
-	elsif pg_catalog.to_regnamespace('tacho') is not null then
-		raise exception 'schema "tacho" already exists'
-			using errcode = 'duplicate_schema',
-				detail = (
-					select pg_catalog.format('It belongs to role "%s". The extension makes its schema itself, so that no other role can have put anything into it.', r.rolname)
-						from pg_catalog.pg_namespace n
-						join pg_catalog.pg_roles r on r.oid = n.nspowner
-						where n.nspname = 'tacho'),
-				hint = 'Rename or drop it, then create the extension again.';
-	end if;
-end
-$$;
-
-create schema tacho;
 
 comment on schema tacho is
 'tacho: what the sessions of this server did and waited for. Start with: select * from tacho.periods();';

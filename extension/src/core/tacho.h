@@ -8,7 +8,7 @@
 #define TACHO_H
 
 #define TACHO_PREFIX		"tacho"
-#define TACHO_VERSION		"0.1"
+#define TACHO_VERSION		"0.2"
 
 /* type and name of the background worker, as pg_stat_activity shows it */
 #define TACHO_WORKER_TYPE	"tacho sampler"

@@ -1,9 +1,10 @@
-# pg_upgrade from an older major keeps the extension. The worker does not run in the
+# pg_upgrade from an older major keeps the extension. Its objects were of version 0.1, and
+# were updated before. The worker does not run in the
 # servers that pg_upgrade starts. The new cluster records, and the history of the old
 # cluster can be moved to it and read.
 #
-# TACHO_OLD_BINDIR names the programs of the older major, with tacho installed
-# there (tools/test-upgrade.sh).
+# TACHO_OLD_BINDIR names the programs of the older major, with tacho and its objects of
+# version 0.1 installed there (tools/test-upgrade.sh).
 use strict;
 use warnings;
 use FindBin;
@@ -43,7 +44,8 @@ listen_addresses = ''
 unix_socket_directories = '$base'
 });
 system_or_bail("$old_bin/pg_ctl", '-w', '-D', $old, '-l', "$base/old.log", 'start');
-old_sql('CREATE EXTENSION tacho');
+old_sql(q{CREATE EXTENSION tacho VERSION '0.1'});
+old_sql('ALTER EXTENSION tacho UPDATE');
 for (1 .. 10 * $PostgreSQL::Test::Utils::timeout_default)
 {
 	last if old_sql(q{SELECT count(*) FROM tacho.samples(scope => 'all', n => NULL)}) > 20;
@@ -74,8 +76,8 @@ ok(!-e $new->data_dir . '/tacho', 'the servers that pg_upgrade starts record not
 
 # the new cluster
 $new->start;
-is($new->safe_psql('postgres', q{SELECT extname FROM pg_extension WHERE extname = 'tacho'}),
-	'tacho', 'the new cluster has the extension');
+is($new->safe_psql('postgres', q{SELECT extname, extnamespace::regnamespace FROM pg_extension WHERE extname = 'tacho'}),
+	'tacho|pg_catalog', 'the new cluster has the extension');
 wait_for_ticks($new, 10, server_ms($new));
 is(metric($new, 'recording'), 'on', 'the new cluster records');
 is(metric($new, 'nodes'), '1', 'the new cluster has a history of its own');

@@ -53,7 +53,7 @@ is(shell(qq{psql -XqAt -U dba -d going_on -c 'BEGIN; SET LOCAL ROLE chosen; $aft
 is(shell(qq{psql -XqAt -U dba -d going_on -c 'SET ROLE chosen; CREATE EXTENSION tacho; SELECT current_user'}), "chosen\n", 'a role that the session has chosen stays');
 sql('postgres', 'CREATE ROLE operator LOGIN IN ROLE dba; CREATE DATABASE refused');
 like(shell(q{psql -XqAt -U operator -d refused -c 'SET ROLE dba; CREATE EXTENSION tacho'}),
-	qr/ERROR:  session role "operator" must be a superuser to create extension "tacho"\nDETAIL:  The objects are to belong to role "$bootstrap", which "operator" may not set\.\nHINT:  Connect as a superuser\.\n/,
+	qr/ERROR:  session role "operator" must be a superuser to make the objects of extension "tacho"\nDETAIL:  The objects are to belong to role "$bootstrap", which "operator" may not set\.\nHINT:  Connect as a superuser\.\n/,
 	'a session that only SET ROLE makes a superuser is refused');
 is(sql('going_on', q{SELECT DISTINCT proowner::regrole FROM pg_proc WHERE pronamespace = 'tacho'::regnamespace}), $bootstrap, 'the objects belong to the role that initdb made');
 
