@@ -305,20 +305,22 @@ impl SessionFacts {
         );
         let session = column(RUN, "session")?;
         let (first, ticks) = (column(RUN, "first_tick")?, column(RUN, "ticks")?);
+        let nodes = pid.iter().zip(start.iter());
+        let nodes: Vec<Node> = nodes.map(|(pid, at)| Node::Session(*pid, *at)).collect();
+        // Rows outnumber sessions by far: each session is looked up once.
+        let wanted: Vec<Option<i64>> = nodes.iter().map(|n| wanted.get(n).copied()).collect();
         for row in 0..session.len() {
             let Some(entry) = usize::try_from(session[row] - 1).ok() else {
                 continue;
             };
-            if entry >= pid.len() {
+            let Some(Some(at)) = wanted.get(entry) else {
                 continue;
-            }
-            let node = Node::Session(pid[entry], start[entry]);
-            let at = wanted.get(&node);
-            if at.is_some_and(|at| (first[row]..first[row] + ticks[row]).contains(at)) {
+            };
+            if (first[row]..first[row] + ticks[row]).contains(at) {
                 let fact = SessionFact::read(&view, row, entry)?;
                 let owner = scan.run.owner.as_deref();
                 if owner.is_none() || fact.username.as_deref() == owner {
-                    self.sessions.insert(node, fact);
+                    self.sessions.insert(nodes[entry], fact);
                 }
             }
         }

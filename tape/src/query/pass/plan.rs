@@ -14,6 +14,9 @@ use crate::query::value::bucket::Buckets;
 pub enum Passes {
     /// One pass: all keys get cells.
     One,
+    /// One pass for a window of one bucket. All keys get the sum of their weights, but not the
+    /// largest number of sessions in one tick.
+    Sums,
     /// Two passes. The first adds up all keys of the last group; in the second some keys get cells,
     /// and the others are added up together.
     Chosen,
@@ -49,6 +52,15 @@ impl<'a> Scan<'a> {
     /// Plans one pass with all keys of some groups.
     pub fn plan<'q>(&self, buckets: Buckets, groups: &'q [Vec<&'q Dimension>]) -> Plan<'a, 'q> {
         self.planned(buckets, groups, Passes::One, None)
+    }
+
+    /// Plans one pass that adds up the weights in the whole window by all keys of some groups.
+    pub fn plan_weights<'q>(&self, groups: &'q [Vec<&'q Dimension>]) -> Plan<'a, 'q> {
+        let plan = self.plan(self.whole(), groups);
+        Plan {
+            passes: Passes::Sums,
+            ..plan
+        }
     }
 
     /// Plans cells for the keys of the last group that have the largest sums. If cells of all keys

@@ -15,7 +15,7 @@ use crate::query::rows::keys::{Keys, View};
 use crate::query::rows::scan::Scan;
 use crate::query::rows::select::{Selected, Tests};
 use crate::query::rows::ticks::{NONE, Observed, Ticks};
-use crate::query::sums::cells::{Bin, Cells, Sum};
+use crate::query::sums::cells::{Bin, Cell, Cells, Sum};
 use crate::query::sums::choice::Choice;
 use crate::query::sums::closed_buckets::Finished;
 use crate::query::sums::measure::{Adder, Cube, Measures};
@@ -66,6 +66,12 @@ impl<'a> Scan<'a> {
         self.read(self.plan(buckets, groups), |_| Vec::new())
     }
 
+    /// Same as [`Scan::sums`] with the whole window as one bucket, for less than half of its cost: the
+    /// cells have no largest number of sessions.
+    pub fn weights(&self, groups: &[Vec<&Dimension>]) -> QueryResult<Scanned> {
+        self.read(self.plan_weights(groups), |_| Vec::new())
+    }
+
     /// Carries out a plan. With two passes, `choose` gets the sums of the last group's keys and
     /// chooses the keys of each group that get cells. Only the last choice may leave out keys: the
     /// pieces of these keys are dropped, and no group after it could count them.
@@ -80,6 +86,7 @@ impl<'a> Scan<'a> {
         }
         let detail = match plan.passes {
             Passes::One => Detail::All,
+            Passes::Sums => Detail::Sums,
             Passes::Chosen | Passes::Largest => Detail::Chosen(self.chosen(&plan, choose)?),
         };
         let mut total = self.run_pass(&plan, &plan.buckets, plan.groups, &detail)?;
@@ -123,7 +130,7 @@ impl<'a> Scan<'a> {
         detail: &Detail,
     ) -> QueryResult<Measures> {
         let totals = match detail {
-            Detail::All => Totals::new(buckets, groups),
+            Detail::All | Detail::Sums => Totals::new(buckets, groups),
             Detail::Weights(_) => Totals::new(buckets, groups).only_sums(),
             Detail::Chosen(chosen) => Totals::new(buckets, groups).chosen(chosen.choices.last()),
         };
@@ -158,7 +165,7 @@ impl<'a> Scan<'a> {
     ) -> QueryResult<(Measures, Vec<&'a Part>)> {
         let (next, done) = (AtomicUsize::new(0), AtomicUsize::new(0));
         let (before, all) = match question.detail {
-            Detail::All => (0, work_items.len()),
+            Detail::All | Detail::Sums => (0, work_items.len()),
             Detail::Weights(_) => (0, 2 * work_items.len()),
             Detail::Chosen(..) => (work_items.len(), 2 * work_items.len()),
         };
@@ -206,6 +213,8 @@ impl<'a> Scan<'a> {
 enum Detail<'k> {
     /// The cells of all keys.
     All,
+    /// Only the sum of weights by key, for a window of one bucket.
+    Sums,
     /// Only the sum of weights by key, for one group and a window of one bucket.
     Weights(&'k FirstPass),
     /// The cells of chosen keys.
@@ -500,6 +509,7 @@ impl<'s, 'p> Worker<'s, 'p> {
                     self.add_numbered(index, ticks, None);
                 }
                 Detail::All => self.add_numbered(index, ticks, Some(&keys)),
+                Detail::Sums => self.add_sums(index, ticks, &keys),
             }
         }
         Ok(())
@@ -548,6 +558,20 @@ impl Worker<'_, '_> {
             self.add_numbered(group, ticks, None);
         }
         Ok(())
+    }
+
+    /// Adds the sums of pieces from `ranges` and `numbers` to the only bucket. `keys` has the key of
+    /// each number.
+    fn add_sums(&mut self, group: usize, ticks: &Ticks, keys: &[Key]) {
+        let cube = &mut self.sums.cubes[group];
+        for (key, sum_ms) in sums(ticks, &self.ranges, &self.numbers, keys.len()) {
+            let number = cube.number(keys[key]);
+            cube.at(number).add(Cell {
+                bucket: 0,
+                sessions: 0,
+                sum_ms,
+            });
+        }
     }
 
     /// Adds the cells of pieces from `ranges` and `numbers`. `keys` has the key of each number;

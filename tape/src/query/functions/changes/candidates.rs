@@ -105,18 +105,30 @@ impl Event {
             .contains(&class)
             .then_some(&rest[..end])
     }
+
+    /// True if ALTER DATABASE changed a setting.
+    fn is_setting_of_database(&self) -> bool {
+        let class = self.marker.object_class.as_deref();
+        class == Some("database") && self.own_setting().is_some()
+    }
 }
 
-/// All candidates, in order of time.
+/// True if one of them is a changed setting of a database, whose effect is in this database alone.
+pub fn has_setting_of_database(candidates: &[Candidate]) -> bool {
+    let mut all = candidates.iter();
+    all.any(|one| matches!(&one.what, What::Event(event) if event.is_setting_of_database()))
+}
+
+/// All candidates, in order of time. `all` has the [`events`].
 pub fn candidates(
     run: Run,
     samples: Samples,
     windows: &Windows,
     (loads, connections): (&Loads, &Connections),
     effects: &[Effect],
+    mut all: Vec<Candidate>,
 ) -> QueryResult<Vec<Candidate>> {
     let node = samples.node;
-    let mut all = events(run, node, windows)?;
     all.extend(around(run, samples, windows, loads)?);
     all.extend(connections.storm().map(|time| Candidate {
         time,
@@ -167,9 +179,9 @@ fn around(
     Ok(all.map(|(time, what)| Candidate { time, what }).collect())
 }
 
-/// The markers of both windows. If the normal window began long ago, the search begins later: one
+/// The markers of both windows as candidates. If the normal window began long ago, the search begins later: one
 /// length of the window before the earliest begin of an effect.
-fn events(run: Run, node: Option<&str>, windows: &Windows) -> QueryResult<Vec<Candidate>> {
+pub fn events(run: Run, node: Option<&str>, windows: &Windows) -> QueryResult<Vec<Candidate>> {
     let earliest = windows.may_begin().saturating_sub(windows.after.length());
     let request = Markers {
         node: node.map(str::to_string),

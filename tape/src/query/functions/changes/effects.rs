@@ -126,7 +126,7 @@ pub struct Effect {
     pub heads: Vec<(String, [i128; 2])>,
     /// Loads before and after by the role that runs the query.
     pub users: Vec<(String, [i128; 2])>,
-    /// Loads before and after by database.
+    /// Loads before and after by database; empty unless a setting of a database changed.
     pub databases: Vec<(String, [i128; 2])>,
     /// True if the plan with the largest load now also had load in the normal window.
     pub keeps_plan: bool,

@@ -43,7 +43,7 @@ pub fn note_habits(
         let mut scan = Scan::new(run, samples, window)?;
         scan.register = loads.register.clone();
         let query = Dimension::find(run.catalog, "dimension", pg::QUERY_ID)?;
-        let mut scanned = scan.sums(scan.whole(), &[vec![&query]])?;
+        let mut scanned = scan.weights(&[vec![&query]])?;
         let observed = i128::from(scanned.observed.total().observed_ms);
         let is_observed = observed * 2000 >= i128::from(window.length());
         let cube = scanned.cubes.pop().unwrap_or_default();

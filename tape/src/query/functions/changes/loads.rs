@@ -27,7 +27,8 @@ pub const DIMENSIONS: [&str; 7] = [
     "client_addr",
     "database",
 ];
-/// The second dimensions that split the load of each query.
+/// The second dimensions that split the load of each query. The last one is read only if a
+/// setting of a database changed.
 const OF_QUERIES: [&str; 5] = [
     pg::WAIT_EVENT,
     pg::ROOT_BLOCKER,
@@ -75,10 +76,18 @@ impl Line {
 }
 
 impl Loads {
-    /// Reads both windows, each in one scan.
-    pub fn read(run: Run, samples: Samples, windows: &Windows) -> QueryResult<Loads> {
+    /// Reads both windows, each in one scan. `by_database` adds the load of each query by database,
+    /// which no other rule needs.
+    pub fn read(
+        run: Run,
+        samples: Samples,
+        windows: &Windows,
+        by_database: bool,
+    ) -> QueryResult<Loads> {
         let register = Register::default();
-        let side = |window| Side::read(run, samples, window, &register);
+        let seconds = OF_QUERIES.len() - usize::from(!by_database);
+        let seconds = &OF_QUERIES[..seconds];
+        let side = |window| Side::read(run, samples, window, seconds, &register);
         let sides = [side(windows.before)?, side(windows.after)?];
         Ok(Loads { register, sides })
     }
@@ -191,7 +200,7 @@ impl Loads {
         self.of_query(3, query)
     }
 
-    /// The databases in which a query runs.
+    /// The databases in which a query runs; none if they were not read.
     pub fn databases(&self, query: Id) -> Vec<(String, [i128; 2])> {
         self.of_query(4, query)
     }
@@ -207,7 +216,7 @@ impl Loads {
     /// ordered by key. Samples without a key are left out.
     fn of_query(&self, part: usize, query: Id) -> Vec<(String, [i128; 2])> {
         let of = |side: &Side| -> Vec<Id> {
-            let keys = side.of_queries[part].keys();
+            let keys = side.of_queries.get(part).into_iter().flat_map(Sums::keys);
             keys.filter(|key| key.0 == query && key.1 != NULL)
                 .map(|key| key.1)
                 .collect()
@@ -218,7 +227,8 @@ impl Loads {
         keys.dedup();
         let loads = |key: Id| {
             self.sides.each_ref().map(|side| {
-                let sum = side.of_queries[part].get(&(query, key));
+                let sums = side.of_queries.get(part);
+                let sum = sums.and_then(|sums| sums.get(&(query, key)));
                 side.loads(&[sum.copied().unwrap_or(0)])[0]
             })
         };
@@ -230,16 +240,22 @@ impl Loads {
 }
 
 impl Side {
-    fn read(run: Run, samples: Samples, window: Window, register: &Register) -> QueryResult<Side> {
+    fn read(
+        run: Run,
+        samples: Samples,
+        window: Window,
+        seconds: &[&str],
+        register: &Register,
+    ) -> QueryResult<Side> {
         let find = |name: &&str| Dimension::find(run.catalog, "dimension", name);
         let single: Vec<Dimension> = DIMENSIONS.iter().map(find).collect::<QueryResult<_>>()?;
-        let second: Vec<Dimension> = OF_QUERIES.iter().map(find).collect::<QueryResult<_>>()?;
+        let second: Vec<Dimension> = seconds.iter().map(find).collect::<QueryResult<_>>()?;
         let groups = single.iter().map(|one| vec![one]);
         let pairs = second.iter().map(|second| vec![&single[0], second]);
         let groups: Vec<Vec<&Dimension>> = groups.chain(pairs).collect();
         let mut scan = Scan::new(run, samples, window)?;
         scan.register = register.clone();
-        let mut scanned = scan.sums(scan.whole(), &groups)?;
+        let mut scanned = scan.weights(&groups)?;
         let total = scanned.observed.total();
         let cubes = std::mem::take(&mut scanned.cubes).into_iter();
         let sums = cubes.map(|cube| {

@@ -116,15 +116,17 @@ fn answer(asked: &Changes, run: Run, emit: Emit<ChangesRow>) -> QueryResult<()> 
         ..Samples::default()
     };
     let windows = windows::Windows::of(asked, run, samples)?;
-    let loads = loads::Loads::read(run, samples, &windows)?;
+    let node = asked.node.as_deref();
+    let events = candidates::events(run, node, &windows)?;
+    let by_database = candidates::has_setting_of_database(&events);
+    let loads = loads::Loads::read(run, samples, &windows, by_database)?;
     if loads.observed_ms() == [0, 0] {
         return Ok(());
     }
     let effects = effects::effects(run, samples, &windows, &loads)?;
-    let node = asked.node.as_deref();
     let connections = connections::Connections::read(run, samples, &windows)?;
     let measured = (&loads, &connections);
-    let candidates = candidates::candidates(run, samples, &windows, measured, &effects)?;
+    let candidates = candidates::candidates(run, samples, &windows, measured, &effects, events)?;
     let causes = causes::causes(&effects, &candidates);
     let missing = missing::missing(run, node, &windows, &loads)?;
     let found = rows::Found {

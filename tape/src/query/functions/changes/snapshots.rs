@@ -105,7 +105,7 @@ fn application(
     };
     let scan = Scan::new(run, samples, window)?;
     let dimension = Dimension::find(run.catalog, "dimension", "application")?;
-    let mut scanned = scan.sums(scan.whole(), &[vec![&dimension]])?;
+    let mut scanned = scan.weights(&[vec![&dimension]])?;
     let cube = scanned.cubes.pop().unwrap_or_default();
     let named = cube.into_cells().filter_map(|(key, cells)| {
         let name = scan.register.text(key.0)?;
