@@ -4,50 +4,13 @@
 #[path = "support/seconds.rs"]
 mod seconds;
 
-use seconds::{ACTIVE, Tape, catalog};
+use seconds::{ACTIVE, SECOND, Tape, ask, catalog, cause, causes, slower_from_300, window};
 use std::sync::Arc;
 use tacho_tape::Snapshot;
 use tacho_tape::query::{Changes, ChangesRow, Context, Numeric};
 
-const SECOND: i64 = 1_000_000;
 const IDLE_IN_TRANSACTION: i64 = 3;
 const RELATION: i64 = 1;
-
-fn ask(snapshot: &Snapshot, request: &Changes, now_s: i64) -> Vec<ChangesRow> {
-    let catalog = catalog();
-    let context = Context::new(&catalog, now_s * SECOND);
-    snapshot.changes(request, &context).unwrap().rows
-}
-
-/// The window of these seconds.
-fn window(since: i64, until: i64) -> Changes {
-    Changes {
-        since: Some(since * SECOND),
-        until: Some(until * SECOND),
-        ..Changes::default()
-    }
-}
-
-/// Rule, key and second of the causes.
-fn causes(rows: &[ChangesRow]) -> Vec<(String, String, i64)> {
-    let causes = rows
-        .iter()
-        .filter(|row| row.kind.as_deref() == Some("cause"));
-    let text = |text: &Option<Arc<str>>| text.as_deref().unwrap_or("").to_string();
-    causes
-        .map(|row| {
-            (
-                text(&row.rule),
-                text(&row.key),
-                row.started.unwrap() / SECOND,
-            )
-        })
-        .collect()
-}
-
-fn cause(rule: &str, key: &str, second: i64) -> (String, String, i64) {
-    (rule.to_string(), key.to_string(), second)
-}
 
 /// An index is dropped at second 900. From then on four sessions read all of its table;
 /// before they were seen now and then. Another query has its load all the time.
@@ -318,6 +281,100 @@ fn a_query_that_clients_did_not_send_before_is_theirs() {
     );
 }
 
+/// Key, rule, load before and after, and share, in ten-thousandths, of the keys of a dimension.
+fn keys_of(rows: &[ChangesRow], dimension: &str) -> Vec<(String, String, [i128; 3])> {
+    let own = rows
+        .iter()
+        .filter(|row| row.dimension.as_deref() == Some(dimension));
+    let text = |text: &Option<Arc<str>>| text.as_deref().unwrap_or("").to_string();
+    let figures = |row: &ChangesRow| [row.before, row.after, row.pct].map(|one| one.unwrap().0);
+    own.map(|row| (text(&row.key), text(&row.rule), figures(row)))
+        .collect()
+}
+
+#[test]
+fn the_keys_of_tags_split_the_whole_difference() {
+    let mut tape = Tape::new(600);
+    for (pid, tags, seconds, step) in [
+        (1, "controller=orders,action=show", 0..300, 10),
+        (1, "controller=orders,action=show", 300..600, 1),
+        (2, "job=mail", 0..600, 2),
+        (3, "", 300..600, 3),
+        (4, "(other)", 300..600, 5),
+        (5, "controller=a%2Cb", 0..300, 2),
+    ] {
+        let mut values = vec![("query_id", 7)];
+        if !tags.is_empty() {
+            values.push(("tags", tape.name(tags)));
+        }
+        let statement = tape.builder.intern("statement", &values).unwrap();
+        let session = tape.session(pid, "web");
+        tape.seen(session, seconds, step, &[("statement", statement)]);
+    }
+    let snapshot = tape.finish();
+    let rows = ask(&snapshot, &window(300, 600), 600);
+    let key = |key: &str, rule: &str, figures: [i128; 3]| {
+        let [key, rule] = [key, rule].map(str::to_string);
+        (key, rule, figures)
+    };
+    // The load rose from 1.1 to 2.0333.
+    assert_eq!(
+        keys_of(&rows, "tag:controller"),
+        [
+            key("orders", "more", [1_000, 10_000, 964_320]),
+            key("a,b", "gone", [5_000, 0, -535_733]),
+            key("(null)", "more", [5_000, 8_333, 357_120]),
+            key("(other)", "new", [0, 2_000, 214_293]),
+        ]
+    );
+    assert_eq!(
+        keys_of(&rows, "tag:job"),
+        [
+            key("(null)", "more", [6_000, 13_333, 785_707]),
+            key("(other)", "new", [0, 2_000, 214_293]),
+            key("mail", "same", [5_000, 5_000, 0]),
+        ]
+    );
+    let dimensions = rows.iter().filter_map(|row| row.dimension.as_deref());
+    let mut tags: Vec<&str> = dimensions.filter(|name| name.starts_with("tag:")).collect();
+    tags.dedup();
+    assert_eq!(tags, ["tag:action", "tag:controller", "tag:job"]);
+
+    // The next question is about the tag, and the rest has a row of its own.
+    let one = Changes {
+        n: Some(1),
+        ..window(300, 600)
+    };
+    let rows = ask(&snapshot, &one, 600);
+    assert_eq!(
+        keys_of(&rows, "tag:controller"),
+        [
+            key("orders", "more", [1_000, 10_000, 964_320]),
+            key("(other)", "more", [10_000, 10_333, 35_680]),
+        ]
+    );
+    let next = |rows: &[ChangesRow], key: &str| {
+        let mut own = rows
+            .iter()
+            .filter(|row| row.dimension.as_deref() == Some("tag:controller"));
+        let row = own.find(|row| row.key.as_deref() == Some(key)).unwrap();
+        let next = row.next.as_deref().map(str::to_string);
+        next.map(|next| next.split_once(" --since ").unwrap().0.to_string())
+    };
+    assert_eq!(next(&rows, "(other)"), None);
+    let rows = ask(&snapshot, &window(300, 600), 600);
+    let top = |tags: &str| Some(format!("tacho top query_id --tags={tags}"));
+    assert_eq!(next(&rows, "orders"), top("'controller=orders'"));
+    assert_eq!(next(&rows, "a,b"), top("'controller=a%2Cb'"));
+    assert_eq!(next(&rows, "(null)"), top("'controller=(null)'"));
+    let row = rows
+        .iter()
+        .find(|row| row.key.as_deref() == Some("orders"))
+        .unwrap();
+    let text = "tag controller orders: 0.90 sessions more, from 0.10 to 1.00 sessions";
+    assert_eq!(row.explanation.as_deref(), Some(text));
+}
+
 /// Sessions that do this and that, without any order.
 fn mixed() -> Snapshot {
     let mut tape = Tape::new(600);
@@ -399,16 +456,6 @@ fn the_same_window_twice_is_the_same_answer() {
         ..window(301, 600)
     };
     assert_eq!(ask(&mixed(), &asked, 600), ask(&mixed(), &asked, 600));
-}
-
-/// A query is seen now and then until second 300, and then all the time with a wait.
-fn slower_from_300(tape: &mut Tape, query: i64, wait: i64) {
-    for pid in 1..=3 {
-        let session = tape.session(pid, "web");
-        tape.seen(session, pid..300, 40, &[("statement", query)]);
-        let values = [("statement", query), ("wait", wait)];
-        tape.seen(session, 300..600, 1, &values);
-    }
 }
 
 /// A query of orders that waits for its blocks from second 300 on.
@@ -513,86 +560,6 @@ fn a_notice_counts_statements_beyond_a_hundred() {
     let rules: Vec<_> = causes(&answer.rows).into_iter().map(|c| c.0).collect();
     assert_eq!(rules, ["analyzed"]);
     assert!(answer.notices.is_empty());
-}
-
-/// From second 300 on a query of two tables reads more blocks. Each minute has a record of the rows
-/// that scans of three tables read: of orders `before`, then 60,000; of lines always 50,000; of items,
-/// which the query does not mention, nothing, then 900,000. All other tables read `rest` rows. A table
-/// that read nothing has no row.
-fn table_scanned(before: i64, rest: i64, more: impl FnOnce(&mut Tape)) -> Vec<ChangesRow> {
-    let mut tape = Tape::new(600);
-    let select = tape.query(7, "select * from orders join app.lines using (id)");
-    slower_from_300(&mut tape, select, 0);
-    tape.counted(7, 1..6, [600, 1, 10]);
-    tape.counted(7, 6..11, [600, 100, 400]);
-    let (shop, app) = (tape.name("shop"), tape.name("app"));
-    for (oid, name) in [(1, "orders"), (2, "lines"), (3, "items")] {
-        let name = tape.name(name);
-        let row = [
-            ("database_oid", 5),
-            ("oid", oid),
-            ("schema", app),
-            ("name", name),
-        ];
-        tape.builder.row("relation", &row).unwrap();
-    }
-    for minute in 1..=10 {
-        let record = [("time", minute * 60_000), ("elapsed_ms", 60_000)];
-        let is_late = minute > 5;
-        let all = [[before, 60_000], [50_000, 50_000], [0, 900_000]];
-        let rows = all.map(|rows| rows[usize::from(is_late)]);
-        for (oid, rows) in (1..).zip(rows).filter(|(_, rows)| *rows > 0) {
-            let row = [
-                ("database_oid", 5),
-                ("database", shop),
-                ("oid", oid),
-                ("scans", 6),
-            ];
-            let row = [&record[..], &row, &[("tuples_returned", rows)]].concat();
-            tape.builder.row("table_stats", &row).unwrap();
-        }
-        let rest = [&record[..], &[("tuples_returned", rest)]].concat();
-        tape.builder.row("table_stats", &rest).unwrap();
-    }
-    more(&mut tape);
-    ask(&tape.finish(), &window(200, 600), 600)
-}
-
-#[test]
-fn scans_of_a_table_explain_a_slower_query_that_nothing_else_explains() {
-    let rows = table_scanned(100, 0, |tape| {
-        tape.changed(200, "DROP INDEX", "index", "app.a", "on app.lines")
-    });
-    assert_eq!(causes(&rows), [cause("table scanned", "app.orders", 300)]);
-    assert_eq!(rows[0].database.as_deref(), Some("shop"));
-    assert_eq!(rows[0].ended, Some(360 * SECOND));
-    assert_eq!(
-        rows[0].explanation.as_deref(),
-        Some(
-            "scans of app.orders read 1000 rows a second instead of 1 at most, 6 scans in 1 min, \
-             while query 7 got slower, from 0.08 to 2.27 sessions",
-        )
-    );
-}
-
-#[test]
-fn a_table_that_was_not_among_the_busiest_read_at_most_the_rows_of_all_others() {
-    let rows = table_scanned(0, 3_000, |_| {});
-    assert_eq!(causes(&rows), [cause("table scanned", "app.orders", 300)]);
-    let text = rows[0].explanation.as_deref().unwrap();
-    assert!(
-        text.contains("read 1000 rows a second instead of 50 at most"),
-        "{text}"
-    );
-    assert_eq!(causes(&table_scanned(0, 12_000, |_| {})), []);
-}
-
-#[test]
-fn scans_of_a_table_are_no_cause_beside_a_dropped_index() {
-    let rows = table_scanned(100, 0, |tape| {
-        tape.changed(299, "DROP INDEX", "index", "app.a", "on app.orders");
-    });
-    assert_eq!(causes(&rows), [cause("index dropped", "app.a", 299)]);
 }
 
 #[test]

@@ -1,9 +1,11 @@
 //! A made-up history with a tick each second, for tests of `changes`.
 
 use std::sync::Arc;
+use tacho_tape::query::{Changes, ChangesRow, Context};
 use tacho_tape::{Identity, PartBuilder, Schema, Snapshot};
 
 pub const ACTIVE: i64 = 1;
+pub const SECOND: i64 = 1_000_000;
 
 pub fn catalog() -> Schema {
     tacho_tape::catalog::schema()
@@ -158,4 +160,52 @@ impl Tape {
     pub fn finish(self) -> Snapshot {
         Snapshot::from_parts(vec![self.builder.finish(Identity::default())])
     }
+}
+
+/// A query is seen now and then until second 300, and then all the time with a wait.
+pub fn slower_from_300(tape: &mut Tape, query: i64, wait: i64) {
+    for pid in 1..=3 {
+        let session = tape.session(pid, "web");
+        tape.seen(session, pid..300, 40, &[("statement", query)]);
+        let values = [("statement", query), ("wait", wait)];
+        tape.seen(session, 300..600, 1, &values);
+    }
+}
+
+/// Asks `changes` at a second.
+pub fn ask(snapshot: &Snapshot, request: &Changes, now_s: i64) -> Vec<ChangesRow> {
+    let catalog = catalog();
+    let context = Context::new(&catalog, now_s * SECOND);
+    snapshot.changes(request, &context).unwrap().rows
+}
+
+/// The window of these seconds.
+pub fn window(since: i64, until: i64) -> Changes {
+    Changes {
+        since: Some(since * SECOND),
+        until: Some(until * SECOND),
+        ..Changes::default()
+    }
+}
+
+/// Rule, key and second of the causes.
+pub fn causes(rows: &[ChangesRow]) -> Vec<(String, String, i64)> {
+    let causes = rows
+        .iter()
+        .filter(|row| row.kind.as_deref() == Some("cause"));
+    let text = |text: &Option<Arc<str>>| text.as_deref().unwrap_or("").to_string();
+    causes
+        .map(|row| {
+            (
+                text(&row.rule),
+                text(&row.key),
+                row.started.unwrap() / SECOND,
+            )
+        })
+        .collect()
+}
+
+/// A cause as [`causes`] has it.
+pub fn cause(rule: &str, key: &str, second: i64) -> (String, String, i64) {
+    (rule.to_string(), key.to_string(), second)
 }

@@ -307,7 +307,7 @@ impl SessionFacts {
         let (first, ticks) = (column(RUN, "first_tick")?, column(RUN, "ticks")?);
         let nodes = pid.iter().zip(start.iter());
         let nodes: Vec<Node> = nodes.map(|(pid, at)| Node::Session(*pid, *at)).collect();
-        // Rows outnumber sessions by far: each session is looked up once.
+        // One look-up for each session instead of each row.
         let wanted: Vec<Option<i64>> = nodes.iter().map(|n| wanted.get(n).copied()).collect();
         for row in 0..session.len() {
             let Some(entry) = usize::try_from(session[row] - 1).ok() else {

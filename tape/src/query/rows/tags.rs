@@ -37,6 +37,30 @@ fn value(tags: &str, key: &str) -> Option<String> {
     found.map(|(_, value)| decoded(value))
 }
 
+/// The keys in the tags of a statement.
+pub fn keys_in(tags: &str) -> impl Iterator<Item = &str> {
+    let pairs = tags.split(',').filter_map(|pair| pair.split_once('='));
+    pairs.map(|(key, _)| key)
+}
+
+/// The key of the dimension `tag:KEY` for a key of the dimension `tags`.
+pub fn value_of(tags: &str, key: &str) -> Option<String> {
+    match tags {
+        LOST => Some(LOST.to_string()),
+        tags => value(tags, key),
+    }
+}
+
+/// The filter `tags` for a key of the dimension `tag:KEY`; `None` for the text `(null)`, which no
+/// such filter can say.
+pub fn filter_of(key: &str, value: Option<&str>) -> Option<String> {
+    match value {
+        None => Some(format!("{key}={}", filter::NULL)),
+        Some(filter::NULL) => None,
+        Some(value) => Some(filter::quoted(&format!("{key}={}", encoded(value)))),
+    }
+}
+
 fn decoded(value: &str) -> String {
     value.replace("%2C", ",").replace("%25", "%")
 }

@@ -9,16 +9,17 @@ use crate::query::rows::integers::{Id, Key, NULL};
 use crate::query::rows::parse::{Samples, Window};
 use crate::query::rows::register::Register;
 use crate::query::rows::scan::Scan;
+use crate::query::rows::tags;
 use crate::query::rows::ticks::Coverage;
 use crate::query::value::error::QueryResult;
 use crate::query::value::filter;
 use crate::query::value::vocabulary as pg;
 use std::cmp::Reverse;
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
-/// Dimensions by which the answer splits the difference, in its order.
-pub const DIMENSIONS: [&str; 7] = [
+/// Dimensions by which the answer splits the difference, in its order. The keys of tags follow.
+const DIMENSIONS: [&str; 7] = [
     pg::QUERY_ID,
     pg::WAIT_EVENT,
     pg::ROOT_BLOCKER,
@@ -45,12 +46,15 @@ type Sums = HashMap<Key, i64>;
 /// The loads of the two windows, `before` first.
 pub struct Loads {
     pub register: Register,
+    /// The dimensions by which the answer splits the difference, in its order.
+    pub dimensions: Vec<String>,
     sides: [Side; 2],
 }
 
 struct Side {
     window: Window,
     total: Coverage,
+    /// The sums by each of the dimensions.
     by_dimension: Vec<Sums>,
     of_queries: Vec<Sums>,
 }
@@ -87,9 +91,43 @@ impl Loads {
         let register = Register::default();
         let seconds = OF_QUERIES.len() - usize::from(!by_database);
         let seconds = &OF_QUERIES[..seconds];
-        let side = |window| Side::read(run, samples, window, seconds, &register);
-        let sides = [side(windows.before)?, side(windows.after)?];
-        Ok(Loads { register, sides })
+        let both = [windows.before, windows.after];
+        let mut scans = Vec::new();
+        for window in both {
+            let mut scan = Scan::new(run, samples, window)?;
+            scan.register = register.clone();
+            scans.push(scan);
+        }
+        let has_tags = has_tags(&scans[0])? || has_tags(&scans[1])?;
+        let side = |at: usize| Side::read(&scans[at], seconds, has_tags);
+        let mut loads = Loads {
+            sides: [side(0)?, side(1)?],
+            dimensions: DIMENSIONS.map(str::to_string).to_vec(),
+            register,
+        };
+        if has_tags {
+            loads.split_by_tags();
+        }
+        Ok(loads)
+    }
+
+    /// Replaces the dimension of all tags by one for each key that occurs, in alphabetical order.
+    fn split_by_tags(&mut self) {
+        let register = &self.register;
+        let tags = |side: &mut Side| side.by_dimension.pop().unwrap_or_default();
+        let sides = self.sides.each_mut().map(tags).map(|sums| {
+            let named = sums.into_iter();
+            let named = named.map(|(key, sum)| (register.text(key.0), sum));
+            named.collect::<Vec<(Option<String>, i64)>>()
+        });
+        let all = sides.iter().flatten().filter_map(|one| one.0.as_deref());
+        let names: BTreeSet<&str> = all.flat_map(tags::keys_in).collect();
+        for name in names {
+            for (side, sums) in self.sides.iter_mut().zip(&sides) {
+                side.by_dimension.push(by_tag(register, sums, name));
+            }
+            self.dimensions.push(format!("{}{name}", pg::TAG));
+        }
     }
 
     pub fn observed_ms(&self) -> [i64; 2] {
@@ -116,7 +154,7 @@ impl Loads {
     /// rest. For each window the loads of the lines add up to the whole load; the
     /// shares add up to 100.
     pub fn lines(&self, dimension: usize, n: usize) -> Vec<Line> {
-        let name = DIMENSIONS[dimension];
+        let name = &self.dimensions[dimension];
         let mut keys = self.changed(dimension);
         let rest = keys.split_off(n.min(keys.len()));
         let sums = [0, 1].map(|side| {
@@ -239,22 +277,45 @@ impl Loads {
     }
 }
 
+/// True if a statement of the parts has tags.
+fn has_tags(scan: &Scan) -> QueryResult<bool> {
+    for part in &scan.parts {
+        scan.check_cancel()?;
+        let range = part.range(tags::STATEMENT, pg::TAGS);
+        let range = scan
+            .run
+            .damage
+            .note_and_continue(range.map_err(Into::into))?;
+        if range.flatten().is_some_and(|(_, most)| most > 0) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// The sums of each value of a key, from the sums of all tags.
+fn by_tag(register: &Register, sums: &[(Option<String>, i64)], key: &str) -> Sums {
+    let mut values = Sums::new();
+    for (tags, sum) in sums {
+        let value = tags.as_deref().and_then(|tags| tags::value_of(tags, key));
+        let atom = register.atom(value.as_deref());
+        let id = register.ids().of(atom);
+        *values.entry((id, NULL)).or_default() += sum;
+    }
+    values
+}
+
 impl Side {
-    fn read(
-        run: Run,
-        samples: Samples,
-        window: Window,
-        seconds: &[&str],
-        register: &Register,
-    ) -> QueryResult<Side> {
-        let find = |name: &&str| Dimension::find(run.catalog, "dimension", name);
-        let single: Vec<Dimension> = DIMENSIONS.iter().map(find).collect::<QueryResult<_>>()?;
+    /// Reads the window of a scan. With tags, the last of the dimensions is the one of all tags.
+    fn read(scan: &Scan, seconds: &[&str], has_tags: bool) -> QueryResult<Side> {
+        let find = |name: &&str| Dimension::find(scan.run.catalog, "dimension", name);
+        let tags = has_tags.then_some(&pg::TAGS);
+        let single = DIMENSIONS.iter().chain(tags).map(find);
+        let single: Vec<Dimension> = single.collect::<QueryResult<_>>()?;
         let second: Vec<Dimension> = seconds.iter().map(find).collect::<QueryResult<_>>()?;
         let groups = single.iter().map(|one| vec![one]);
         let pairs = second.iter().map(|second| vec![&single[0], second]);
         let groups: Vec<Vec<&Dimension>> = groups.chain(pairs).collect();
-        let mut scan = Scan::new(run, samples, window)?;
-        scan.register = register.clone();
         let mut scanned = scan.weights(&groups)?;
         let total = scanned.observed.total();
         let cubes = std::mem::take(&mut scanned.cubes).into_iter();
@@ -263,9 +324,9 @@ impl Side {
             keys.map(|(key, cells)| (key, cells.sum_ms())).collect()
         });
         let mut by_dimension: Vec<Sums> = sums.collect();
-        let of_queries = by_dimension.split_off(DIMENSIONS.len());
+        let of_queries = by_dimension.split_off(single.len());
         Ok(Side {
-            window,
+            window: scan.window(),
             total,
             by_dimension,
             of_queries,

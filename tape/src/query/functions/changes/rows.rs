@@ -5,13 +5,14 @@ use super::candidates::{Candidate, Event, What};
 use super::causes::{Cause, unexplained};
 use super::connections::Connections;
 use super::effects::{Change, Effect};
-use super::loads::{DIMENSIONS, Line, Loads};
+use super::loads::{Line, Loads};
 use super::rules::Rule;
 use super::windows::Windows;
 use super::words;
 use crate::query::ask::request::Emit;
 use crate::query::ask::row::Numeric;
 use crate::query::rows::integers::NULL;
+use crate::query::rows::tags;
 use crate::query::value::error::QueryResult;
 use crate::query::value::filter;
 use crate::query::value::vocabulary as pg;
@@ -43,8 +44,8 @@ impl Found<'_> {
         rows.extend(self.restarts());
         rows.extend(self.note());
         rows.extend(self.usual());
-        for (at, name) in DIMENSIONS.iter().enumerate() {
-            if *name != pg::ROOT_BLOCKER || self.loads.is_blocked() {
+        for (at, name) in self.loads.dimensions.iter().enumerate() {
+            if name != pg::ROOT_BLOCKER || self.loads.is_blocked() {
                 let lines = self.loads.lines(at, n);
                 rows.extend(lines.iter().map(|line| self.effect(name, line)));
             }
@@ -270,7 +271,7 @@ impl Found<'_> {
             pct: line.pct.map(Numeric),
             unit: text(SESSIONS),
             explanation: text(query.map_or_else(|| words::line(dimension, line), words::query)),
-            next: line.id.map(|_| self.next_of_line(dimension, line).into()),
+            next: self.next_of_line(dimension, line).map(Into::into),
             ..ChangesRow::default()
         }
     }
@@ -340,9 +341,15 @@ impl Found<'_> {
         }
     }
 
-    fn next_of_line(&self, dimension: &str, line: &Line) -> String {
+    fn next_of_line(&self, dimension: &str, line: &Line) -> Option<String> {
+        let id = line.id?;
         let window = self.both_windows();
-        match dimension {
+        if let Some(key) = dimension.strip_prefix(pg::TAG) {
+            let filter = tags::filter_of(key, (id != NULL).then_some(&*line.key))?;
+            let by = pg::QUERY_ID;
+            return Some(format!("tacho top {by} --tags={}{window}", quoted(&filter)));
+        }
+        Some(match dimension {
             pg::QUERY_ID
                 if line
                     .key
@@ -358,13 +365,13 @@ impl Found<'_> {
                     pg::QUERY_ID
                 };
                 let option = dimension.replace('_', "-");
-                let value = match line.id {
-                    Some(NULL) => line.key.to_string(),
+                let value = match id {
+                    NULL => line.key.to_string(),
                     _ => filter::quoted(&line.key),
                 };
                 format!("tacho top {by} --{option}={}{window}", quoted(&value))
             }
-        }
+        })
     }
 }
 

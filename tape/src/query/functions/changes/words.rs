@@ -10,6 +10,7 @@ use crate::query::functions::structs::BlockingRow;
 use crate::query::value::bucket::SECOND;
 use crate::query::value::civil::write_civil;
 use crate::query::value::number::Ratio;
+use crate::query::value::vocabulary as pg;
 use std::fmt::Write;
 
 /// The load as text with two decimals, such as `3.10`, from ten-thousandths of
@@ -230,7 +231,10 @@ pub fn query(effect: &Effect) -> String {
 
 /// Sentence about a key of another dimension.
 pub fn line(dimension: &str, line: &Line) -> String {
-    let name = dimension.replace('_', " ");
+    let name = match dimension.strip_prefix(pg::TAG) {
+        Some(key) => format!("tag {key}"),
+        None => dimension.replace('_', " "),
+    };
     let more = line.difference();
     let how = if more < 0 { "less" } else { "more" };
     let (many, from_to) = (sessions(more.abs()), from_to(line.before, line.after));
