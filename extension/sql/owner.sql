@@ -11,6 +11,10 @@
 -- complain if the script is sourced in psql, rather than via CREATE or ALTER EXTENSION
 \echo Use "CREATE EXTENSION tacho" or "ALTER EXTENSION tacho UPDATE" to load this file. \quit
 
+-- The search path of CREATE EXTENSION. The objects of 0.1 were in the schema of the
+-- extension: its owner could have put operators there that are called instead of ours.
+select pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true);
+
 -- The objects belong to the role that initdb made, which cannot be dropped. So the
 -- initial rights of the objects, which dumps compare with, never name a dropped role.
 -- And if the role that created the extension leaves or is no longer a superuser, no

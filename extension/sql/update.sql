@@ -1,7 +1,3 @@
--- The search path of CREATE EXTENSION: the objects of 0.1 were in the schema of the
--- extension, so messages would leave out the schema.
-select pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true);
-
 -- The library is newer than the setting tacho.comment_tags. Without it, the server runs a
 -- library that lacks functions of these objects.
 do $$
@@ -45,44 +41,66 @@ begin
 end
 $$;
 
--- Rights that somebody granted end with the old objects. A grant in this script would
--- belong to the extension, and dumps would leave it out. So a warning has the statements.
+-- All objects have the rights of new ones then. A grant in this script would belong to the
+-- extension, and dumps would leave it out. So a warning has the statements that bring
+-- back the rights from before.
 do $$
 declare
-	v_grants text := (
+	v_rights text := (
 		with object as (
-			select 'pg_catalog.pg_proc'::regclass as class, p.oid, 'FUNCTION' as kind, p.proname as name,
+			select 'pg_catalog.pg_proc'::regclass as class, p.oid, 'FUNCTION' as kind, pg_catalog.format('tacho.%I', p.proname) as name,
 					p.proacl as rights, pg_catalog.acldefault('f', p.proowner) as usual, p.proowner as owner
 				from pg_catalog.pg_proc p
 				where p.pronamespace = 'tacho'::regnamespace
 			union all
-			select 'pg_catalog.pg_class'::regclass, c.oid, 'TABLE', c.relname,
+			select 'pg_catalog.pg_class'::regclass, c.oid, 'TABLE', pg_catalog.format('tacho.%I', c.relname),
 					c.relacl, pg_catalog.acldefault('r', c.relowner), c.relowner
 				from pg_catalog.pg_class c
 				where c.relnamespace = 'tacho'::regnamespace and c.relkind = 'v'
+			union all
+			select 'pg_catalog.pg_namespace'::regclass, n.oid, 'SCHEMA', 'tacho',
+					n.nspacl, array[pg_catalog.makeaclitem(0, n.nspowner, 'USAGE', false)], n.nspowner
+				from pg_catalog.pg_namespace n
+				where n.nspname = 'tacho'
+		), item as (
+			select o.kind, o.name, a.is_initial, a.grantee, a.privilege_type, pg_catalog.bool_or(a.is_grantable) as is_grantable
+				from object o
+				left join pg_catalog.pg_init_privs i on i.classoid = o.class and i.objoid = o.oid and i.objsubid = 0
+				cross join lateral (
+					select false as is_initial, e.grantee, e.privilege_type, e.is_grantable
+						from pg_catalog.aclexplode(coalesce(o.rights, o.usual)) e
+					union all
+					select true, e.grantee, e.privilege_type, e.is_grantable
+						from pg_catalog.aclexplode(coalesce(i.initprivs, o.usual)) e
+						where e.grantee <> e.grantor and (e.grantee = 0 or e.grantee in (select r.oid from pg_catalog.pg_roles r))
+				) a
+				where a.grantee <> o.owner
+				group by o.kind, o.name, a.is_initial, a.grantee, a.privilege_type
 		)
 		select pg_catalog.string_agg(
-				pg_catalog.format('GRANT %s ON %s tacho.%I TO %s%s;', a.privilege_type, o.kind, o.name,
+				pg_catalog.format(
+					case when a.is_initial then 'REVOKE %1$s ON %2$s %3$s FROM %4$s;' else 'GRANT %1$s ON %2$s %3$s TO %4$s%5$s;' end,
+					a.privilege_type, a.kind, a.name,
 					case a.grantee when 0 then 'PUBLIC' else a.grantee::regrole::text end,
 					case when a.is_grantable then ' WITH GRANT OPTION' else '' end),
-				e'\n' order by o.name, a.grantee, a.privilege_type)
-			from object o
-			left join pg_catalog.pg_init_privs i on i.classoid = o.class and i.objoid = o.oid and i.objsubid = 0
-			cross join pg_catalog.aclexplode(o.rights) a
-			where a.grantee <> o.owner
-				and not exists (
-					select
-						from pg_catalog.aclexplode(coalesce(i.initprivs, o.usual)) f
-						where f.grantee = a.grantee
-							and f.privilege_type = a.privilege_type
-							and f.is_grantable >= a.is_grantable
-				)
+				e'\n' order by a.name, a.is_initial, a.grantee, a.privilege_type)
+			from item a
+			where not exists (
+				select
+					from item f
+					where f.kind = a.kind
+						and f.name = a.name
+						and f.is_initial <> a.is_initial
+						and f.grantee = a.grantee
+						and f.privilege_type = a.privilege_type
+						and (a.is_initial or f.is_grantable >= a.is_grantable)
+			)
 	);
 begin
-	if v_grants is not null then
-		raise warning 'rights that were granted on objects of extension "tacho" are gone'
-			using detail = v_grants,
-				hint = 'To give them again, run these statements.';
+	if v_rights is not null then
+		raise warning 'objects of extension "tacho" have only the rights of new ones'
+			using detail = v_rights,
+				hint = 'To bring back the rights from before, run these statements.';
 	end if;
 end
 $$;
@@ -121,8 +139,17 @@ $$;
 do $$
 declare
 	v_extension oid := (select e.oid from pg_catalog.pg_extension e where e.extname = 'tacho');
+	v_grantee text;
 begin
 	execute pg_catalog.format('alter schema tacho owner to %I', current_user);
+	for v_grantee in
+		select distinct case a.grantee when 0 then 'public' else a.grantee::regrole::text end
+			from pg_catalog.pg_namespace n
+			cross join pg_catalog.aclexplode(n.nspacl) a
+			where n.nspname = 'tacho' and a.grantee <> n.nspowner
+	loop
+		execute pg_catalog.format('revoke all on schema tacho from %s cascade', v_grantee);
+	end loop;
 	if (select e.extnamespace = 'tacho'::regnamespace from pg_catalog.pg_extension e where e.oid = v_extension) then
 		update pg_catalog.pg_extension set extnamespace = 'pg_catalog'::regnamespace where oid = v_extension;
 		delete from pg_catalog.pg_depend

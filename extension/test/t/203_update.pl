@@ -54,9 +54,9 @@ sub differing
 }
 
 sql('postgres', 'CREATE ROLE analyst; CREATE ROLE dba SUPERUSER LOGIN; CREATE ROLE operator LOGIN IN ROLE dba');
-sql('postgres', "CREATE DATABASE $_") for qw(fresh old used strange copy);
+sql('postgres', "CREATE DATABASE $_") for qw(fresh old used strange copy narrow taken);
 sql('fresh', 'CREATE EXTENSION tacho');
-sql($_, q{CREATE EXTENSION tacho VERSION '0.1'}) for qw(old used strange);
+sql($_, q{CREATE EXTENSION tacho VERSION '0.1'}) for qw(old used strange narrow taken);
 like(sql('old', $extension), qr/^0\.1\|tacho\|/, 'CREATE EXTENSION makes the objects of version 0.1');
 
 # While a statement counts, and the drop-in shows it where pg_stat_statements is installed.
@@ -99,8 +99,8 @@ GRANT EXECUTE ON FUNCTION tacho.top TO analyst WITH GRANT OPTION;
 };
 my $before = sql('used', $objects);
 like(said('used', 'ALTER EXTENSION tacho UPDATE'),
-	qr{^WARNING:  rights that were granted on objects of extension "tacho" are gone
-DETAIL:  \Q$grants\EHINT:  To give them again, run these statements\.
+	qr{^WARNING:  objects of extension "tacho" have only the rights of new ones
+DETAIL:  \Q$grants\EHINT:  To bring back the rights from before, run these statements\.
 ERROR:  other objects depend on objects of extension "tacho", which the update replaces
 DETAIL:  view app\.load depends on function tacho\.aas\(.*\)
 HINT:  Save their definitions, drop them, update the extension, and create them again\.$}m, 'an object that depends on an old one is named');
@@ -123,6 +123,38 @@ sql('strange', 'DROP TABLE tacho.notes; DROP FUNCTION tacho.own()');
 }
 is(said('strange', 'ALTER EXTENSION tacho UPDATE'), '', 'without these objects the extension is updated');
 is(differing('strange', 'fresh'), '', 'the objects are the same then');
+
+# So are rights on the schema, and rights that somebody took away.
+sql('narrow', q{
+	REVOKE EXECUTE ON FUNCTION tacho.top FROM pg_read_all_stats;
+	REVOKE USAGE ON SCHEMA tacho FROM PUBLIC;
+	GRANT USAGE, CREATE ON SCHEMA tacho TO analyst WITH GRANT OPTION;
+	SET ROLE analyst;
+	GRANT CREATE ON SCHEMA tacho TO operator});
+my $narrowed = q{GRANT CREATE ON SCHEMA tacho TO analyst WITH GRANT OPTION;
+GRANT USAGE ON SCHEMA tacho TO analyst WITH GRANT OPTION;
+GRANT CREATE ON SCHEMA tacho TO operator;
+REVOKE USAGE ON SCHEMA tacho FROM PUBLIC;
+REVOKE EXECUTE ON FUNCTION tacho.top FROM pg_read_all_stats;
+};
+is(said('narrow', 'ALTER EXTENSION tacho UPDATE'), qq{WARNING:  objects of extension "tacho" have only the rights of new ones
+DETAIL:  ${narrowed}HINT:  To bring back the rights from before, run these statements.}, 'rights that were granted or taken away are named');
+is(differing('narrow', 'fresh'), '', 'schema and functions have the rights of new ones');
+sql('narrow', $narrowed);
+is( sql('narrow', q{SELECT has_function_privilege('pg_read_all_stats', 'tacho.top'::regproc, 'execute'), has_schema_privilege('pg_monitor', 'tacho', 'usage'), has_schema_privilege('analyst', 'tacho', 'create with grant option')}),
+	'f|f|t', 'the statements have their effect');
+
+# The owner of the schema of 0.1 may be a superuser no more.
+sql('taken', q{
+	CREATE ROLE former;
+	CREATE SEQUENCE calls;
+	ALTER SCHEMA tacho OWNER TO former;
+	SET ROLE former;
+	CREATE FUNCTION tacho.same(oid, int) RETURNS boolean LANGUAGE sql AS $$SELECT nextval('public.calls') > 0 AND $1 = $2::oid$$;
+	CREATE OPERATOR tacho.= (FUNCTION = tacho.same, LEFTARG = oid, RIGHTARG = int)});
+like(said('taken', 'ALTER EXTENSION tacho UPDATE'), qr/^ERROR:  schema "tacho" has objects that do not belong to extension "tacho"\nDETAIL:  function tacho\.same\(pg_catalog\.oid,integer\)\noperator tacho\.=/m,
+	'an operator in the schema is named');
+is(sql('taken', 'SELECT is_called FROM calls'), 'f', 'the update calls no operator of the schema');
 
 # A server that was not restarted: its library knows no setting of tags.
 my $running = PostgreSQL::Test::Cluster->new('running');
