@@ -36,8 +36,7 @@ typedef struct Place
 								 * change */
 	pg_atomic_uint64 reported;	/* query id in the backend status */
 	pg_atomic_uint64 plan_id;
-	pg_atomic_uint64 workers_query; /* 0 while workers_plan changes */
-	pg_atomic_uint64 workers_plan;
+	pg_atomic_uint64 counted;	/* see running_plan_enter() */
 } Place;
 
 HOT_DATA int running_plan_depth = 0;
@@ -58,8 +57,7 @@ init_place(void *memory)
 	pg_atomic_init_u64(&place->start, 0);
 	pg_atomic_init_u64(&place->reported, 0);
 	pg_atomic_init_u64(&place->plan_id, 0);
-	pg_atomic_init_u64(&place->workers_query, 0);
-	pg_atomic_init_u64(&place->workers_plan, 0);
+	pg_atomic_init_u64(&place->counted, 0);
 }
 
 void
@@ -75,7 +73,7 @@ place_of(int slot)
 }
 
 static inline void
-publish(int64 plan_id)
+publish(int64 plan_id, uint64 counted)
 {
 	Place	   *place = place_of(compat_my_slot());
 
@@ -85,56 +83,20 @@ publish(int64 plan_id)
 	pg_write_barrier();
 	pg_atomic_write_u64(&place->reported, pgstat_get_my_query_id());
 	pg_atomic_write_u64(&place->plan_id, plan_id);
+	pg_atomic_write_u64(&place->counted, counted);
 	pg_write_barrier();
 	pg_atomic_write_u64(&place->start, GetCurrentStatementStartTimestamp());
 }
 
 pg_attribute_hot void
-running_plan_publish(const PlannedStmt *stmt)
+running_plan_publish(const PlannedStmt *stmt, uint64 counted)
 {
-	publish(plan_id_of(stmt));
+	publish(plan_id_of(stmt), counted);
 }
 
-/* A parallel worker reports the query id and start of its leader. */
-void
-running_plan_publish_leader(void)
-{
-	PGPROC	   *leader = MyProc->lockGroupLeader;
-
-	if (leader != NULL)
-		publish(running_plan_in(compat_proc_slot(leader), pgstat_get_my_query_id(),
-								GetCurrentStatementStartTimestamp()));
-}
-
-void
-running_plan_announce(uint64 query_id, int64 plan_id)
-{
-	Place	   *place = place_of(compat_my_slot());
-
-	if (place == NULL)
-		return;
-	pg_atomic_write_u64(&place->workers_query, 0);
-	pg_write_barrier();
-	pg_atomic_write_u64(&place->workers_plan, (uint64) plan_id);
-	pg_write_barrier();
-	pg_atomic_write_u64(&place->workers_query, query_id);
-}
-
-int64
-running_plan_announced(uint64 query_id)
-{
-	PGPROC	   *leader = MyProc->lockGroupLeader;
-	Place	   *place = leader == NULL ? NULL : place_of(compat_proc_slot(leader));
-
-	/* the leader waits for its workers, so the place does not change now */
-	if (place == NULL || pg_atomic_read_u64(&place->workers_query) != query_id)
-		return 0;
-	pg_read_barrier();
-	return (int64) pg_atomic_read_u64(&place->workers_plan);
-}
-
-int64
-running_plan_in(int slot, uint64 reported, TimestampTz start)
+/* Reads the plan of a statement, and the statement that counts it; 0 = none. */
+static int64
+plan_in(int slot, uint64 reported, TimestampTz start, uint64 *counted)
 {
 	Place	   *place = place_of(slot);
 	bool		same;
@@ -145,8 +107,33 @@ running_plan_in(int slot, uint64 reported, TimestampTz start)
 	pg_read_barrier();
 	same = pg_atomic_read_u64(&place->reported) == reported;
 	plan_id = (int64) pg_atomic_read_u64(&place->plan_id);
+	*counted = pg_atomic_read_u64(&place->counted);
 	pg_read_barrier();
 	return same && pg_atomic_read_u64(&place->start) == (uint64) start ? plan_id : 0;
+}
+
+int64
+running_plan_in(int slot, uint64 reported, TimestampTz start)
+{
+	uint64		counted;
+
+	return plan_in(slot, reported, start, &counted);
+}
+
+/* A parallel worker reports the query id and start of its leader. */
+int64
+running_plan_of_leader(uint64 query_id)
+{
+	PGPROC	   *leader = MyProc->lockGroupLeader;
+	uint64		counted = 0;
+	int64		plan_id;
+
+	if (leader == NULL)
+		return 0;
+	plan_id = plan_in(compat_proc_slot(leader), pgstat_get_my_query_id(),
+					  GetCurrentStatementStartTimestamp(), &counted);
+	publish(plan_id, 0);
+	return counted == query_id ? plan_id : 0;
 }
 
 bool

@@ -22,30 +22,28 @@ extern void running_plan_shmem_startup(void);
 /* Nesting depth of the executions in this process. */
 extern HOT_DATA int running_plan_depth;
 
-/* Publishes that this process executes `stmt`. */
-extern void running_plan_publish(const PlannedStmt *stmt);
-
-/* Publishes that this parallel worker executes its leader's plan. */
-extern void running_plan_publish_leader(void);
+/* Publishes that this process executes `stmt`; see running_plan_enter(). */
+extern void running_plan_publish(const PlannedStmt *stmt, uint64 counted);
 
 /*
- * The leader: parallel workers of the top-level statement `query_id` work for
- * this plan. A worker: the plan that its leader has announced for `query_id`,
- * or 0. A function's query has workers, too, but no plan for them.
+ * A parallel worker calls it: publishes the plan that its leader executes.
+ * Returns it if the leader counts it for the top-level statement `query_id`,
+ * and else 0: CALL has no plan.
  */
-extern void running_plan_announce(uint64 query_id, int64 plan_id);
-extern int64 running_plan_announced(uint64 query_id);
+extern int64 running_plan_of_leader(uint64 query_id);
 
 /*
  * Call them around each piece of an execution. The outermost plan counts. A
  * SELECT of a function has the SELECT's plan, and FETCH has the plan of the
  * cursor's query. CALL has the plan of the procedure's newest statement.
+ * `counted`: the query id under which the execution is counted at top level,
+ * 0 = it is not.
  */
 static inline void
-running_plan_enter(const PlannedStmt *stmt)
+running_plan_enter(const PlannedStmt *stmt, uint64 counted)
 {
 	if (running_plan_depth++ == 0)
-		running_plan_publish(stmt);
+		running_plan_publish(stmt, counted);
 }
 
 static inline void

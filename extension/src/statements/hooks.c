@@ -247,7 +247,8 @@ piece_begin(const QueryDesc *query, const Execution *execution, UsageStart *star
 	if (execution)
 		usage_begin(start, execution->draw);
 	running_tags_enter(query);
-	running_plan_enter(query->plannedstmt);
+	running_plan_enter(query->plannedstmt, execution != NULL && execution->level == 0 ?
+					   query->plannedstmt->queryId : 0);
 	level++;
 }
 
@@ -417,12 +418,9 @@ on_planner(COMPAT_PLANNER_PARAMS)
 	return result;
 }
 
-/*
- * Makes the statement's entry, because parallel workers only add to an existing
- * one, and names its plan to them.
- */
+/* Makes the statement's entry: parallel workers only add to an existing one. */
 static void
-expect_workers(const QueryDesc *query, int64 plan_id)
+expect_workers(const QueryDesc *query)
 {
 	const PlannedStmt *plan = query->plannedstmt;
 	const StatementSource source = source_of(query);
@@ -430,7 +428,6 @@ expect_workers(const QueryDesc *query, int64 plan_id)
 
 	make_key(&key, plan->queryId);
 	statements_remember(&key, &source);
-	running_plan_announce(plan->queryId, plan_id);
 }
 
 static inline void
@@ -492,7 +489,7 @@ on_executor_start(QueryDesc *queryDesc, int eflags)
 		return;
 	execution_follow(queryDesc, plan_id);
 	if (plan->parallelModeNeeded && level == 0)
-		expect_workers(queryDesc, plan_id);
+		expect_workers(queryDesc);
 }
 
 static pg_attribute_hot void
@@ -521,6 +518,7 @@ run_in_worker(COMPAT_RUN_PARAMS)
 	uint64		query_id = executed_in_leader(reported);
 	bool		counted = query_id != 0 && wanted(level) && level == 0 &&
 		tacho_statements_cpu != STATEMENTS_CPU_OFF;
+	int64		plan_id = 0;
 	StatementKey key;
 	StatementDelta delta;
 	UsageStart	start;
@@ -528,7 +526,7 @@ run_in_worker(COMPAT_RUN_PARAMS)
 	if (level == 0 && query_id != reported)
 		executed_set(reported, query_id);
 	if (level == 0)
-		running_plan_publish_leader();
+		plan_id = running_plan_of_leader(query_id);
 	make_key(&key, query_id);
 	key.user_id = GetOuterUserId();
 	usage_clear(&delta);
@@ -548,7 +546,7 @@ run_in_worker(COMPAT_RUN_PARAMS)
 	usage_end(&start, &delta);
 	delta.groups &= GROUP_cpu | GROUP_faults;
 	delta.weight = (UsageDraw) {1, 1};
-	delta.plan_id = running_plan_announced(query_id);
+	delta.plan_id = plan_id;
 	delta.counters.sampled_exec_time = 0;	/* it is in the leader's time */
 	if (counted)
 		statements_add_if_there(&key, &delta);

@@ -101,6 +101,15 @@ plan_counters_take(PlanCounters *from, const PlanCounters *part)
 	from->temp_blks_written = Max(from->temp_blks_written - part->temp_blks_written, 0);
 }
 
+/* A plan may have no call, but the time of parallel workers. */
+static inline bool
+plan_counters_any(const PlanCounters *counters)
+{
+	return counters->calls > 0 || counters->cpu_time > 0 ||
+		counters->shared_blks_hit > 0 || counters->shared_blks_read > 0 ||
+		counters->temp_blks_written > 0;
+}
+
 /*
  * Copies the counters that a plan has from Counters. Groups that are not in
  * `groups` may be unset; their counters become 0.
@@ -424,7 +433,7 @@ statements_plans(const StatementReader *reader, const StatementCopy *copy,
 	else
 		rows_append(rows, (int64) pg_atomic_read_u64(&place.first), place.since,
 					unknown.calls > 0 ? -1 : copy->counters.max_exec_time, &rest);
-	if (unknown.calls > 0)
+	if (plan_counters_any(&unknown))
 		rows_append(rows, 0, 0, -1, &unknown);
 	return true;
 }

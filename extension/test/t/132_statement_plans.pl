@@ -4,6 +4,7 @@ use strict;
 use warnings;
 use FindBin;
 use lib "$FindBin::RealBin/../perl";
+use TachoTest qw(tacho_session);
 use TachoStatements qw(pgbench_script run_pgbench statements_cluster);
 use Test::More;
 
@@ -81,9 +82,23 @@ cmp_ok($second, '>', $alone / 4, 'the plan with workers has their CPU time');
 is($node->safe_psql('postgres', $differences), 0, 'plans add up to their statements');
 $node->safe_psql('postgres', "$by_workers PREPARE s AS $sum; EXECUTE s");
 is((split /\n/, $cpu->())[0], $alone, 'the other plan gets nothing of workers of a prepared statement');
-$node->safe_psql('postgres', "CREATE PROCEDURE p() LANGUAGE sql AS \$\$ $sum \$\$; $by_workers CALL p()");
+
+# a function's query has workers: the plan of the statement that calls the function has their time
+my $perform = $sum =~ s/SELECT/PERFORM/r;
+$node->safe_psql('postgres', "CREATE FUNCTION sum_by_workers() RETURNS int LANGUAGE plpgsql AS \$\$BEGIN $perform; RETURN 1; END\$\$");
+my $calling = 'SELECT count(d), sum_by_workers() FROM t WHERE a <';
+my $cpu_of_calling = sub { split /\n/, $node->safe_psql('postgres', q{SELECT round(cpu_time::numeric, 3) FROM tacho.statement_plans JOIN tacho.statements USING (userid, dbid, toplevel, queryid)
+	WHERE query LIKE 'SELECT count(d), sum_by_workers%' ORDER BY since}) };
+$node->safe_psql('postgres', "$by_index SET max_parallel_workers_per_gather = 0; $calling 10; $by_table SET max_parallel_workers_per_gather = 0; $calling 10;");
+my @alone = $cpu_of_calling->();
+$node->safe_psql('postgres', "$by_table $by_workers $calling 10;");
+my @helped = $cpu_of_calling->();
+is($helped[0], $alone[0], 'the first plan gets nothing of workers that a function of the second one has');
+cmp_ok($helped[1] - $alone[1], '>', $alone[1] / 4, 'the second plan has their CPU time');
+$node->safe_psql('postgres', "CREATE PROCEDURE p() LANGUAGE plpgsql AS \$\$BEGIN $perform; END\$\$; $by_workers CALL p()");
 is( $node->safe_psql('postgres', q{SELECT s.user_time + s.system_time > 0, (SELECT count(*) FROM tacho.statement_plans p WHERE p.queryid = s.queryid) FROM tacho.statements s WHERE query LIKE 'CALL%'}),
 	't|0', 'a procedure whose query has workers has no plan');
+is($node->safe_psql('postgres', $differences), 0, 'plans add up to their statements');
 
 # more than four plans: the least recently executed ones make room
 my $many = 'SELECT count(*) FROM t x JOIN t y USING (a) WHERE x.b = ';
@@ -133,6 +148,21 @@ is(plans_of($query), "3 3 false\n2 2 true", 'executions before the restart have 
 run_query($by_index, 7);
 is(plans_of($query), "3 3 false\n2 2 true\n1 1 true", 'another plan after the restart is counted separately');
 is($node->safe_psql('postgres', $differences), 0, 'plans add up to their statements');
+
+# the workers of a statement end before it is cancelled, then the server is restarted
+my $locks = tacho_session($node);
+$locks->run('SELECT pg_advisory_lock(1)');
+my $cancelled = tacho_session($node);
+$cancelled->send("$by_workers SELECT pg_advisory_xact_lock(1) FROM (SELECT sum(sqrt(a)) AS s FROM big OFFSET 0) x WHERE s > 0");
+$node->poll_query_until('postgres', q{SELECT count(*) FILTER (WHERE wait_event = 'advisory') = 1 AND count(*) FILTER (WHERE backend_type = 'parallel worker') = 0 FROM pg_stat_activity}) or die 'workers do not end';
+$node->safe_psql('postgres', q{SELECT pg_cancel_backend(pid) FROM pg_locks WHERE NOT granted AND locktype = 'advisory'});
+$_->finish for $cancelled, $locks;
+my $left = $node->safe_psql('postgres', q{SELECT calls, user_time + system_time > 0 FROM tacho.statements WHERE query ~ '^SELECT pg_advisory_xact_lock'});
+is($left, '0|t', 'a cancelled statement has the CPU time of workers that had ended');
+is($node->safe_psql('postgres', $differences), 0, 'plans without a call add up to their statements');
+$node->restart;
+$node->safe_psql('postgres', "$by_workers SELECT pg_advisory_xact_lock(1) FROM (SELECT sum(sqrt(a)) AS s FROM big OFFSET 0) x WHERE s > 0");
+is($node->safe_psql('postgres', $differences), 0, 'CPU time without a call from before a restart has a row');
 
 $node->stop;
 done_testing();
