@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest'
+import type { Row } from './api'
 import { asText, chosen, cpuPerCall, misestimate, planFlags, planLanes, planQuestion, times, trees, turned, waysBack } from './plans'
 import type { Series } from './series'
 import { HOUR } from './time'
@@ -40,7 +41,8 @@ test('the rows of two plans are two trees, whose different nodes are marked', ()
 })
 
 test('a plan has the mean CPU time of its executions', () => {
-  expect([{ cpu_time: '12.5', calls: 5 }, { cpu_time: null, calls: 5 }, { calls: 5 }, { cpu_time: '1', calls: 0 }].map((row) => cpuPerCall(row))).toEqual([2.5, null, null, null])
+  const rows: Row[] = [{ cpu_time: '12.5', calls: 5 }, { cpu_time: null, calls: 5 }, { calls: 5 }, { cpu_time: '1', calls: 0 }]
+  expect(rows.map(cpuPerCall)).toEqual([2.5, null, null, null])
 })
 
 test('a way back is a hint, an advice, or what the language of one lacks', () => {
