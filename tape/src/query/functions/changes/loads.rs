@@ -277,8 +277,11 @@ impl Loads {
     }
 }
 
-/// True if a statement of the parts has tags.
+/// True if a statement of the parts has tags. A plan is made without reading, so it has no tags.
 fn has_tags(scan: &Scan) -> QueryResult<bool> {
+    if scan.run.explained.is_some() {
+        return Ok(false);
+    }
     for part in &scan.parts {
         scan.check_cancel()?;
         let range = part.range(tags::STATEMENT, pg::TAGS);
