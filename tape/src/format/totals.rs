@@ -12,7 +12,7 @@ pub(crate) const FIRST_ID: u8 = 200;
 /// Dimensions with totals for each minute and for each group.
 pub(crate) const BY_MINUTE: [&str; 2] = ["wait_event", "wait_event_type"];
 /// Dimensions with many keys: they have totals for each group, and sums for each minute of the
-/// largest keys.
+/// largest keys of the file and of each group.
 pub(crate) const BY_GROUP: [&str; 1] = ["query_id"];
 /// Columns of a table of totals by minute.
 pub(crate) const MINUTE_COLUMNS: [&str; 5] = ["group", "key", "minute", "sum_ms", "most"];
@@ -20,6 +20,9 @@ pub(crate) const MINUTE_COLUMNS: [&str; 5] = ["group", "key", "minute", "sum_ms"
 pub(crate) const GROUP_COLUMNS: [&str; 4] = ["group", "key", "sum_ms", "most"];
 /// Columns of the minutes of the largest keys. Each key has a row for every row of table `minute`.
 pub(crate) const KEY_COLUMNS: [&str; 2] = ["key", "sum_ms"];
+/// Columns of the minutes of a group's largest keys. Each key has a row for every row of table
+/// `minute` of its group.
+pub(crate) const OWN_COLUMNS: [&str; 3] = ["group", "key", "sum_ms"];
 /// Columns of [`WHOLE`]. From `observed_ms` to `vcpus_x100` they are a row of `Coverage::to_row`
 /// (`query/`).
 pub(crate) const WHOLE_COLUMNS: [&str; 12] = [
@@ -46,6 +49,12 @@ pub(crate) fn group_table(dimension: &str) -> String {
     format!("group_{dimension}")
 }
 
+/// Name of the table with the minutes of each group's largest keys that the file's table of largest
+/// keys lacks.
+pub(crate) fn own_table(dimension: &str) -> String {
+    format!("group_minute_{dimension}")
+}
+
 /// The tables of totals. Every sealed file has them beside the sampler's tables.
 pub(crate) fn tables() -> Vec<TableDef> {
     let by_minute = BY_MINUTE
@@ -59,7 +68,11 @@ pub(crate) fn tables() -> Vec<TableDef> {
     let whole_groups = BY_MINUTE
         .iter()
         .map(|name| (group_table(name), &GROUP_COLUMNS[..]));
-    let all = (FIRST_ID..).zip(all.chain(by_minute).chain(by_group).chain(whole_groups));
+    let own = BY_GROUP
+        .iter()
+        .map(|name| (own_table(name), &OWN_COLUMNS[..]));
+    let all = all.chain(by_minute).chain(by_group);
+    let all = (FIRST_ID..).zip(all.chain(whole_groups).chain(own));
     all.map(|(id, (name, columns))| TableDef::of_numbers(id, &name, columns))
         .collect()
 }

@@ -183,9 +183,16 @@ fn clocks() -> impl Strategy<Value = Clocks> {
 pub struct Kept {
     /// Number of queries with totals by minute.
     pub minute_keys: usize,
-    /// True if every second file has a version without totals by query.
-    pub mixed: bool,
+    /// Tables that every second file lacks, because an older version wrote it.
+    pub lacking: &'static [&'static str],
 }
+
+/// Tables that files of older versions lack.
+const LACKING: [&[&str]; 3] = [
+    &[],
+    &["group_minute_query_id"],
+    &["group_query_id", "minute_query_id", "group_minute_query_id"],
+];
 
 impl Asked {
     /// A question that totals answer, if files have totals by its dimension.
@@ -387,7 +394,7 @@ pub fn asked() -> impl Strategy<Value = Asked> {
         any::<bool>(),
         any::<bool>(),
         0..5_usize,
-        prop::bool::weighted(0.2),
+        prop_oneof![3 => Just(LACKING[0]), 1 => Just(LACKING[1]), 1 => Just(LACKING[2])],
         prop::option::weighted(0.4, clocks()),
         prop::sample::select(vec![0, 3, 256]),
     );
@@ -413,7 +420,7 @@ pub fn asked() -> impl Strategy<Value = Asked> {
             few_keys: how.6,
             kept: Kept {
                 minute_keys: how.3,
-                mixed: how.4,
+                lacking: how.4,
             },
         },
     );
@@ -438,7 +445,7 @@ impl Tape {
             return sealed_files(&pieces, asked.kept);
         }
         Snapshot::from_parts(pieces.into_iter().map(|ticks| {
-            let mut b = builder(true);
+            let mut b = builder(&[]);
             fill(&mut b, ticks);
             b.finish(identity())
         }))
@@ -486,7 +493,8 @@ impl Tape {
 fn sealed_files(pieces: &[&[Tick]], kept: Kept) -> Snapshot {
     let storage = MemoryStorage::new();
     for (number, groups) in pieces.chunks(3).enumerate() {
-        let mut b = builder(!kept.mixed || number % 2 == 0);
+        let lacking = if number % 2 == 0 { &[] } else { kept.lacking };
+        let mut b = builder(lacking);
         let numbers = Numbers::one(number as u64 + 1);
         let file = SealedFile::create(&storage, numbers, b.schema(), identity()).unwrap();
         let mut file = file.with_minute_keys(kept.minute_keys);
@@ -501,10 +509,10 @@ fn sealed_files(pieces: &[&[Tick]], kept: Kept) -> Snapshot {
     store
 }
 
-fn builder(by_query: bool) -> PartBuilder {
+/// A builder for a file without these tables.
+fn builder(lacking: &[&str]) -> PartBuilder {
     let mut schema = catalog().clone().with_runs();
-    let is_by_query = |name: &str| matches!(name, "group_query_id" | "minute_query_id");
-    schema.tables.retain(|t| by_query || !is_by_query(&t.name));
+    schema.tables.retain(|t| !lacking.contains(&&*t.name));
     PartBuilder::new(Arc::new(schema)).unwrap()
 }
 

@@ -1,5 +1,6 @@
 //! Adds rows up:
-//! - `measure.rs` adds up samples, `totals.rs` the totals of files.
+//! - `measure.rs` adds up samples, `totals.rs` the totals of files (`totals_by_group.rs`: of
+//!   dimensions with many keys).
 //! - `statement_sums.rs` adds up the counters of statements (`counters.rs`; `executions.rs` has
 //!   their durations).
 //! - `statements_running.rs` adds up the samples of statements that have not ended.
@@ -26,5 +27,7 @@ pub mod statement_sums;
 pub mod statements_running;
 pub mod table_sums;
 pub mod totals;
+pub mod totals_by_group;
+pub mod totals_read;
 pub mod totals_write;
 pub mod way;

@@ -7,38 +7,30 @@
 //! construction. Totals are used only where they answer exactly: without a filter, and if neither a
 //! bucket nor the window cuts a minute of a group (for totals by group: a group).
 
-use super::cells::{Bin, Cell};
+use super::cells::Bin;
 use super::choice::Choice;
 use super::measure::{Cube, Measures};
+use super::totals_by_group::{ByGroup, Names};
+use super::totals_read::{
+    ByMinute, Groups, KeyNumbers, Lookup, MINUTE, Places, WantedPart, cell, impossible,
+    read_columns, rows_by_group,
+};
 use super::way::{NoTotalsReason, ReadFrom};
 use crate::fast::FastMap;
 use crate::format::part::Part;
-use crate::format::schema::{FAR_MS, RUN};
+use crate::format::schema::RUN;
 use crate::format::table::Column;
 use crate::format::totals::{
-    BY_GROUP, BY_MINUTE, GROUP_COLUMNS, KEY_COLUMNS, MINUTE_COLUMNS, WHOLE, WHOLE_COLUMNS,
-    group_table, minute_table,
+    BY_GROUP, BY_MINUTE, GROUP_COLUMNS, KEY_COLUMNS, MINUTE_COLUMNS, OWN_COLUMNS, WHOLE,
+    WHOLE_COLUMNS, group_table, minute_table,
 };
 use crate::query::rows::dimension::Dimension;
-use crate::query::rows::integers::{Code, Id, NULL, Number, Reference};
-use crate::query::rows::keys::{Keys, View};
-use crate::query::rows::select::Selected;
+use crate::query::rows::integers::{NULL, Reference};
+use crate::query::rows::keys::View;
 use crate::query::rows::ticks::{Coverage, NONE};
-use crate::query::value::bucket::{Buckets, SECOND};
-use crate::query::value::error::{QueryError, QueryResult};
+use crate::query::value::bucket::Buckets;
+use crate::query::value::error::QueryResult;
 use std::ops::Range;
-use std::rc::Rc;
-
-/// One minute in µs.
-pub(in crate::query) const MINUTE: i64 = 60 * SECOND;
-/// Columns whose values are added up.
-const SUMMED: [&str; 5] = [
-    "observed_ms",
-    "failed_ms",
-    "ticks_observed",
-    "ticks_failed",
-    "sum_ms",
-];
 
 /// The table that answers for a group of dimensions.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -48,21 +40,18 @@ enum Table {
     /// Names of the table by minute and of the table by group. The table by group is used if the
     /// file has it and it suffices.
     Minutes(String, String),
-    /// Names of the table by group and of the table with the largest keys' minutes.
-    Groups(String, String),
+    /// The tables of a dimension with many keys.
+    Groups(Names),
 }
 
 /// The table for a group of dimensions; `None` for two dimensions.
 fn table_of(group: &[&Dimension]) -> Option<Table> {
     match group {
         [] => Some(Table::Whole),
-        [one] => {
-            let (groups, minutes) = (group_table(&one.name), minute_table(&one.name));
-            Some(match BY_GROUP.contains(&one.name.as_str()) {
-                true => Table::Groups(groups, minutes),
-                false => Table::Minutes(minutes, groups),
-            })
-        }
+        [one] => Some(match BY_GROUP.contains(&one.name.as_str()) {
+            true => Table::Groups(Names::of(&one.name)),
+            false => Table::Minutes(minute_table(&one.name), group_table(&one.name)),
+        }),
         _ => None,
     }
 }
@@ -83,22 +72,6 @@ pub struct Totals<'q> {
     only_sums: bool,
     buckets: &'q Buckets,
     groups: &'q [Vec<&'q Dimension>],
-}
-
-/// A part that totals may answer.
-struct WantedPart {
-    /// First and last slot time in µs.
-    first: i64,
-    last: i64,
-    /// The bucket that contains the whole part, if there is one.
-    bucket: Option<u32>,
-}
-
-impl WantedPart {
-    /// True if the part may have ticks in this minute.
-    fn may_have(&self, minute: i64) -> bool {
-        (self.first.div_euclid(MINUTE)..=self.last.div_euclid(MINUTE)).contains(&minute)
-    }
 }
 
 impl<'q> Totals<'q> {
@@ -150,11 +123,11 @@ impl<'q> Totals<'q> {
             let (is_cut, is_there) = match table {
                 Table::Whole => (!is_whole && !minutes, has(WHOLE)),
                 Table::Minutes(by_minute, _) => (!is_whole && !minutes, has(by_minute)),
-                Table::Groups(groups, _) if is_whole => (false, has(groups)),
-                Table::Groups(groups, by_minute) => {
+                Table::Groups(names) if is_whole => (false, has(&names.groups)),
+                Table::Groups(names) => {
                     way = ReadFrom::TotalsOfLargest;
                     let is_cut = !minutes || !inside || !is_chosen;
-                    (is_cut, has(groups) && has(by_minute))
+                    (is_cut, has(&names.groups) && has(&names.minutes))
                 }
             };
             if !is_there {
@@ -193,10 +166,13 @@ impl<'q> Totals<'q> {
                     add(groups, &GROUP_COLUMNS);
                 }
                 Table::Minutes(minutes, _) => add(minutes, &MINUTE_COLUMNS),
-                Table::Groups(groups, minutes) => {
-                    add(groups, &GROUP_COLUMNS);
+                Table::Groups(names) => {
+                    add(&names.groups, &GROUP_COLUMNS);
                     if by_minute {
-                        add(minutes, &KEY_COLUMNS);
+                        add(&names.minutes, &KEY_COLUMNS);
+                    }
+                    if by_minute && has(&names.own) {
+                        add(&names.own, &OWN_COLUMNS);
                     }
                 }
             }
@@ -250,30 +226,14 @@ impl<'q> Totals<'q> {
 }
 
 /// The totals of some groups of a file.
-struct FileTotals {
-    /// The rows of table `minute` that are read.
-    rows: Range<usize>,
+pub(super) struct FileTotals {
+    /// The first row of table `minute` that was read.
+    first: usize,
+    /// The rows of each group in table `minute`.
+    pub groups: FastMap<i64, Range<usize>>,
     minutes: [Column; WHOLE_COLUMNS.len()],
     columns: Vec<Columns>,
-    wanted: Groups,
-}
-
-/// The groups of a file that totals may answer, by group number.
-struct Groups(FastMap<i64, WantedPart>);
-
-impl Groups {
-    /// The rows of a table of totals from the first to the last of these groups.
-    fn rows(&self, view: &View, table: &str) -> QueryResult<Range<usize>> {
-        if let Some((first, last)) = view.part.bounds(table, "group") {
-            let groups = last.saturating_sub(first);
-            let are_few = usize::try_from(groups).is_ok_and(|n| n < self.0.len());
-            if are_few && (first..=last).all(|group| self.0.contains_key(&group)) {
-                return Ok(0..view.part.rows(table));
-            }
-        }
-        let is_wanted = |group| self.0.contains_key(&group);
-        Ok(view.part.rows_with(table, "group", is_wanted)?)
-    }
+    pub wanted: Groups,
 }
 
 /// The columns that answer for a group of dimensions.
@@ -281,86 +241,6 @@ enum Columns {
     Whole,
     Minutes(Lookup, [Column; MINUTE_COLUMNS.len()]),
     Groups(ByGroup),
-}
-
-/// Keys by reference.
-struct Lookup {
-    keys: Rc<Keys>,
-    /// For each code: the key's id, or `None` if no cells of it are needed.
-    ids: Vec<Option<Id>>,
-}
-
-impl Lookup {
-    /// Looks up the keys of the references in a part's totals. With `chosen`, only keys of that
-    /// choice get an id; cells of other keys are not needed.
-    fn of<'r>(
-        view: &View,
-        dimension: &Dimension,
-        chosen: Option<&Choice>,
-        references: impl Iterator<Item = &'r i64>,
-    ) -> QueryResult<Lookup> {
-        let keys = dimension.resolve(view, &Selected::nothing().runs)?;
-        let mut lookup = Lookup {
-            ids: vec![None; keys.width()],
-            keys,
-        };
-        let mut codes = Vec::new();
-        for reference in references {
-            let code = lookup.code(Reference(*reference));
-            if lookup.ids[code.index()].is_none() {
-                lookup.ids[code.index()] = Some(NULL);
-                codes.push(code);
-            }
-        }
-        let is_asked = |id: &Id| chosen.is_none_or(|chosen| chosen.has((*id, NULL)));
-        for (code, id) in codes.iter().zip(lookup.keys.ids(view, &codes)?) {
-            lookup.ids[code.index()] = Some(id).filter(is_asked);
-        }
-        Ok(lookup)
-    }
-
-    /// The code of a reference's key.
-    fn code(&self, reference: Reference) -> Code {
-        self.keys.codes.of_reference(reference).unwrap_or_default()
-    }
-
-    /// The id of a reference's key, if cells of it are needed.
-    fn id(&self, reference: Reference) -> Option<Id> {
-        self.ids[self.code(reference).index()]
-    }
-}
-
-/// Number in a cube by code, filled when a code first occurs.
-struct KeyNumbers<'k>(&'k Lookup, Vec<Option<Number>>);
-
-impl<'k> KeyNumbers<'k> {
-    fn new(keys: &'k Lookup) -> Self {
-        KeyNumbers(keys, vec![None; keys.ids.len()])
-    }
-
-    /// The number of a reference's key, if cells of it are needed.
-    #[inline]
-    fn of(&mut self, reference: Reference, cube: &mut Cube<impl Bin>) -> Option<Number> {
-        let code = self.0.code(reference).index();
-        let id = self.0.ids[code]?;
-        Some(*self.1[code].get_or_insert_with(|| cube.number((id, NULL))))
-    }
-}
-
-/// Totals by group, and the minutes of the largest keys.
-struct ByGroup {
-    keys: Lookup,
-    columns: [Column; GROUP_COLUMNS.len()],
-    /// Row of each key's first minute.
-    begins: FastMap<Id, usize>,
-    minutes: Column,
-}
-
-/// The buckets of rows and minutes.
-struct Places {
-    /// Bucket of each row of `minute`, or [`NONE`].
-    rows: Vec<u32>,
-    by_minute: ByMinute,
 }
 
 impl FileTotals {
@@ -384,10 +264,12 @@ impl FileTotals {
             }
             false => read_columns(view, WHOLE, &WHOLE_COLUMNS, own.clone())?,
         };
+        let mut groups = FastMap::default();
         for (group, rows) in rows_by_group(&minutes[0]) {
-            let mut own = minutes[1][rows].iter();
-            let wanted = wanted.0.get(&group);
-            if wanted.is_some_and(|w| !own.all(|minute| w.may_have(*minute))) {
+            groups.insert(group, own.start + rows.start..own.start + rows.end);
+            let mut minutes = minutes[1][rows].iter();
+            let wanted = wanted.get(group);
+            if wanted.is_some_and(|w| !minutes.all(|minute| w.may_have(*minute))) {
                 return Err(impossible());
             }
         }
@@ -416,18 +298,19 @@ impl FileTotals {
                     let columns = read_columns(view, minutes, &MINUTE_COLUMNS, rows)?;
                     Columns::Minutes(lookup(&columns)?, columns)
                 }
-                Table::Groups(groups, minutes_of) => {
-                    let rows = wanted.rows(view, groups)?;
-                    let mut found = ByGroup::read(view, groups, rows, lookup)?;
+                Table::Groups(names) => {
+                    let rows = wanted.rows(view, &names.groups)?;
+                    let mut found = ByGroup::read(view, &names.groups, rows, lookup)?;
                     if by_minute {
-                        found.read_minutes(view, minutes_of)?;
+                        found.read_minutes(view, names, &wanted, &groups)?;
                     }
                     Columns::Groups(found)
                 }
             });
         }
         Ok(FileTotals {
-            rows: own,
+            first: own.start,
+            groups,
             minutes,
             columns,
             wanted,
@@ -454,6 +337,7 @@ impl FileTotals {
         let buckets = question.buckets;
         let columns = &self.minutes;
         let mut places = Places {
+            first: self.first,
             rows: vec![NONE; columns[0].len()],
             by_minute: ByMinute::default(),
         };
@@ -508,7 +392,7 @@ impl FileTotals {
         match columns {
             Columns::Whole => (),
             Columns::Minutes(keys, columns) => self.add_by_minute(keys, columns, places, cube),
-            Columns::Groups(by_group) => by_group.add(self, places, cube),
+            Columns::Groups(by_group) => by_group.add(&self.wanted, &self.groups, places, cube),
         }
     }
 
@@ -555,186 +439,8 @@ impl FileTotals {
     }
 }
 
-/// Each group number with the range of its consecutive rows.
-fn rows_by_group(groups: &[i64]) -> impl Iterator<Item = (i64, Range<usize>)> {
-    let mut begin = 0;
-    groups.chunk_by(|a, b| a == b).map(move |rows| {
-        let own = begin..begin + rows.len();
-        begin = own.end;
-        (rows[0], own)
-    })
-}
-
 /// Number of leading rows with the same value as the first.
 fn equal_rows(values: &[i64]) -> usize {
     let other = values.iter().position(|value| *value != values[0]);
     other.unwrap_or(values.len())
-}
-
-fn read_columns<const N: usize>(
-    view: &View,
-    table: &str,
-    names: &[&str; N],
-    rows: Range<usize>,
-) -> QueryResult<[Column; N]> {
-    let mut columns = Vec::with_capacity(N);
-    for name in names {
-        view.check_cancel()?;
-        let column = view.part.ints_of(table, name, rows.clone())?;
-        if !are_possible(name, &column) {
-            return Err(impossible());
-        }
-        columns.push(column);
-    }
-    let columns: Result<[Column; N], _> = columns.try_into();
-    columns.map_err(|_| QueryError::new("XX000", "columns of totals are missing"))
-}
-
-fn impossible() -> QueryError {
-    crate::Error::damaged("totals have impossible values").into()
-}
-
-/// True if the values can be added up and multiplied without overflow. Each value must be nearer to
-/// 0 than [`FAR_MS`]; in columns that are added up, the sum must be, too.
-fn are_possible(name: &str, values: &[i64]) -> bool {
-    // The bitwise or of all values is at least as large as each, unless some are negative.
-    let most = values.iter().fold(0, |all, v| all | *v as u64);
-    if !SUMMED.contains(&name) {
-        let most_abs = || values.iter().fold(0, |all, v| all | v.unsigned_abs());
-        return most < FAR_MS || most_abs() < FAR_MS;
-    }
-    let at_most = most.saturating_mul(values.len() as u64);
-    let sum = || {
-        let values = values.iter().map(|v| u64::try_from(*v).unwrap_or(u64::MAX));
-        values.fold(0, u64::saturating_add)
-    };
-    at_most < FAR_MS || sum() < FAR_MS
-}
-
-impl ByGroup {
-    fn read(
-        view: &View,
-        table: &str,
-        rows: Range<usize>,
-        lookup: impl Fn(&[Column]) -> QueryResult<Lookup>,
-    ) -> QueryResult<ByGroup> {
-        let columns = read_columns(view, table, &GROUP_COLUMNS, rows)?;
-        Ok(ByGroup {
-            keys: lookup(&columns)?,
-            columns,
-            begins: FastMap::default(),
-            minutes: Column::default(),
-        })
-    }
-
-    /// Reads the minutes of the largest keys.
-    fn read_minutes(&mut self, view: &View, table: &str) -> QueryResult<()> {
-        let minutes = view.part.rows(WHOLE);
-        let all = 0..view.part.rows(table);
-        let [key, sum_ms] = read_columns(view, table, &KEY_COLUMNS, all)?;
-        for begin in (0..key.len()).step_by(minutes.max(1)) {
-            if begin + minutes <= key.len() {
-                let id = self.keys.id(Reference(key[begin]));
-                id.map(|id| self.begins.insert(id, begin));
-            }
-        }
-        self.minutes = sum_ms;
-        Ok(())
-    }
-
-    fn is_unknown(&self, number: i64) -> bool {
-        let [group, key, ..] = &self.columns;
-        let first = group.partition_point(|g| *g < number);
-        let own = group[first..].iter().take_while(|g| **g == number).count();
-        let own = key[first..first + own].iter();
-        let mut ids = own.filter_map(|key| self.keys.id(Reference(*key)));
-        ids.any(|id| !self.begins.contains_key(&id))
-    }
-
-    /// Adds a group that lies in one bucket as a whole. Other groups are added minute by minute,
-    /// for the chosen keys. The group's largest number of sessions in one tick goes to any of its
-    /// buckets, because the answer shows it only for the whole window.
-    fn add(&self, file: &FileTotals, places: &Places, cube: &mut Cube<impl Bin>) {
-        let [group, key, sum_ms, most] = &self.columns;
-        let mut numbers = KeyNumbers::new(&self.keys);
-        let rows: FastMap<i64, Range<usize>> = rows_by_group(&file.minutes[0]).collect();
-        for row in 0..group.len() {
-            let Some(wanted) = file.wanted.0.get(&group[row]) else {
-                continue;
-            };
-            let Some(number) = numbers.of(Reference(key[row]), cube) else {
-                continue;
-            };
-            if let Some(bucket) = wanted.bucket {
-                let own = cell(bucket, sum_ms[row], most[row]);
-                cube.at(number).add(own);
-                continue;
-            }
-            let mut most = most[row];
-            let id = self.keys.id(Reference(key[row]));
-            let Some(begin) = id.and_then(|id| self.begins.get(&id)) else {
-                continue;
-            };
-            for minute in rows.get(&group[row]).cloned().unwrap_or_default() {
-                let sum_ms = self.minutes[begin + file.rows.start + minute];
-                if sum_ms != 0 && places.rows[minute] != NONE {
-                    cube.at(number).add(cell(places.rows[minute], sum_ms, most));
-                    most = 0;
-                }
-            }
-        }
-    }
-}
-
-fn cell(bucket: u32, sum_ms: i64, most: i64) -> Cell {
-    Cell {
-        bucket,
-        sessions: u32::try_from(most).unwrap_or(0),
-        sum_ms,
-    }
-}
-
-/// Bucket of each minute.
-#[derive(Default)]
-struct ByMinute {
-    first: i64,
-    buckets: Vec<u32>,
-}
-
-impl ByMinute {
-    /// Sets the bucket of a minute. Minutes come in any order, mostly ascending.
-    fn put(&mut self, minute: i64, bucket: u32) {
-        if self.buckets.is_empty() {
-            self.first = minute;
-        }
-        while minute < self.first {
-            self.first -= 1;
-            self.buckets.insert(0, NONE);
-        }
-        let at = (minute - self.first) as usize;
-        if at >= self.buckets.len() {
-            self.buckets.resize(at + 1, NONE);
-        }
-        self.buckets[at] = bucket;
-    }
-
-    /// For ascending minutes whose buckets also differ by one each: the first bucket, and the
-    /// difference between minute and bucket. `None` for all others.
-    fn constant_offset(&self, minutes: &[i64]) -> Option<(u32, i64)> {
-        let (first, last) = (*minutes.first()?, *minutes.last()?);
-        let bucket = self.bucket(first);
-        let ends = (bucket, self.bucket(last));
-        let apart = i64::from(ends.1) - i64::from(ends.0);
-        let is_constant = bucket != NONE
-            && ends.1 != NONE
-            && apart == last - first
-            && minutes.is_sorted_by(|a, b| a < b);
-        is_constant.then(|| (bucket, first - i64::from(bucket)))
-    }
-
-    #[inline]
-    fn bucket(&self, minute: i64) -> u32 {
-        let at = minute.wrapping_sub(self.first) as usize;
-        self.buckets.get(at).copied().unwrap_or(NONE)
-    }
 }

@@ -1,14 +1,14 @@
-//! Writes totals with the code that answers questions: totals of a group when the group is written,
-//! and the minutes of the largest queries when the file is complete.
+//! Writes totals with the code that answers questions. The totals of a group are computed when the
+//! group is written. The minutes of the largest queries follow when the file is complete.
 
 use super::cells::{Bin, Cells};
 use super::measure::Adder;
-use super::totals::MINUTE;
-use crate::fast::FastMap;
+use super::totals_read::{MINUTE, rows_by_group};
+use crate::fast::{FastMap, FastSet};
 use crate::format::part::Part;
 use crate::format::schema::Schema;
 use crate::format::table::Table;
-use crate::format::totals::{BY_GROUP, BY_MINUTE, KEY_COLUMNS, WHOLE, group_table, minute_table};
+use crate::format::totals::{BY_GROUP, BY_MINUTE, WHOLE, group_table, minute_table, own_table};
 use crate::query::rows::dimension::Dimension;
 use crate::query::rows::group::Coder;
 use crate::query::rows::integers::{Code, Id, Number, Reference};
@@ -20,11 +20,18 @@ use crate::query::value::bucket::Buckets;
 use crate::query::value::error::{QueryError, QueryResult};
 use std::cmp::Reverse;
 use std::collections::HashMap;
+use std::ops::Range;
 use std::rc::Rc;
 
 /// Number of keys whose minutes a file stores. An answer has fewer lines, so its keys are most
-/// likely among them. This also holds for a window that begins or ends within the file.
+/// likely among them. This also holds for a window that begins or ends within the file. The minutes
+/// of as many keys of each group are stored, if they are not among the file's: a window of one group
+/// prints the largest keys of this group.
 const MINUTE_KEYS: usize = 32;
+/// Positions in `GROUP_COLUMNS`; column `group` is also the first one of table `minute`.
+const GROUP: usize = 0;
+const KEY: usize = 1;
+const SUM_MS: usize = 2;
 /// Until the largest keys of the file are known, each group keeps this many times more keys.
 const KEPT: usize = 8;
 
@@ -33,8 +40,7 @@ pub struct Writer {
     /// Tables of totals, by index in the schema.
     tables: Vec<Table>,
     minute_keys: usize,
-    /// For each key: the number of groups that kept it, and its sum for each row of table `minute`.
-    minutes: HashMap<i64, (u32, Vec<(u32, i64)>)>,
+    minutes: KeptMinutes,
     /// Codes for numbers of dictionaries, by index of the dimension in `BY_GROUP`.
     numbers: [Numbers; BY_GROUP.len()],
 }
@@ -74,6 +80,21 @@ impl Numbers {
         map.push(Code::new(1));
         Keys::of_codes(self.references.len(), Codes::Lookup { column, map })
     }
+}
+
+/// For each key: the number of groups that kept it, and its sum for each row of table `minute`, in
+/// ascending order.
+type KeptMinutes = HashMap<i64, (u32, Vec<(u32, i64)>)>;
+
+/// The sums in a range of rows of table `minute`, with zeros for rows without one.
+fn dense(sums: &[(u32, i64)], rows: Range<usize>) -> Vec<i64> {
+    let mut dense = vec![0; rows.len()];
+    let first = sums.partition_point(|(row, _)| (*row as usize) < rows.start);
+    let own = sums[first..].iter().map(|(row, sum)| (*row as usize, sum));
+    for (row, sum) in own.take_while(|(row, _)| *row < rows.end) {
+        dense[row - rows.start] = *sum;
+    }
+    dense
 }
 
 /// The cells of each key in a group, by reference.
@@ -226,34 +247,71 @@ impl Writer {
         for name in BY_GROUP {
             let (groups, minutes) = (group_table(name), minute_table(name));
             if let (Some(g), Some(_)) = (schema.index(&groups), schema.index(&minutes)) {
-                self.largest(schema, g, &minutes)?;
+                let mut kept = std::mem::take(&mut self.minutes);
+                let keys = self.largest(schema, g, &minutes, &mut kept)?;
+                kept.retain(|key, _| !keys.contains(key));
+                self.largest_of_groups(schema, g, &own_table(name), &kept)?;
             }
         }
         Ok(self.tables)
     }
 
-    /// Adds the minutes of the largest keys. A key counts only if every group with it kept it.
-    fn largest(&mut self, schema: &Schema, groups: usize, minutes: &str) -> QueryResult<()> {
-        let key = schema.tables[groups].index(KEY_COLUMNS[0]).unwrap_or(0);
-        for row in 0..self.tables[groups].rows {
-            if let Some(kept) = self.minutes.get_mut(&self.tables[groups].get(key, row)) {
+    /// Adds the minutes of the largest keys and returns these keys. A key counts only if every
+    /// group with it kept it.
+    fn largest(
+        &mut self,
+        schema: &Schema,
+        groups: usize,
+        minutes: &str,
+        kept: &mut KeptMinutes,
+    ) -> QueryResult<FastSet<i64>> {
+        for key in self.tables[groups].ints(KEY).iter() {
+            if let Some(kept) = kept.get_mut(key) {
                 kept.0 = kept.0.wrapping_sub(1);
             }
         }
-        let all = std::mem::take(&mut self.minutes).into_iter();
-        let known = all.filter(|(_, kept)| kept.0 == 0).map(|(key, kept)| {
+        let known = kept.iter().filter(|(_, kept)| kept.0 == 0);
+        let known = known.map(|(key, kept)| {
             let sum: i64 = kept.1.iter().map(|m| m.1).sum();
-            (Reverse(sum), key, kept.1)
+            (Reverse(sum), *key, &kept.1)
         });
         let mut known: Vec<_> = known.collect();
         known.sort_unstable();
+        known.truncate(self.minute_keys);
         let rows = schema.index(WHOLE).map_or(0, |t| self.tables[t].rows);
-        for (_, key, sums) in known.into_iter().take(self.minute_keys) {
-            let mut dense = vec![0; rows];
-            sums.iter()
-                .for_each(|(row, sum)| dense[*row as usize] = *sum);
-            for sum_ms in dense {
-                self.put(schema, minutes, [key, sum_ms])?;
+        for (_, key, sums) in &known {
+            for sum_ms in dense(sums, 0..rows) {
+                self.put(schema, minutes, [*key, sum_ms])?;
+            }
+        }
+        Ok(known.into_iter().map(|(_, key, _)| key).collect())
+    }
+
+    /// Adds the minutes of each group's largest keys, as far as these are among `kept`.
+    fn largest_of_groups(
+        &mut self,
+        schema: &Schema,
+        groups: usize,
+        own: &str,
+        kept: &KeptMinutes,
+    ) -> QueryResult<()> {
+        let (Some(_), Some(whole)) = (schema.index(own), schema.index(WHOLE)) else {
+            return Ok(());
+        };
+        let columns = [GROUP, KEY, SUM_MS].map(|c| self.tables[groups].ints(c).into_owned());
+        let [group, key, sum_ms] = &columns;
+        let minutes = self.tables[whole].ints(GROUP).into_owned();
+        let minutes: FastMap<i64, Range<usize>> = rows_by_group(&minutes).collect();
+        for (number, rows) in rows_by_group(group) {
+            let mut largest: Vec<_> = rows.map(|row| (Reverse(sum_ms[row]), key[row])).collect();
+            largest.sort_unstable();
+            largest.truncate(self.minute_keys);
+            let minutes = minutes.get(&number).cloned().unwrap_or_default();
+            for (_, key) in largest {
+                let sums = kept.get(&key).map(|kept| dense(&kept.1, minutes.clone()));
+                for sum_ms in sums.unwrap_or_default() {
+                    self.put(schema, own, [number, key, sum_ms])?;
+                }
             }
         }
         Ok(())
