@@ -124,11 +124,13 @@ like(pop @$slow, qr/^CREATE VIEW app\.v \(rolled back after [1-9]\d*\.\d s\), an
 is_deeply($slow, [ ('CREATE VIEW app.v') x 16 ], 'the changes before its savepoint are committed');
 
 next_role('second');
+# Some builds cannot load what a subscription needs.
+my @subscriptions = $node->psql('postgres', q{LOAD 'libpqwalreceiver'}) == 0 ? qw(sub_a sub_b) : ();
 # Statements with IF EXISTS and IF NOT EXISTS, alone and where the transaction has an id.
 run('CREATE DOMAIN app.d AS int CONSTRAINT positive CHECK (VALUE > 0)', q{CREATE TYPE app.mood AS ENUM ('ok')}, 'CREATE FOREIGN DATA WRAPPER w',
 	'CREATE SERVER srv FOREIGN DATA WRAPPER w', 'CREATE USER MAPPING FOR CURRENT_USER SERVER srv', 'CREATE STATISTICS app.st ON id, customer FROM app.orders',
 	'CREATE COLLATION app.c FROM "C"', 'CREATE SEQUENCE app.s', 'CREATE DATABASE gone', q{CREATE TABLESPACE gone LOCATION ''},
-	map({ "CREATE SUBSCRIPTION $_ CONNECTION 'dbname=postgres' PUBLICATION p WITH (connect = false, slot_name = NONE)" } qw(sub_a sub_b)));
+	map({ "CREATE SUBSCRIPTION $_ CONNECTION 'dbname=postgres' PUBLICATION p WITH (connect = false, slot_name = NONE)" } @subscriptions));
 changes();
 my @nothing = ('ALTER TABLE IF EXISTS missing RENAME TO other', 'ALTER TABLE IF EXISTS missing RENAME COLUMN a TO b', 'ALTER VIEW IF EXISTS missing RENAME TO other',
 	'ALTER SEQUENCE IF EXISTS missing RESTART', 'ALTER TABLE IF EXISTS missing SET SCHEMA app', 'ALTER TABLE app.orders ADD COLUMN IF NOT EXISTS id int', 'CREATE SERVER IF NOT EXISTS srv FOREIGN DATA WRAPPER w',
@@ -156,7 +158,7 @@ run('ALTER TABLE second RENAME TO first', 'ALTER TABLE first RENAME COLUMN y TO 
 changes();
 $something[5] =~ s/good/better/;
 run(@something, 'DROP DATABASE IF EXISTS gone', 'DROP TABLESPACE IF EXISTS gone', 'DROP SUBSCRIPTION IF EXISTS sub_a', 'BEGIN', 'DROP SUBSCRIPTION IF EXISTS sub_b', 'COMMIT');
-is_deeply(changes(), [ sort @made, 'DROP DATABASE gone', 'DROP SUBSCRIPTION sub_a', 'DROP SUBSCRIPTION sub_b', 'DROP TABLESPACE gone' ], 'a statement that did something has a marker');
+is_deeply(changes(), [ sort @made, 'DROP DATABASE gone', 'DROP TABLESPACE gone', map { "DROP SUBSCRIPTION $_" } @subscriptions ], 'a statement that did something has a marker');
 
 next_role('third');
 # Objects that are no relations have their old name.
