@@ -3,7 +3,7 @@
 use crate::error::{Error, Result};
 use crate::options::{Options, with_connect_timeout};
 use crate::password;
-use crate::sys::{Handle, Kind, Outcome};
+use crate::sys::{Handle, Kind, Outcome, value_of};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::sockopt;
 use std::ffi::CString;
@@ -382,10 +382,7 @@ fn lost(handle: &Handle) -> Error {
 /// leave open. A socket other than TCP refuses all of them.
 fn keep_alive(handle: &Handle) {
     let settings = handle.settings();
-    let is_given = |keyword: &str| {
-        let value = settings.iter().find(|s| s.keyword == keyword);
-        value.is_some_and(|s| s.value.as_deref().is_some_and(|v| !v.is_empty()))
-    };
+    let is_given = |keyword: &str| value_of(&settings, keyword).is_some();
     let Some(socket) = handle.socket() else {
         return;
     };

@@ -106,8 +106,7 @@ pub(crate) fn with_connect_timeout(
     mut parameters: Vec<(CString, CString)>,
 ) -> Vec<(CString, CString)> {
     let settings = sys::resolved(&parameters);
-    let given = settings.iter().find(|s| s.keyword == "connect_timeout");
-    if given.is_none_or(|s| s.value.as_deref().unwrap_or_default().is_empty()) {
+    if sys::value_of(&settings, "connect_timeout").is_none() {
         parameters.push((c"connect_timeout".to_owned(), CONNECT_TIMEOUT_S.to_owned()));
     }
     parameters
@@ -193,10 +192,8 @@ mod tests {
             let options = Options::from_argument(conninfo, "test").unwrap();
             let parameters = with_connect_timeout(options.parameters(None).unwrap());
             let settings = sys::resolved(&parameters);
-            let time = settings
-                .into_iter()
-                .find(|s| s.keyword == "connect_timeout");
-            time.unwrap().value.unwrap()
+            let time = sys::value_of(&settings, "connect_timeout");
+            time.unwrap().to_string()
         };
         assert_eq!(time("host=db"), "10");
         assert_eq!(time("host=db connect_timeout=3"), "3");

@@ -99,13 +99,16 @@ pub(crate) fn resolved(settings: &[(CString, CString)]) -> Vec<Setting> {
     let no_such_mode = (c"sslmode".to_owned(), c"resolve only".to_owned());
     let settings = [settings, &[no_such_mode]].concat();
     let [keywords, values] = arrays(&settings);
-    // SAFETY: both arrays end with null and live until the call returns; the connection is ours.
-    unsafe {
-        let failed = PQconnectStartParams(keywords.as_ptr(), values.as_ptr(), 1);
-        let list = self::settings(PQconninfo(failed));
-        PQfinish(failed);
-        list
-    }
+    // SAFETY: both arrays end with null and live until the call returns.
+    let failed = unsafe { PQconnectStartParams(keywords.as_ptr(), values.as_ptr(), 1) };
+    let failed = NonNull::new(failed).map(|failed| Handle(failed, Arc::default()));
+    failed.map_or_else(Vec::new, |failed| failed.settings())
+}
+
+/// The value of a keyword, unless it is missing or empty.
+pub(crate) fn value_of<'s>(settings: &'s [Setting], keyword: &str) -> Option<&'s str> {
+    let found = settings.iter().find(|s| s.keyword == keyword)?;
+    found.value.as_deref().filter(|value| !value.is_empty())
 }
 
 /// Maximum number of notices that are kept for a question; no one reads more.
