@@ -1,8 +1,7 @@
 /*
  * statements.sql - statistics of statements
  *
- * expand.awk replaces the marker COUNTERS
- * by the columns of catalog/counters.h.
+ * expand.awk replaces the marker COUNTERS by the columns of catalog/counters.h.
  */
 
 create function tacho.statements(

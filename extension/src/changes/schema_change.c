@@ -442,7 +442,6 @@ begin(Node *statement)
 	change->database = MyDatabaseId;
 	change->user = GetUserId();
 	change->encoding = GetDatabaseEncoding();
-	change->left_out = 0;
 	strlcpy(change->application, application_name, sizeof(change->application));
 	if (MyBEEntry != NULL)
 		change->client = MyBEEntry->st_clientaddr;

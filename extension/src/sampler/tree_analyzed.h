@@ -12,7 +12,8 @@
 /*
  * Copies a tree, and replaces the time of each relation by the time of its
  * last ANALYZE, by hand or by autovacuum. If that is not known, or is after
- * the tree was written, it becomes zeros. Returns the copy, which the next call overwrites. Raises no error.
+ * the tree was written, it becomes zeros. Returns the copy, which the next call
+ * overwrites. Raises no error.
  */
 extern const char *tree_analyzed(const QueryText *tree);
 

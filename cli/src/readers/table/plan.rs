@@ -75,8 +75,7 @@ impl<W: Write> Table<W> {
             "missing" => "nothing like it".to_string(),
             _ => self.lines_of(row, "other"),
         };
-        let last = lines.lines().last().unwrap_or_default();
-        let indent = last.len() - last.trim_start().len();
+        let indent = indent_of(lines.lines().last().unwrap_or_default());
         for line in other.lines() {
             let _ = writeln!(marked, "! {:indent$}other plan: {line}", "");
         }
@@ -84,11 +83,13 @@ impl<W: Write> Table<W> {
     }
 }
 
+fn indent_of(line: &str) -> usize {
+    line.len() - line.trim_start().len()
+}
+
 /// Indentation of the lines below the first line of a node.
 fn below(lines: &str) -> usize {
-    let arrow = lines.lines().find_map(|line| {
-        let indent = line.len() - line.trim_start().len();
-        line.trim_start().starts_with("->").then_some(indent)
-    });
-    arrow.map_or(2, |indent| indent + 6)
+    let mut lines = lines.lines();
+    let arrow = lines.find(|line| line.trim_start().starts_with("->"));
+    arrow.map_or(2, |line| indent_of(line) + 6)
 }

@@ -32,15 +32,18 @@ fn value(tags: &str, key: &str) -> Option<String> {
     if tags == pg::OTHER {
         return Some(pg::OTHER.to_string());
     }
-    let pairs = tags.split(',').filter_map(|pair| pair.split_once('='));
-    let found = pairs.into_iter().find(|(own, _)| *own == key);
+    let found = pairs(tags).find(|(own, _)| *own == key);
     found.map(|(_, value)| decoded(value))
+}
+
+/// Keys and encoded values in the tags of a statement.
+fn pairs(tags: &str) -> impl Iterator<Item = (&str, &str)> {
+    tags.split(',').filter_map(|pair| pair.split_once('='))
 }
 
 /// The keys in the tags of a statement.
 pub fn keys_in(tags: &str) -> impl Iterator<Item = &str> {
-    let pairs = tags.split(',').filter_map(|pair| pair.split_once('='));
-    pairs.map(|(key, _)| key)
+    pairs(tags).map(|(key, _)| key)
 }
 
 /// The key of the dimension `tag:KEY` for a key of the dimension `tags`.

@@ -179,8 +179,8 @@ fn around(
     Ok(all.map(|(time, what)| Candidate { time, what }).collect())
 }
 
-/// The markers of both windows as candidates. If the normal window began long ago, the search begins later: one
-/// length of the window before the earliest begin of an effect.
+/// The markers of both windows as candidates. If the normal window began long ago, the search begins
+/// later: one length of the window before the earliest begin of an effect.
 pub fn events(run: Run, node: Option<&str>, windows: &Windows) -> QueryResult<Vec<Candidate>> {
     let earliest = windows.may_begin().saturating_sub(windows.after.length());
     let request = Markers {
