@@ -28,10 +28,8 @@ done | sort -u | while read -r library; do
 	[ -n "$(find "${root%/}"/lib/ "${root%/}"/usr/lib/ -name "${library##*/}" -print -quit 2>/dev/null)" ] ||
 		cp -L "$library" "$scratch/libraries/"
 done
-# the SQL objects of version 0.1, which were in the schema tacho
-objects=$scratch/pg/share/postgresql/$old/extension/tacho--0.1
-cp "$here/../extension/test/data/tacho--0.1.sql" "$objects.sql"
-echo 'schema = tacho' >"$objects.control"
+# the SQL objects of version 0.1
+cp "$here"/../extension/test/data/tacho--0.1.* "$scratch/pg/share/postgresql/$old/extension/"
 rm -rf "$scratch/staged"
 chmod -R go+rX "$scratch"
 bin=$scratch/pg/lib/postgresql/$old/bin

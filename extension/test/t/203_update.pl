@@ -6,14 +6,19 @@ use strict;
 use warnings;
 use FindBin;
 use lib "$FindBin::RealBin/../perl";
+use File::Basename qw(basename);
+use File::Copy qw(copy);
 use IPC::Run;
 use PostgreSQL::Test::Cluster;
-use TachoOld qw(with_old_objects);
 use TachoTest qw(tacho_cluster);
 use Test::More;
 
 my $node = tacho_cluster('updated', conf => "tacho.pg_stat_statements = on");
-with_old_objects($node->config_data('--sharedir'));
+# The scripts of version 0.1 are installed until the end of the test.
+my $installed = $node->config_data('--sharedir') . '/extension';
+my @old = map { basename($_) } glob "$FindBin::RealBin/../data/tacho--0.1.*";
+copy("$FindBin::RealBin/../data/$_", "$installed/$_") or die "$_: $!" for @old;
+END { unlink map { "$installed/$_" } @old }
 
 sub sql { return $node->safe_psql(@_) }
 
