@@ -17,7 +17,7 @@
 #define MARKERS_A_MINUTE	16
 #define MINUTE_MS			(60 * 1000)
 #define LONGEST				200		/* bytes of a value in a marker */
-#define FORGOTTEN			65536	/* bits */
+#define FORGOTTEN			4096
 
 typedef struct Release
 {
@@ -28,8 +28,12 @@ typedef struct Release
 
 static Release releases[RELEASES];
 
-/* A bit for each release that has lost its place to a newer one, by its hash. */
-static uint8 forgotten[FORGOTTEN / 8];
+/*
+ * A ring of the releases that have lost their places to newer ones: hashes of
+ * application and value.
+ */
+static uint64 forgotten[FORGOTTEN];
+static uint32 forgotten_at = 0; /* the next place */
 
 /* the roles of this minute's markers, one element a marker */
 static Oid	marked[MARKERS_A_MINUTE];
@@ -65,11 +69,25 @@ hash_of(const char *bytes, int length, uint64 seed)
 	return hash_bytes_extended((const unsigned char *) bytes, length, seed);
 }
 
-/* The bit of a release in `forgotten`. */
-static uint32
-bit_of(uint64 application, uint64 value)
+static bool
+is_forgotten(uint64 hash)
 {
-	return (application * 31 + value) % FORGOTTEN;
+	for (int i = 0; i < FORGOTTEN; i++)
+		if (forgotten[i] == hash)
+			return true;
+	return false;
+}
+
+/* Puts a release that loses its place into the ring, unless it is there. */
+static void
+forget(const Release *release)
+{
+	uint64		hash = hash_combine64(release->application, release->value);
+
+	if (is_forgotten(hash))
+		return;
+	forgotten[forgotten_at] = hash;
+	forgotten_at = (forgotten_at + 1) % FORGOTTEN;
 }
 
 /*
@@ -81,7 +99,6 @@ is_new(uint64 application, uint64 value, UnixMs now)
 {
 	Release    *oldest = &releases[0];
 	bool		had_other = false;
-	uint32		bit = bit_of(application, value);
 
 	for (int i = 0; i < RELEASES; i++)
 	{
@@ -100,13 +117,9 @@ is_new(uint64 application, uint64 value, UnixMs now)
 			oldest = release;
 	}
 	if (oldest->seen != 0)
-	{
-		uint32		old = bit_of(oldest->application, oldest->value);
-
-		forgotten[old / 8] |= 1 << old % 8;
-	}
+		forget(oldest);
 	*oldest = (Release) {application, value, now};
-	return had_other && !(forgotten[bit / 8] & 1 << bit % 8);
+	return had_other && !is_forgotten(hash_combine64(application, value));
 }
 
 /* Takes room for a marker of this role in this minute; false if none is left. */

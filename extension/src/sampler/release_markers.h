@@ -7,10 +7,10 @@
  * no marker, because it may have run for long. A minute has at most 16
  * markers, and a role at most half of those that are left.
  *
- * A release that has lost its place to a newer one leaves a bit in a table of
- * 65,536 bits. If it comes back, it has no marker. So more than 256 releases
- * at a time give no markers again and again. After many thousand releases a
- * new one may have the bit of an old one, and has no marker.
+ * A release that has lost its place to a newer one goes into a ring of 4,096.
+ * If it comes back while the ring has it, it has no marker. So more than 256
+ * releases at a time give no markers again and again. The ring has hashes of
+ * 64 bits, so a new release is not taken for an old one.
  *
  * The sampler only. Memory: static.
  *

@@ -56,5 +56,17 @@ $session->finish;
 wait_for_ticks($node, 2, server_ms($node));
 is(releases(), $all, 'releases that have lost their places are no markers when they come back');
 
+# Earlier, a release lost its marker if its hash had the last 16 bits of one that had lost
+# its place.
+my $value = sql(q{
+	WITH h AS (SELECT oid::int8 AS database FROM pg_database WHERE datname = 'postgres'),
+		old AS (SELECT hashtextextended('', database) * 31::numeric + hashtextextended('x1', 0) AS hash FROM h)
+	SELECT 'r' || n FROM h, old, generate_series(1, 1000000) n
+	WHERE (hashtextextended('shop', database) * 31::numeric + hashtextextended('r' || n, 0) - old.hash) % 65536 = 0
+	LIMIT 1});
+run_release($_) for q(application='shop',release='v3'), "application='shop',release='$value'";
+wait_for_marker($node, 'release', 1 + split /\n/, $all);
+is(releases(), "$all\n$value, application shop, database postgres", 'a new release that resembles a forgotten one is a marker');
+
 $node->stop;
 done_testing();
