@@ -1,5 +1,6 @@
 //! The rows of `blocking`: one for each blocker or waiter.
 
+use crate::fast::FastMap;
 use crate::format::schema::{RUN, Schema};
 use crate::format::table::Column;
 use crate::query::ask::context::Run;
@@ -13,7 +14,6 @@ use crate::query::rows::scan::Scan;
 use crate::query::rows::text::{TextKey, Texts};
 use crate::query::value::error::QueryResult;
 use crate::query::value::vocabulary as pg;
-use std::collections::HashMap;
 use std::sync::Arc;
 
 row! {
@@ -212,7 +212,7 @@ pub struct QueueFigures {
     /// unknown.
     pub waited_ms: Option<i64>,
     /// Locked objects, each with the time in ms that others waited for it.
-    pub objects: HashMap<Object, i64>,
+    pub objects: FastMap<Object, i64>,
     /// Identifier of a prepared transaction.
     pub gid: Option<String>,
     /// Part in which the node was seen last.
@@ -279,7 +279,7 @@ struct SessionFact {
 /// Sessions at the ticks where they were last seen.
 #[derive(Default)]
 pub struct SessionFacts {
-    sessions: HashMap<Node, SessionFact>,
+    sessions: FastMap<Node, SessionFact>,
     texts: Texts,
     relations: RelationNames,
 }
@@ -292,7 +292,7 @@ impl SessionFacts {
         index: usize,
         wanted: impl Iterator<Item = (Node, i64)>,
     ) -> QueryResult<()> {
-        let wanted: HashMap<Node, i64> = wanted.collect();
+        let wanted: FastMap<Node, i64> = wanted.collect();
         if wanted.is_empty() {
             return Ok(());
         }
@@ -305,10 +305,10 @@ impl SessionFacts {
         );
         let session = column(RUN, "session")?;
         let (first, ticks) = (column(RUN, "first_tick")?, column(RUN, "ticks")?);
-        let nodes = pid.iter().zip(start.iter());
-        let nodes: Vec<Node> = nodes.map(|(pid, at)| Node::Session(*pid, *at)).collect();
+        let node = |entry: usize| Node::Session(pid[entry], start[entry]);
         // One look-up for each session instead of each row.
-        let wanted: Vec<Option<i64>> = nodes.iter().map(|n| wanted.get(n).copied()).collect();
+        let entries = 0..pid.len();
+        let wanted: Vec<Option<i64>> = entries.map(|e| wanted.get(&node(e)).copied()).collect();
         for row in 0..session.len() {
             let Some(entry) = usize::try_from(session[row] - 1).ok() else {
                 continue;
@@ -320,7 +320,7 @@ impl SessionFacts {
                 let fact = SessionFact::read(&view, row, entry)?;
                 let owner = scan.run.owner.as_deref();
                 if owner.is_none() || fact.username.as_deref() == owner {
-                    self.sessions.insert(nodes[entry], fact);
+                    self.sessions.insert(node(entry), fact);
                 }
             }
         }

@@ -5,13 +5,14 @@
 //! it is [`Node::Unknown`].
 
 use super::blocking_rows::{LockRow, Locks};
+use crate::fast::FastMap;
 use crate::format::schema::RUN;
+use crate::format::table::Column;
 use crate::query::rows::blockers::{self, Edge, Node, Nodes};
 use crate::query::rows::keys::View;
 use crate::query::rows::ticks::{NONE, Ticks};
 use crate::query::value::error::QueryResult;
 use crate::query::value::vocabulary as pg;
-use std::collections::HashMap;
 
 /// Process id of a session, and the start of its process in µs.
 type Process = (i64, i64);
@@ -21,7 +22,7 @@ type Process = (i64, i64);
 #[derive(Default)]
 pub struct LaterWaits {
     node: u64,
-    waits: HashMap<Process, Vec<(Node, LockRow)>>,
+    waits: FastMap<Process, Vec<(Node, LockRow)>>,
 }
 
 /// The edges of the counting ticks of a part, ordered by tick, and their locks.
@@ -171,10 +172,11 @@ pub fn taken_at(view: &View, ticks: &Ticks) -> QueryResult<Vec<i64>> {
 
 /// Edges by the waiting process.
 struct EdgesByProcess {
-    /// Process of each session entry.
-    processes: Vec<Process>,
+    /// Process ids and starts of the session entries.
+    pid: Column,
+    start: Column,
     /// Indexes of a process's edges, ordered by tick.
-    edges: HashMap<Process, Vec<u32>>,
+    edges: FastMap<Process, Vec<u32>>,
 }
 
 impl EdgesByProcess {
@@ -182,8 +184,9 @@ impl EdgesByProcess {
         let column = |name: &str| view.part.ints("session", name);
         let (pid, start) = (column("pid")?, column("backend_start")?);
         let mut by_process = EdgesByProcess {
-            processes: pid.iter().copied().zip(start.iter().copied()).collect(),
-            edges: HashMap::new(),
+            pid,
+            start,
+            edges: FastMap::default(),
         };
         for (index, edge) in edges.iter().enumerate() {
             let process = by_process.process(edge.session);
@@ -198,8 +201,8 @@ impl EdgesByProcess {
 
     fn process(&self, session: i64) -> Process {
         let row = usize::try_from(session - 1).ok();
-        let process = row.and_then(|row| self.processes.get(row));
-        process.copied().unwrap_or((0, session))
+        let process = row.and_then(|row| Some((*self.pid.get(row)?, *self.start.get(row)?)));
+        process.unwrap_or((0, session))
     }
 
     /// The edges of a process at the first of its ticks from `tick` on.

@@ -5,10 +5,12 @@
 
 use super::keys::View;
 use super::ticks::{NONE, Ticks};
+use crate::fast::{FastMap, FastSet};
 use crate::format::schema::RUN;
+use crate::format::table::Column;
 use crate::query::value::error::QueryResult;
 use crate::query::value::vocabulary as pg;
-use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 
 /// A waiter or a blocker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -97,9 +99,13 @@ fn edges_of_runs(view: &View, ticks: &Ticks, nodes: &Nodes) -> QueryResult<Vec<E
 
 /// The node of each entry in the `session` dictionary of a part.
 pub struct Nodes {
-    nodes: Vec<Node>,
+    pid: Column,
+    start: Column,
+    leader: Column,
+    /// Starts of the sessions with the process id of a leader, by this id.
+    starts: FastMap<i64, Vec<i64>>,
     /// Nodes of the leaders of parallel workers.
-    groups: HashSet<Node>,
+    groups: FastSet<Node>,
 }
 
 impl Nodes {
@@ -113,7 +119,7 @@ impl Nodes {
         );
         // Starts of leaders only: a day may have a million sessions.
         let leaders = leader.iter().filter(|leader| **leader != 0);
-        let mut starts: HashMap<i64, Vec<i64>> =
+        let mut starts: FastMap<i64, Vec<i64>> =
             leaders.map(|leader| (*leader, Vec::new())).collect();
         if !starts.is_empty() {
             for row in (0..pid.len()).filter(|row| leader[*row] == 0) {
@@ -122,32 +128,39 @@ impl Nodes {
                 }
             }
         }
-        let node = |row: usize| {
-            if leader[row] == 0 {
-                return Node::Session(pid[row], start[row]);
-            }
-            let known = starts.get(&leader[row]).into_iter().flatten();
-            let before = known.filter(|s| **s <= start[row]).max();
-            Node::Session(leader[row], before.copied().unwrap_or(0))
+        let mut nodes = Nodes {
+            pid,
+            start,
+            leader,
+            starts,
+            groups: FastSet::default(),
         };
-        let nodes: Vec<Node> = (0..pid.len()).map(node).collect();
-        let workers = (0..pid.len()).filter(|row| leader[*row] != 0);
-        Ok(Nodes {
-            groups: workers.map(|row| nodes[row]).collect(),
-            nodes,
-        })
+        let leader = nodes.leader.iter().enumerate();
+        let workers = leader.filter(|(_, leader)| **leader != 0);
+        nodes.groups = workers.map(|(row, _)| nodes.at(row)).collect();
+        Ok(nodes)
     }
 
     /// Leaders of parallel workers.
-    pub fn groups(&self) -> &HashSet<Node> {
+    pub fn groups(&self) -> &FastSet<Node> {
         &self.groups
     }
 
     /// The node of a session entry.
     pub fn of(&self, reference: i64) -> Node {
         let row = usize::try_from(reference - 1).ok();
-        let node = row.and_then(|row| self.nodes.get(row));
-        node.copied().unwrap_or(Node::Lost)
+        let row = row.filter(|row| *row < self.pid.len());
+        row.map_or(Node::Lost, |row| self.at(row))
+    }
+
+    fn at(&self, row: usize) -> Node {
+        let (start, leader) = (self.start[row], self.leader[row]);
+        if leader == 0 {
+            return Node::Session(self.pid[row], start);
+        }
+        let known = self.starts.get(&leader).into_iter().flatten();
+        let before = known.filter(|known| **known <= start).max();
+        Node::Session(leader, before.copied().unwrap_or(0))
     }
 }
 
@@ -164,24 +177,24 @@ pub struct Head {
 pub struct Graph<'e> {
     /// The edges.
     pub edges: &'e [Edge],
-    blockers: HashMap<Node, Vec<Node>>,
+    blockers: FastMap<Node, Vec<Node>>,
     /// Waiters without a known blocker; only [`Graph::without_unknown`] fills it.
-    unknown_waiters: HashSet<Node>,
-    known: HashMap<Node, Vec<(Head, i64)>>,
+    unknown_waiters: FastSet<Node>,
+    known: FastMap<Node, Vec<(Head, i64)>>,
 }
 
 impl<'e> Graph<'e> {
     /// The graph of these edges, which belong to one tick.
     pub fn new(edges: &'e [Edge]) -> Graph<'e> {
-        let mut blockers: HashMap<Node, Vec<Node>> = HashMap::new();
+        let mut blockers: FastMap<Node, Vec<Node>> = FastMap::default();
         for edge in edges.iter().filter(|edge| edge.waiter != edge.blocker) {
             blockers.entry(edge.waiter).or_default().push(edge.blocker);
         }
         Graph {
             edges,
             blockers,
-            unknown_waiters: HashSet::new(),
-            known: HashMap::new(),
+            unknown_waiters: FastSet::default(),
+            known: FastMap::default(),
         }
     }
 
