@@ -16,6 +16,7 @@ use crate::format::schema::{RUN, Schema};
 use crate::format::table::{Batch, BytesColumn, Column, Data, Strings, Table, in_batches};
 use std::ops::Range;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Node and server that wrote a file. This is an attribute and never a reason to refuse the file.
@@ -134,6 +135,18 @@ pub struct Part {
     source: Arc<dyn Source>,
     /// Zeros for missing columns, one column for each table.
     zeros: Arc<Mutex<Zeros>>,
+    /// Number of questions that need the decoded columns again.
+    holds: Arc<AtomicUsize>,
+}
+
+/// Keeps the decoded columns of a part's group until it is dropped.
+pub struct Hold(Part);
+
+impl Drop for Hold {
+    fn drop(&mut self) {
+        self.0.holds.fetch_sub(1, Ordering::Relaxed);
+        self.0.release();
+    }
 }
 
 /// Columns of zeros by table; `None` is a table that the file does not know.
@@ -146,6 +159,7 @@ impl Part {
             schema,
             source,
             zeros: Arc::default(),
+            holds: Arc::default(),
         }
     }
 
@@ -181,6 +195,7 @@ impl Part {
         Part {
             source: of(self.source.clone()),
             zeros: Arc::default(),
+            holds: Arc::default(),
             ..self.clone()
         }
     }
@@ -375,9 +390,19 @@ impl Part {
         self.source.damage()
     }
 
-    /// Frees the decoded columns of the group; the next call decodes them again. Columns that
-    /// callers still hold stay valid.
+    /// Keeps the decoded columns of the group for several passes.
+    #[must_use]
+    pub fn hold(&self) -> Hold {
+        self.holds.fetch_add(1, Ordering::Relaxed);
+        Hold(self.clone())
+    }
+
+    /// Frees the decoded columns of the group, unless a [`Hold`] keeps them; the next call decodes
+    /// them again. Columns that callers still have stay valid.
     pub fn release(&self) {
+        if self.holds.load(Ordering::Relaxed) > 0 {
+            return;
+        }
         let mut zeros = self.zeros.lock().unwrap_or_else(PoisonError::into_inner);
         zeros.clear();
         drop(zeros);
@@ -608,5 +633,21 @@ mod tests {
         assert!(part.ints(RUN, "wait").unwrap().is_empty());
         part.release();
         assert_eq!(Arc::strong_count(&first.0), 2);
+    }
+
+    #[test]
+    fn columns_are_kept_until_the_last_hold_ends() {
+        let schema = schema().with_runs();
+        let tables = schema.tables.iter().map(Table::new).collect();
+        let source = Arc::new(Memory::new(tables));
+        let part = Part::new(PartInfo::default(), Arc::new(schema), source);
+        let zeros = part.ints("session", "a column of a later version").unwrap();
+        let (one, other) = (part.hold(), part.clone().hold());
+        part.release();
+        drop(one);
+        part.release();
+        assert_eq!(Arc::strong_count(&zeros.0), 2);
+        drop(other);
+        assert_eq!(Arc::strong_count(&zeros.0), 1);
     }
 }

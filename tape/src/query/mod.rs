@@ -30,6 +30,8 @@ pub(crate) mod sums;
 #[cfg(test)]
 mod totals_tests;
 pub(crate) mod value;
+#[cfg(test)]
+mod weights_tests;
 
 pub use ask::context::{Context, Explained, Run};
 pub use ask::request::{Argument, Emit, Given, Kind, Request};

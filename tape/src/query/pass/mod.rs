@@ -6,4 +6,5 @@ pub mod explained;
 pub mod first_pass;
 pub mod plan;
 pub mod read;
+mod row_sums;
 pub mod run;

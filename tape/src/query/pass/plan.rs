@@ -2,8 +2,10 @@
 //! totals or samples answer and why. `read.rs` follows the plan, `--explain` prints it
 //! (`explained.rs`).
 
+use crate::fast::FastSet;
 use crate::format::part::Part;
 use crate::query::rows::dimension::Dimension;
+use crate::query::rows::register::Atom;
 use crate::query::rows::scan::Scan;
 use crate::query::sums::totals::{self, Totals};
 use crate::query::sums::way::{NoTotalsReason, ReadFrom};
@@ -25,6 +27,14 @@ pub enum Passes {
     Largest,
 }
 
+/// Limits the last groups to some keys of their first dimension. They have the same one.
+pub struct Narrow {
+    /// The first of these groups.
+    pub from: usize,
+    /// The keys that count.
+    pub keys: FastSet<Atom>,
+}
+
 /// How one part is read.
 pub struct Step<'a> {
     /// The part.
@@ -44,6 +54,8 @@ pub struct Plan<'a, 'q> {
     pub groups: &'q [Vec<&'q Dimension>],
     /// The passes.
     pub passes: Passes,
+    /// Limits the last groups; only for [`Passes::Sums`].
+    pub narrow: Option<&'q Narrow>,
     /// The parts of the window, by node, in ascending order of ticks.
     pub steps: Vec<Step<'a>>,
 }
@@ -116,6 +128,7 @@ impl<'a> Scan<'a> {
             buckets,
             groups,
             passes,
+            narrow: None,
             steps: steps.collect(),
         }
     }

@@ -5,12 +5,13 @@
 use super::batches::{Batches, ChosenValues};
 use super::explained;
 use super::first_pass::{FirstPass, KnownPieces, Pieces};
-use super::plan::{Passes, Plan, last_group};
+use super::plan::{Narrow, Passes, Plan, last_group};
+use super::row_sums::RowSums;
 use crate::format::part::Part;
 use crate::format::schema::RUN;
 use crate::query::rows::dimension::Dimension;
 use crate::query::rows::group::Coder;
-use crate::query::rows::integers::{Key, Number};
+use crate::query::rows::integers::{Code, Key, Number};
 use crate::query::rows::keys::{Keys, View};
 use crate::query::rows::scan::Scan;
 use crate::query::rows::select::{Selected, Tests};
@@ -70,6 +71,19 @@ impl<'a> Scan<'a> {
     /// cells have no largest number of sessions.
     pub fn weights(&self, groups: &[Vec<&Dimension>]) -> QueryResult<Scanned> {
         self.read(self.plan_weights(groups), |_| Vec::new())
+    }
+
+    /// Same as [`Scan::weights`], with the last groups limited to some keys.
+    pub fn weights_narrowed(
+        &self,
+        groups: &[Vec<&Dimension>],
+        narrow: &Narrow,
+    ) -> QueryResult<Scanned> {
+        let plan = Plan {
+            narrow: Some(narrow),
+            ..self.plan_weights(groups)
+        };
+        self.read(plan, |_| Vec::new())
     }
 
     /// Carries out a plan. With two passes, `choose` gets the sums of the last group's keys and
@@ -138,6 +152,7 @@ impl<'a> Scan<'a> {
             buckets,
             groups,
             detail,
+            narrow: plan.narrow,
             totals: &totals,
         };
         self.held.store(0, Ordering::Relaxed);
@@ -234,6 +249,7 @@ struct Question<'q> {
     buckets: &'q Buckets,
     groups: &'q [Vec<&'q Dimension>],
     detail: &'q Detail<'q>,
+    narrow: Option<&'q Narrow>,
     totals: &'q Totals<'q>,
 }
 
@@ -336,6 +352,7 @@ struct Worker<'s, 'p> {
     ranges: Vec<(u32, u32)>,
     /// Number of each selected piece's key.
     numbers: Vec<Number>,
+    row_sums: RowSums,
     adder: Adder,
 }
 
@@ -346,6 +363,8 @@ struct FileState<'s> {
     groups: Vec<Coder>,
     /// For each group, if only chosen keys are counted.
     chosen: Vec<ChosenValues>,
+    /// For each code of the first dimension of narrowed groups: true if its key counts.
+    narrowed: OnceCell<Vec<bool>>,
 }
 
 impl<'s, 'p> Worker<'s, 'p> {
@@ -369,6 +388,7 @@ impl<'s, 'p> Worker<'s, 'p> {
             held: 0,
             ranges: Vec::new(),
             numbers: Vec::new(),
+            row_sums: RowSums::default(),
             adder: Adder::default(),
         }
     }
@@ -443,6 +463,7 @@ impl<'s, 'p> Worker<'s, 'p> {
             tests: OnceCell::new(),
             groups: groups.iter().map(|_| Coder::default()).collect(),
             chosen: groups.iter().map(|_| ChosenValues::default()).collect(),
+            narrowed: OnceCell::new(),
         }
     }
 
@@ -480,13 +501,35 @@ impl<'s, 'p> Worker<'s, 'p> {
         {
             return self.add_known(chosen, pieces, ticks);
         }
+        self.row_sums.clear();
         let groups = self.question.groups.iter().zip(&mut file.groups);
         for (index, (group, coder)) in groups.enumerate().skip(done) {
             self.scan.check_cancel()?;
+            if let Some(narrow) = self.question.narrow.filter(|narrow| narrow.from == index) {
+                let first = group[0].resolve(view, &selected.runs)?;
+                let of_file = &file.narrowed;
+                narrowed(
+                    view,
+                    narrow,
+                    &first,
+                    of_file,
+                    &mut selected,
+                    &mut self.ranges,
+                )?;
+                self.row_sums.clear();
+                if selected.len() == 0 {
+                    return Ok(());
+                }
+            }
             let dimensions: Vec<Rc<Keys>> = group
                 .iter()
                 .map(|dimension| dimension.resolve(view, &selected.runs))
                 .collect::<QueryResult<_>>()?;
+            if let Detail::Sums = self.question.detail
+                && self.add_row_sums(index, view, &selected, &dimensions, ticks)?
+            {
+                continue;
+            }
             let keys = coder.numbers(view, &selected, &dimensions, &mut self.numbers)?;
             self.scan.check_cancel()?;
             match self.question.detail {
@@ -563,15 +606,30 @@ impl Worker<'_, '_> {
     /// Adds the sums of pieces from `ranges` and `numbers` to the only bucket. `keys` has the key of
     /// each number.
     fn add_sums(&mut self, group: usize, ticks: &Ticks, keys: &[Key]) {
-        let cube = &mut self.sums.cubes[group];
-        for (key, sum_ms) in sums(ticks, &self.ranges, &self.numbers, keys.len()) {
-            let number = cube.number(keys[key]);
-            cube.at(number).add(Cell {
-                bucket: 0,
-                sessions: 0,
-                sum_ms,
-            });
-        }
+        let sums = sums(ticks, &self.ranges, &self.numbers, keys.len());
+        let sums = sums.map(|(number, sum_ms)| (keys[number], sum_ms));
+        add_sums(&mut self.sums.cubes[group], sums);
+    }
+
+    /// Adds the sums of pieces from `ranges` by the rows of a dictionary, if it has all dimensions
+    /// of the group; otherwise returns false.
+    fn add_row_sums(
+        &mut self,
+        group: usize,
+        view: &View,
+        selected: &Selected,
+        dimensions: &[Rc<Keys>],
+        ticks: &Ticks,
+    ) -> QueryResult<bool> {
+        let ranges = &self.ranges;
+        let add_up = |numbers: &[Number], width| sums(ticks, ranges, numbers, width).collect();
+        let numbers = &mut self.numbers;
+        let rows = &mut self.row_sums;
+        let Some(found) = rows.of_group(view, selected, dimensions, numbers, add_up)? else {
+            return Ok(false);
+        };
+        add_sums(&mut self.sums.cubes[group], found.into_iter());
+        Ok(true)
     }
 
     /// Adds the cells of pieces from `ranges` and `numbers`. `keys` has the key of each number;
@@ -587,6 +645,44 @@ impl Worker<'_, '_> {
         };
         let adder = &mut self.adder;
         adder.cells(ticks, &self.ranges, &self.numbers, width, add);
+    }
+}
+
+/// Removes pieces whose key does not count, and their ranges. `of_file` keeps the keys that count for
+/// all parts of a file.
+fn narrowed(
+    view: &View,
+    narrow: &Narrow,
+    keys: &Keys,
+    of_file: &OnceCell<Vec<bool>>,
+    selected: &mut Selected,
+    ranges: &mut Vec<(u32, u32)>,
+) -> QueryResult<()> {
+    let counts = match of_file.get() {
+        Some(counts) => counts,
+        None => {
+            let counts = keys.test(view, |key| narrow.keys.contains(&key))?;
+            of_file.get_or_init(|| counts)
+        }
+    };
+    let mut kept = Vec::with_capacity(selected.len());
+    let pieces = selected.pieces.as_deref();
+    let is_kept = |code: Code| counts[code.index()];
+    keys.codes
+        .of_pieces(view.part, &selected.runs, pieces, &mut kept, is_kept)?;
+    selected.retain(&kept, ranges);
+    Ok(())
+}
+
+/// Adds sums of keys to the only bucket.
+fn add_sums(cube: &mut Cube<Cells>, sums: impl Iterator<Item = (Key, i64)>) {
+    for (key, sum_ms) in sums {
+        let number = cube.number(key);
+        cube.at(number).add(Cell {
+            bucket: 0,
+            sessions: 0,
+            sum_ms,
+        });
     }
 }
 

@@ -89,14 +89,22 @@ impl Selected {
     pub fn drop_uncounted(&mut self, ticks: &Ticks, ranges: &mut Vec<(u32, u32)>) {
         let before = ticks.before();
         let counts = |range: &(u32, u32)| before[range.0 as usize].0 < before[range.1 as usize].0;
-        let mut own = ranges.iter();
+        let kept: Vec<bool> = ranges.iter().map(counts).collect();
+        self.retain(&kept, ranges);
+    }
+
+    /// Removes matching pieces, and their ranges. `kept` has a value for each matching piece.
+    pub fn retain(&mut self, kept: &[bool], ranges: &mut Vec<(u32, u32)>) {
+        let mut own = kept.iter();
+        let mut is_kept = || own.next().is_some_and(|kept| *kept);
         let mut pieces = Vec::new();
         self.for_each(|piece| {
-            if own.next().is_some_and(counts) {
+            if is_kept() {
                 pieces.push(piece as u32);
             }
         });
-        ranges.retain(counts);
+        let mut own = kept.iter();
+        ranges.retain(|_| own.next().is_some_and(|kept| *kept));
         self.pieces = Some(pieces);
     }
 

@@ -152,9 +152,13 @@ pub fn candidates(
         time: scanned.since,
         what: What::Scanned(scanned),
     }));
-    let holders = holders(run, node, windows)?;
-    all.iter_mut().for_each(|one| one.find_waits(&holders));
-    all.extend(holders);
+    // Rules use holders only for queries that wait for locks. A plan is made without effects.
+    let is_locked = |effect: &Effect| effect.is_notable && effect.waits_for_locks();
+    if run.explained.is_some() || effects.iter().any(is_locked) {
+        let holders = holders(run, node, windows)?;
+        all.iter_mut().for_each(|one| one.find_waits(&holders));
+        all.extend(holders);
+    }
     all.extend(effects.iter().filter_map(clients));
     all.sort_by_key(|candidate| candidate.time);
     Ok(all)

@@ -3,7 +3,7 @@
 
 use super::costs::{Cost, Costs};
 use super::habits::note_habits;
-use super::loads::{Line, Loads};
+use super::loads::{By, EFFECTS, Line, Loads};
 use super::names::Names;
 use super::series::{Level, Series};
 use super::windows::{Windows, width};
@@ -19,8 +19,6 @@ use crate::query::value::vocabulary as pg;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Maximum number of effects: the queries whose load changed most.
-const MOST: usize = 20;
 /// An effect is notable if the query's load grew enough. Three limits hold: 1/20 of the growth of
 /// all queries (`SHARE`), 0.02 sessions (`LEAST`, in ten-thousandths), and 1/10 of the load before
 /// (`GROWTH`). Only notable effects get a cause.
@@ -119,7 +117,8 @@ pub struct Effect {
     pub text: Option<Arc<str>>,
     pub names: Names,
     pub change: Change,
-    /// Loads before and after by wait event.
+    /// Loads before and after by wait event. This and the loads below are empty if the query did not
+    /// grow.
     pub waits: Vec<(String, [i128; 2])>,
     /// Loads before and after of the sessions that wait behind a head of a lock queue,
     /// by that head.
@@ -154,6 +153,11 @@ impl Effect {
     /// True if such waits are at least `percent` of the query's difference.
     pub fn is_by(&self, mechanism: Mechanism, percent: i128) -> bool {
         self.part(mechanism) * 100 >= self.line.difference() * percent
+    }
+
+    /// True if at least half of the query's difference is waits for locks.
+    pub fn waits_for_locks(&self) -> bool {
+        self.is_by(Mechanism::Locks, 50)
     }
 
     /// Number of temporary blocks that a call writes, before and after.
@@ -241,7 +245,7 @@ pub fn effects(
         Costs::read(run, node, windows.before)?,
         Costs::read(run, node, windows.after)?,
     ];
-    let lines = loads.lines(0, MOST);
+    let lines = loads.lines(0, EFFECTS);
     let mut scan = Scan::new(run, samples, windows.after)?;
     scan.register = loads.register.clone();
     let texts = query_texts(&scan, lines.iter().filter_map(|line| line.id))?;
@@ -250,16 +254,17 @@ pub fn effects(
         let id = line.id?;
         let number = loads.register.text(id).and_then(|id| id.parse().ok());
         let text = query_text(&scan, &texts, id, None);
+        let plans = loads.of_query(id, By::Plan);
         let mut effect = Effect {
             query_id: number,
             names: text.as_deref().map(Names::of).unwrap_or_default(),
             text,
             change: Change::of_load(&line),
-            waits: loads.waits(id),
-            heads: loads.heads(id),
-            users: loads.users(id),
-            databases: loads.databases(id),
-            keeps_plan: keeps_plan(&loads.plans(id)),
+            waits: loads.of_query(id, By::Wait),
+            heads: loads.of_query(id, By::Head),
+            users: loads.of_query(id, By::User),
+            databases: loads.of_query(id, By::Database),
+            keeps_plan: keeps_plan(&plans),
             costs: costs.each_ref().map(|costs| costs.of(number?)),
             recorded_ms: costs.each_ref().map(|costs| costs.elapsed_ms),
             stretch: None,
@@ -267,7 +272,7 @@ pub fn effects(
             usual_since_days: None,
             line,
         };
-        effect.change = change(&effect, &loads.plans(id));
+        effect.change = change(&effect, &plans);
         Some(effect)
     };
     let mut effects: Vec<Effect> = lines.into_iter().filter_map(effect).collect();

@@ -1,25 +1,26 @@
-//! The load of both windows by the keys of each dimension.
+//! The load of both windows by the keys of each dimension, and the loads of the queries that grew by
+//! a second dimension. `loads_read.rs` reads them.
 
 use super::exact::{apportioned, percentages};
+use super::loads_read::{Reader, Sums};
 use super::windows::Windows;
+use crate::fast::FastMap;
 use crate::query::ask::context::Run;
 use crate::query::functions::common_columns::key_text;
-use crate::query::rows::dimension::Dimension;
-use crate::query::rows::integers::{Id, Key, NULL};
+use crate::query::rows::integers::{Id, NULL};
 use crate::query::rows::parse::{Samples, Window};
 use crate::query::rows::register::Register;
-use crate::query::rows::scan::Scan;
 use crate::query::rows::tags;
 use crate::query::rows::ticks::Coverage;
 use crate::query::value::error::QueryResult;
 use crate::query::value::filter;
 use crate::query::value::vocabulary as pg;
-use std::cmp::Reverse;
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::cmp::{Ordering, Reverse};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// Dimensions by which the answer splits the difference, in its order. The keys of tags follow.
-const DIMENSIONS: [&str; 7] = [
+pub const DIMENSIONS: [&str; 7] = [
     pg::QUERY_ID,
     pg::WAIT_EVENT,
     pg::ROOT_BLOCKER,
@@ -28,35 +29,64 @@ const DIMENSIONS: [&str; 7] = [
     "client_addr",
     "database",
 ];
-/// The second dimensions that split the load of each query. The last one is read only if a
-/// setting of a database changed.
-const OF_QUERIES: [&str; 5] = [
-    pg::WAIT_EVENT,
-    pg::ROOT_BLOCKER,
-    "plan_id",
-    pg::USERNAME,
-    "database",
-];
+/// Positions of some of them.
+const BY_QUERY: usize = 0;
+const BY_WAIT: usize = 1;
+const BY_HEAD: usize = 2;
+/// The dimensions before this one have totals.
+pub const WITH_TOTALS: usize = BY_HEAD;
+/// Maximum number of effects: the queries whose load changed most.
+pub const EFFECTS: usize = 20;
 /// Key of sessions that wait for no other.
 const NOT_BLOCKED: &str = "(not blocked)";
 
-/// Sum of the weights of each key's samples, in ms.
-type Sums = HashMap<Key, i64>;
+/// A second dimension, which splits the load of a query.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum By {
+    Wait,
+    /// The head of the queue in which the query waited.
+    Head,
+    Plan,
+    /// The role that runs the query.
+    User,
+    Database,
+}
+
+impl By {
+    pub fn dimension(self) -> &'static str {
+        match self {
+            By::Wait => pg::WAIT_EVENT,
+            By::Head => pg::ROOT_BLOCKER,
+            By::Plan => "plan_id",
+            By::User => pg::USERNAME,
+            By::Database => "database",
+        }
+    }
+}
 
 /// The loads of the two windows, `before` first.
 pub struct Loads {
     pub register: Register,
     /// The dimensions by which the answer splits the difference, in its order.
     pub dimensions: Vec<String>,
+    /// The keys of each of these dimensions.
+    keys: Vec<Vec<KeySums>>,
+    /// Sums of each query that grew, by the keys of a second dimension, in ms before and after.
+    of_queries: FastMap<(By, Id), FastMap<Id, [i64; 2]>>,
     sides: [Side; 2],
 }
 
-struct Side {
-    window: Window,
-    total: Coverage,
-    /// The sums by each of the dimensions.
-    by_dimension: Vec<Sums>,
-    of_queries: Vec<Sums>,
+/// A key, and the sums of its weights in both windows, in ms.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct KeySums {
+    id: Id,
+    ms: [i64; 2],
+}
+
+/// A window and its observed time.
+pub struct Side {
+    pub window: Window,
+    pub total: Coverage,
 }
 
 /// A key in both windows. Loads are in ten-thousandths of a session.
@@ -80,8 +110,8 @@ impl Line {
 }
 
 impl Loads {
-    /// Reads both windows, each in one scan. `by_database` adds the load of each query by database,
-    /// which no other rule needs.
+    /// Reads both windows. `by_database` adds the loads of queries by database, which only rules about
+    /// settings of a database need.
     pub fn read(
         run: Run,
         samples: Samples,
@@ -89,43 +119,64 @@ impl Loads {
         by_database: bool,
     ) -> QueryResult<Loads> {
         let register = Register::default();
-        let seconds = OF_QUERIES.len() - usize::from(!by_database);
-        let seconds = &OF_QUERIES[..seconds];
-        let both = [windows.before, windows.after];
-        let mut scans = Vec::new();
-        for window in both {
-            let mut scan = Scan::new(run, samples, window)?;
-            scan.register = register.clone();
-            scans.push(scan);
-        }
-        let has_tags = has_tags(&scans[0])? || has_tags(&scans[1])?;
-        let side = |at: usize| Side::read(&scans[at], seconds, has_tags);
+        let readers = [windows.before, windows.after].map(|window| Reader {
+            run,
+            samples,
+            window,
+            register: &register,
+        });
+        let [before, after] = readers.map(|reader| reader.totals());
+        let [(before, before_sums), (after, after_sums)] = [before?, after?];
         let mut loads = Loads {
-            sides: [side(0)?, side(1)?],
+            keys: joined(before_sums, after_sums),
+            of_queries: FastMap::default(),
+            sides: [before, after],
             dimensions: DIMENSIONS.map(str::to_string).to_vec(),
-            register,
+            register: register.clone(),
         };
-        if has_tags {
-            loads.split_by_tags();
-        }
+        loads.read_samples(&readers, by_database)?;
         Ok(loads)
+    }
+
+    /// Adds what samples have and totals have not.
+    fn read_samples(&mut self, readers: &[Reader; 2], by_database: bool) -> QueryResult<()> {
+        let has_tags = readers[0].has_tags()? || readers[1].has_tags()?;
+        let mut names = DIMENSIONS[WITH_TOTALS..].to_vec();
+        names.extend(has_tags.then_some(pg::TAGS));
+        let mut by = vec![By::Wait, By::Head, By::Plan, By::User];
+        by.extend(by_database.then_some(By::Database));
+        let (lines, _) = self.changed(BY_QUERY, EFFECTS);
+        let grew = lines.iter().filter(|key| self.change(key.ms) > 0);
+        let grew: Vec<Id> = grew.map(|key| key.id).collect();
+        let mut sums: Vec<Vec<Sums>> = Vec::new();
+        for (side, reader) in readers.iter().enumerate() {
+            let (own, pairs) = reader.samples(&names, &grew, &by)?;
+            sums.push(own);
+            for (by, pairs) in by.iter().zip(pairs) {
+                for ((query, key), ms) in pairs {
+                    let keys = self.of_queries.entry((*by, query)).or_default();
+                    keys.entry(key).or_default()[side] = ms;
+                }
+            }
+        }
+        let [before, after] = [sums.remove(0), sums.remove(0)];
+        self.keys.extend(joined(before, after));
+        if has_tags {
+            self.split_by_tags();
+        }
+        Ok(())
     }
 
     /// Replaces the dimension of all tags by one for each key that occurs, in alphabetical order.
     fn split_by_tags(&mut self) {
         let register = &self.register;
-        let tags = |side: &mut Side| side.by_dimension.pop().unwrap_or_default();
-        let sides = self.sides.each_mut().map(tags).map(|sums| {
-            let named = sums.into_iter();
-            let named = named.map(|(key, sum)| (register.text(key.0), sum));
-            named.collect::<Vec<(Option<String>, i64)>>()
-        });
-        let all = sides.iter().flatten().filter_map(|one| one.0.as_deref());
+        let tagged = self.keys.pop().unwrap_or_default().into_iter();
+        let tagged = tagged.map(|key| (register.text(key.id), key.ms));
+        let tagged: Vec<(Option<String>, [i64; 2])> = tagged.collect();
+        let all = tagged.iter().filter_map(|one| one.0.as_deref());
         let names: BTreeSet<&str> = all.flat_map(tags::keys_in).collect();
         for name in names {
-            for (side, sums) in self.sides.iter_mut().zip(&sides) {
-                side.by_dimension.push(by_tag(register, sums, name));
-            }
+            self.keys.push(by_tag(register, &tagged, name));
             self.dimensions.push(format!("{}{name}", pg::TAG));
         }
     }
@@ -144,10 +195,13 @@ impl Loads {
 
     /// The whole load of the windows.
     pub fn whole(&self) -> [i128; 2] {
-        self.sides.each_ref().map(|side| {
-            let sums: i64 = side.by_dimension[0].values().sum();
-            side.loads(&[sums])[0]
-        })
+        let queries = &self.keys[BY_QUERY];
+        [0, 1].map(|side| self.load(side, queries.iter().map(|key| key.ms[side]).sum()))
+    }
+
+    /// A sum of weights in ms as a load in ten-thousandths of a session, in one of the windows.
+    fn load(&self, side: usize, ms: i64) -> i128 {
+        self.sides[side].loads(&[ms])[0]
     }
 
     /// The `n` keys of a dimension that changed most, and a line `(other)` for the
@@ -155,16 +209,14 @@ impl Loads {
     /// shares add up to 100.
     pub fn lines(&self, dimension: usize, n: usize) -> Vec<Line> {
         let name = &self.dimensions[dimension];
-        let mut keys = self.changed(dimension);
-        let rest = keys.split_off(n.min(keys.len()));
+        let (keys, rest) = self.changed(dimension, n);
         let sums = [0, 1].map(|side| {
-            let of = |key: &Key| self.sides[side].sum(dimension, *key);
-            let mut sums: Vec<i64> = keys.iter().map(of).collect();
-            sums.extend((!rest.is_empty()).then(|| rest.iter().map(of).sum::<i64>()));
+            let mut sums: Vec<i64> = keys.iter().map(|key| key.ms[side]).collect();
+            sums.extend(rest.map(|rest| rest[side]));
             self.sides[side].loads(&sums)
         });
-        let other = (!rest.is_empty()).then_some(None);
-        let ids = keys.iter().map(|key| Some(key.0)).chain(other);
+        let ids = keys.iter().map(|key| Some(key.id));
+        let ids = ids.chain(rest.map(|_| None));
         let differences: Vec<i128> = sums[1].iter().zip(&sums[0]).map(|(a, b)| a - b).collect();
         let shares = percentages(&differences);
         let line = |(at, id): (usize, Option<Id>)| Line {
@@ -177,31 +229,34 @@ impl Loads {
         ids.enumerate().map(line).collect()
     }
 
-    /// The keys of a dimension, the one that changed most first, ties by key.
-    fn changed(&self, dimension: usize) -> Vec<Key> {
-        let keys = |side: &Side| side.by_dimension[dimension].keys().copied().collect();
-        let all: HashSet<Key> = self
-            .sides
-            .iter()
-            .flat_map(|s| -> Vec<Key> { keys(s) })
-            .collect();
+    /// The `n` keys of a dimension that changed most, ties by key. The sums of the others follow, if
+    /// there are any.
+    fn changed(&self, dimension: usize, n: usize) -> (Vec<KeySums>, Option<[i64; 2]>) {
+        let all = self.keys[dimension].iter();
+        let mut keys: Vec<(i128, KeySums)> =
+            all.map(|key| (self.change(key.ms).abs(), *key)).collect();
         let ids = self.register.ids();
-        let mut all: Vec<(i128, Key)> = all
-            .into_iter()
-            .map(|key| (self.change(dimension, key).abs(), key))
-            .collect();
-        all.sort_by(|a, b| (Reverse(a.0).cmp(&Reverse(b.0))).then(ids.compare(a.1.0, b.1.0)));
-        all.into_iter().map(|(_, key)| key).collect()
+        let order = |a: &(i128, KeySums), b: &(i128, KeySums)| -> Ordering {
+            let by_change = Reverse(a.0).cmp(&Reverse(b.0));
+            by_change.then_with(|| ids.compare(a.1.id, b.1.id))
+        };
+        let n = n.min(keys.len());
+        if 0 < n && n < keys.len() {
+            keys.select_nth_unstable_by(n, order);
+        }
+        let rest = keys.split_off(n);
+        keys.sort_unstable_by(order);
+        let sum = |side: usize| rest.iter().map(|(_, key)| key.ms[side]).sum();
+        let others = (!rest.is_empty()).then(|| [sum(0), sum(1)]);
+        (keys.into_iter().map(|(_, key)| key).collect(), others)
     }
 
-    /// The difference of a key without rounding: the sum of weights after times the
-    /// observed ms before, minus the sum before times the observed ms after. The unit
-    /// is the same for all keys, so it orders them.
-    fn change(&self, dimension: usize, key: Key) -> i128 {
-        let [before, after] = self.sides.each_ref();
-        let den = |side: &Side| i128::from(side.total.observed_ms.max(1));
-        i128::from(after.sum(dimension, key)) * den(before)
-            - i128::from(before.sum(dimension, key)) * den(after)
+    /// A difference without rounding: the sum of weights after times the observed ms before, minus
+    /// the sum before times the observed ms after. The unit is the same for all keys, so it orders
+    /// them.
+    fn change(&self, [before, after]: [i64; 2]) -> i128 {
+        let observed = self.observed_ms().map(|ms| i128::from(ms.max(1)));
+        i128::from(after) * observed[0] - i128::from(before) * observed[1]
     }
 
     fn shown(&self, dimension: &str, id: Id) -> Arc<str> {
@@ -214,132 +269,65 @@ impl Loads {
 
     /// True if a session waited for another one in either window.
     pub fn is_blocked(&self) -> bool {
-        let blocked = |side: &Side| side.by_dimension[2].keys().any(|key| key.0 != NULL);
-        self.sides.iter().any(blocked)
-    }
-
-    /// The waits of a query, in ten-thousandths of a session before and after.
-    pub fn waits(&self, query: Id) -> Vec<(String, [i128; 2])> {
-        self.of_query(0, query)
-    }
-
-    /// The heads of the queues in which a query waited.
-    pub fn heads(&self, query: Id) -> Vec<(String, [i128; 2])> {
-        self.of_query(1, query)
-    }
-
-    /// Loads of the plans of a query. Samples without a plan id are left out.
-    pub fn plans(&self, query: Id) -> Vec<(String, [i128; 2])> {
-        self.of_query(2, query)
-    }
-
-    /// The roles that run a query.
-    pub fn users(&self, query: Id) -> Vec<(String, [i128; 2])> {
-        self.of_query(3, query)
-    }
-
-    /// The databases in which a query runs; none if they were not read.
-    pub fn databases(&self, query: Id) -> Vec<(String, [i128; 2])> {
-        self.of_query(4, query)
+        self.keys[BY_HEAD].iter().any(|key| key.id != NULL)
     }
 
     /// The load of all sessions with a wait event, before and after.
     pub fn of_wait(&self, wait: &str) -> [i128; 2] {
-        let mut lines = self.lines(1, usize::MAX).into_iter();
+        let mut lines = self.lines(BY_WAIT, usize::MAX).into_iter();
         let line = lines.find(|line| &*line.key == wait);
         line.map_or([0, 0], |line| [line.before, line.after])
     }
 
-    /// Loads of a query before and after by the keys of dimension `OF_QUERIES[part]`,
-    /// ordered by key. Samples without a key are left out.
-    fn of_query(&self, part: usize, query: Id) -> Vec<(String, [i128; 2])> {
-        let of = |side: &Side| -> Vec<Id> {
-            let keys = side.of_queries.get(part).into_iter().flat_map(Sums::keys);
-            keys.filter(|key| key.0 == query && key.1 != NULL)
-                .map(|key| key.1)
-                .collect()
-        };
-        let mut keys: Vec<Id> = self.sides.iter().flat_map(of).collect();
+    /// The loads of a query by the keys of a second dimension, in ten-thousandths of a session before
+    /// and after, ordered by key. Samples without a key are left out. Empty for a query that did not
+    /// grow, and for a dimension that was not read.
+    pub fn of_query(&self, query: Id, by: By) -> Vec<(String, [i128; 2])> {
+        let keys = self.of_queries.get(&(by, query)).into_iter().flatten();
+        let mut keys: Vec<(Id, [i64; 2])> = keys.map(|(id, ms)| (*id, *ms)).collect();
+        keys.retain(|(id, _)| *id != NULL);
         let ids = self.register.ids();
-        keys.sort_unstable_by(|a, b| ids.compare(*a, *b));
-        keys.dedup();
-        let loads = |key: Id| {
-            self.sides.each_ref().map(|side| {
-                let sums = side.of_queries.get(part);
-                let sum = sums.and_then(|sums| sums.get(&(query, key)));
-                side.loads(&[sum.copied().unwrap_or(0)])[0]
-            })
-        };
+        keys.sort_unstable_by(|a, b| ids.compare(a.0, b.0));
+        let load = |[before, after]: [i64; 2]| [self.load(0, before), self.load(1, after)];
         let named = keys.into_iter();
         named
-            .filter_map(|key| Some((ids.text(key)?, loads(key))))
+            .filter_map(|(id, ms)| Some((ids.text(id)?, load(ms))))
             .collect()
     }
 }
 
-/// True if a statement of the parts has tags. A plan is made without reading, so it has no tags.
-fn has_tags(scan: &Scan) -> QueryResult<bool> {
-    if scan.run.explained.is_some() {
-        return Ok(false);
-    }
-    for part in &scan.parts {
-        scan.check_cancel()?;
-        let range = part.range(tags::STATEMENT, pg::TAGS);
-        let range = scan
-            .run
-            .damage
-            .note_and_continue(range.map_err(Into::into))?;
-        if range.flatten().is_some_and(|(_, most)| most > 0) {
-            return Ok(true);
+/// Joins the sums of both windows, for each dimension.
+fn joined(before: Vec<Sums>, after: Vec<Sums>) -> Vec<Vec<KeySums>> {
+    let both = before.into_iter().zip(after);
+    let join = |(before, after): (Sums, Sums)| {
+        let mut keys: FastMap<Id, [i64; 2]> = FastMap::default();
+        for (id, ms) in before {
+            keys.insert(id, [ms, 0]);
         }
-    }
-    Ok(false)
+        for (id, ms) in after {
+            keys.entry(id).or_default()[1] = ms;
+        }
+        let keys = keys.into_iter();
+        keys.map(|(id, ms)| KeySums { id, ms }).collect()
+    };
+    both.map(join).collect()
 }
 
 /// The sums of each value of a key, from the sums of all tags.
-fn by_tag(register: &Register, sums: &[(Option<String>, i64)], key: &str) -> Sums {
-    let mut values = Sums::new();
-    for (tags, sum) in sums {
+fn by_tag(register: &Register, tagged: &[(Option<String>, [i64; 2])], key: &str) -> Vec<KeySums> {
+    let mut values: FastMap<Id, [i64; 2]> = FastMap::default();
+    for (tags, ms) in tagged {
         let value = tags.as_deref().and_then(|tags| tags::value_of(tags, key));
         let atom = register.atom(value.as_deref());
         let id = register.ids().of(atom);
-        *values.entry((id, NULL)).or_default() += sum;
+        let sums = values.entry(id).or_default();
+        sums.iter_mut().zip(ms).for_each(|(sum, ms)| *sum += ms);
     }
-    values
+    let values = values.into_iter();
+    values.map(|(id, ms)| KeySums { id, ms }).collect()
 }
 
 impl Side {
-    /// Reads the window of a scan. With tags, the last of the dimensions is the one of all tags.
-    fn read(scan: &Scan, seconds: &[&str], has_tags: bool) -> QueryResult<Side> {
-        let find = |name: &&str| Dimension::find(scan.run.catalog, "dimension", name);
-        let tags = has_tags.then_some(&pg::TAGS);
-        let single = DIMENSIONS.iter().chain(tags).map(find);
-        let single: Vec<Dimension> = single.collect::<QueryResult<_>>()?;
-        let second: Vec<Dimension> = seconds.iter().map(find).collect::<QueryResult<_>>()?;
-        let groups = single.iter().map(|one| vec![one]);
-        let pairs = second.iter().map(|second| vec![&single[0], second]);
-        let groups: Vec<Vec<&Dimension>> = groups.chain(pairs).collect();
-        let mut scanned = scan.weights(&groups)?;
-        let total = scanned.observed.total();
-        let cubes = std::mem::take(&mut scanned.cubes).into_iter();
-        let sums = cubes.map(|cube| {
-            let keys = cube.into_cells();
-            keys.map(|(key, cells)| (key, cells.sum_ms())).collect()
-        });
-        let mut by_dimension: Vec<Sums> = sums.collect();
-        let of_queries = by_dimension.split_off(single.len());
-        Ok(Side {
-            window: scan.window(),
-            total,
-            by_dimension,
-            of_queries,
-        })
-    }
-
-    fn sum(&self, dimension: usize, key: Key) -> i64 {
-        self.by_dimension[dimension].get(&key).copied().unwrap_or(0)
-    }
-
     /// Converts sums in ms to loads in ten-thousandths of a session that add up. All
     /// are 0 if nothing was observed.
     fn loads(&self, sums: &[i64]) -> Vec<i128> {

@@ -1,7 +1,7 @@
 //! `changes`: names the difference to a normal time, and its causes.
 //!
 //! - `windows.rs`: the window asked for, and the one that was normal
-//! - `loads.rs`: the load of both by the keys of each dimension
+//! - `loads.rs`, `loads_read.rs`: the load of both by the keys of each dimension
 //! - `exact.rs`: figures that add up
 //! - `series.rs`: when a load began to differ
 //! - `costs.rs`: counters of statements in a window
@@ -29,6 +29,7 @@ mod exact;
 mod habits;
 mod host;
 mod loads;
+mod loads_read;
 mod missing;
 mod names;
 mod planned;
@@ -46,10 +47,13 @@ mod work;
 
 pub use rules::{Described, RULES};
 
+use crate::format::part::{Hold, Part};
+use crate::format::schema::RUN;
 use crate::query::ask::context::Run;
 use crate::query::ask::request::{Emit, request};
 use crate::query::ask::row::{Numeric, row};
 use crate::query::rows::parse::{Samples, limit};
+use crate::query::rows::scan::Scan;
 use crate::query::value::bucket::DAY;
 use crate::query::value::error::QueryResult;
 
@@ -109,6 +113,21 @@ request! {
     }
 }
 
+/// Several passes read the same columns. They are decoded once if the windows have at most this many
+/// runs, so decoded columns take about 50 MB.
+const HELD_RUNS: usize = 600_000;
+
+/// Keeps the decoded columns of the windows.
+fn hold(run: Run, samples: Samples, windows: &windows::Windows) -> QueryResult<Vec<Hold>> {
+    let mut parts: Vec<&Part> = Vec::new();
+    for window in windows.pieces() {
+        parts.extend(Scan::new(run, samples, window)?.parts);
+    }
+    let runs: usize = parts.iter().map(|part| part.rows(RUN)).sum();
+    let held = parts.iter().filter(|_| runs <= HELD_RUNS);
+    Ok(held.map(|part| part.hold()).collect())
+}
+
 fn answer(asked: &Changes, run: Run, emit: Emit<ChangesRow>) -> QueryResult<()> {
     let n = limit(asked.n)?;
     let samples = Samples {
@@ -116,6 +135,7 @@ fn answer(asked: &Changes, run: Run, emit: Emit<ChangesRow>) -> QueryResult<()> 
         ..Samples::default()
     };
     let windows = windows::Windows::of(asked, run, samples)?;
+    let _held = hold(run, samples, &windows)?;
     let node = asked.node.as_deref();
     let events = candidates::events(run, node, &windows)?;
     let by_database = candidates::has_setting_of_database(&events);

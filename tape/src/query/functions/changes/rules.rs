@@ -291,7 +291,7 @@ impl Rule {
 
     /// True if the effect can follow from the candidate by this rule.
     pub fn fits(self, candidate: &Candidate, effect: &Effect) -> bool {
-        let locked = effect.is_by(Mechanism::Locks, 50);
+        let locked = effect.waits_for_locks();
         match (self, &candidate.what) {
             (Rule::ChangeHoldsLock, What::Event(event)) => {
                 locked && holds_lock(event, candidate, effect)

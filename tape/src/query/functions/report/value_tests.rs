@@ -148,8 +148,8 @@ fn scans(filters: &[(&str, &str)]) -> i64 {
 fn a_report_is_made_of_few_scans() {
     // The scans are: load, two earlier windows, timeline, waits, queries, databases with users and
     // applications, waits of queries. Then: two windows of changes, classes by minute, the usual
-    // load, and two windows for the findings.
-    assert_eq!(scans(&[]), 14);
+    // load, and two windows for the findings, each by totals and by samples.
+    assert_eq!(scans(&[]), 16);
     // With filters there are no findings. Without totals, one scan has waits, queries, databases, users and applications.
     assert_eq!(scans(&[("wait_event_type", "!IO")]), 9);
 }
