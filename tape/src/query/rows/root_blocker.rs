@@ -7,11 +7,11 @@ use super::integers::Reference;
 use super::keys::{Codes, KeySet, Keys, View};
 use super::register::Atom;
 use super::runs::Runs;
+use crate::fast::{FastMap, FastSet};
 use crate::format::part::Part;
 use crate::format::schema::RUN;
 use crate::query::value::error::QueryResult;
 use crate::query::value::vocabulary as pg;
-use std::collections::{HashMap, HashSet};
 
 /// The columns that determine root blockers.
 const COLUMNS: [(&str, &str); 9] = [
@@ -130,11 +130,11 @@ struct Chains {
     runner: Vec<u32>,
     blocker: Vec<u32>,
     /// The times in which each blocked session was blocked, by the session's number.
-    blocked: HashMap<u32, Blocked>,
+    blocked: FastMap<u32, Blocked>,
     /// Names of prepared transactions. Their numbers follow the sessions' numbers.
     prepared: Vec<String>,
     /// Sessions that wait for a prepared transaction.
-    behind_prepared: HashSet<u32>,
+    behind_prepared: FastSet<u32>,
 }
 
 impl Chains {
@@ -146,9 +146,9 @@ impl Chains {
             example: Vec::new(),
             runner: Vec::new(),
             blocker: vec![0; runs.len()],
-            blocked: HashMap::new(),
+            blocked: FastMap::default(),
             prepared: Vec::new(),
-            behind_prepared: HashSet::new(),
+            behind_prepared: FastSet::default(),
         };
         let waits = prepared_waits(view)?;
         if waits.is_empty() && blocked_by.iter().all(|b| *b == 0) {
@@ -185,7 +185,7 @@ impl Chains {
         number: impl Fn(i64) -> u32,
     ) -> QueryResult<()> {
         waits.sort_unstable_by_key(|wait| (wait.waiter, wait.tick));
-        let mut numbers: HashMap<(i64, i64), u32> = HashMap::new();
+        let mut numbers: FastMap<(i64, i64), u32> = FastMap::default();
         let mut added: Vec<(u32, (i64, i64, u32))> = Vec::new();
         for wait in waits {
             let waiter = number(wait.waiter);
@@ -231,7 +231,7 @@ impl Chains {
     fn number_sessions(&mut self, view: &View) -> QueryResult<Vec<u32>> {
         let pid = view.part.ints("session", "pid")?;
         let start = view.part.ints("session", "backend_start")?;
-        let mut known = HashMap::new();
+        let mut known = FastMap::default();
         let mut numbers = vec![0];
         for row in 0..pid.len() {
             let next = self.example.len() as u32 + 1;
