@@ -101,6 +101,7 @@ fn address(part: &Part) -> usize {
 }
 
 /// The pieces whose keys are known before the second pass reads them.
+#[derive(Default)]
 pub struct KnownPieces(HashMap<usize, Pieces>);
 
 impl KnownPieces {

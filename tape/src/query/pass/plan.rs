@@ -19,6 +19,8 @@ pub enum Passes {
     /// One pass for a window of one bucket. All keys get the sum of their weights, but not the
     /// largest number of sessions in one tick.
     Sums,
+    /// One pass with cells for keys that are known before. Other keys are left out.
+    Known,
     /// Two passes. The first adds up all keys of the last group; in the second some keys get cells,
     /// and the others are added up together.
     Chosen,
@@ -75,6 +77,16 @@ impl<'a> Scan<'a> {
         }
     }
 
+    /// Plans one pass that gives cells to some keys of a group. Totals answer for keys that are among
+    /// the largest of their file.
+    pub fn plan_known<'q>(
+        &self,
+        buckets: Buckets,
+        groups: &'q [Vec<&'q Dimension>],
+    ) -> Plan<'a, 'q> {
+        self.planned(buckets, groups, Passes::Known, None)
+    }
+
     /// Plans cells for the keys of the last group that have the largest sums. If cells of all keys
     /// might cost more than a first pass, a first pass finds these keys.
     pub fn plan_chosen<'q>(
@@ -117,7 +129,8 @@ impl<'a> Scan<'a> {
         let is_chosen = passes != Passes::One;
         let ways = self.ways(&buckets, groups, passes, is_chosen);
         let rank = || self.ways(&self.whole(), last_group(groups), Passes::One, false);
-        let ranks = is_chosen.then(|| ranks.unwrap_or_else(rank));
+        let has_first = is_chosen && passes != Passes::Known;
+        let ranks = has_first.then(|| ranks.unwrap_or_else(rank));
         let steps = self.parts.iter().zip(ways).enumerate();
         let steps = steps.map(|(at, (part, last))| Step {
             part,

@@ -11,7 +11,7 @@ use crate::format::part::Part;
 use crate::format::schema::RUN;
 use crate::query::rows::dimension::Dimension;
 use crate::query::rows::group::Coder;
-use crate::query::rows::integers::{Code, Key, Number};
+use crate::query::rows::integers::{Code, Id, Key, NULL, Number};
 use crate::query::rows::keys::{Keys, View};
 use crate::query::rows::scan::Scan;
 use crate::query::rows::select::{Selected, Tests};
@@ -86,8 +86,21 @@ impl<'a> Scan<'a> {
         self.read(plan, |_| Vec::new())
     }
 
+    /// The cells of these keys of a dimension.
+    pub fn cells_of(
+        &self,
+        buckets: Buckets,
+        dimension: &Dimension,
+        keys: impl IntoIterator<Item = Id>,
+    ) -> QueryResult<Scanned> {
+        let groups = [vec![dimension]];
+        let keys = keys.into_iter().map(|key| (key, NULL));
+        let choice = Choice::of(&groups[0], keys);
+        self.read(self.plan_known(buckets, &groups), |_| vec![choice])
+    }
+
     /// Carries out a plan. With two passes, `choose` gets the sums of the last group's keys and
-    /// chooses the keys of each group that get cells. Only the last choice may leave out keys: the
+    /// chooses the keys of each group that get cells. If these are known before, it gets no sums. Only the last choice may leave out keys: the
     /// pieces of these keys are dropped, and no group after it could count them.
     pub fn read(
         &self,
@@ -101,6 +114,10 @@ impl<'a> Scan<'a> {
         let detail = match plan.passes {
             Passes::One => Detail::All,
             Passes::Sums => Detail::Sums,
+            Passes::Known => Detail::Chosen(Chosen {
+                choices: choose(&Cube::default()),
+                known: KnownPieces::default(),
+            }),
             Passes::Chosen | Passes::Largest => Detail::Chosen(self.chosen(&plan, choose)?),
         };
         let mut total = self.run_pass(&plan, &plan.buckets, plan.groups, &detail)?;

@@ -7,16 +7,16 @@ use super::loads::{By, EFFECTS, Line, Loads};
 use super::names::Names;
 use super::series::{Level, Series};
 use super::windows::{Windows, width};
+use crate::fast::FastMap;
 use crate::query::ask::context::Run;
 use crate::query::functions::common_columns::{query_text, query_texts};
 use crate::query::rows::dimension::Dimension;
-use crate::query::rows::integers::{Id, NULL};
+use crate::query::rows::integers::Id;
 use crate::query::rows::parse::{Samples, Window};
 use crate::query::rows::scan::Scan;
 use crate::query::value::bucket::SECOND;
 use crate::query::value::error::QueryResult;
 use crate::query::value::vocabulary as pg;
-use std::collections::HashMap;
 use std::sync::Arc;
 
 /// An effect is notable if the query's load grew enough. Three limits hold: 1/20 of the growth of
@@ -277,7 +277,7 @@ pub fn effects(
     };
     let mut effects: Vec<Effect> = lines.into_iter().filter_map(effect).collect();
     note_habits(run, samples, windows, loads, &mut effects)?;
-    date(run, samples, windows, &mut effects)?;
+    date(run, samples, windows, loads, &mut effects)?;
     Ok(effects)
 }
 
@@ -351,7 +351,13 @@ fn slower(plans: &[(String, [i128; 2])]) -> Change {
 
 /// Finds when the change of each notable query began: first the bucket of the window,
 /// then the second within that bucket and its neighbours.
-fn date(run: Run, samples: Samples, windows: &Windows, effects: &mut [Effect]) -> QueryResult<()> {
+fn date(
+    run: Run,
+    samples: Samples,
+    windows: &Windows,
+    loads: &Loads,
+    effects: &mut [Effect],
+) -> QueryResult<()> {
     let window = Window {
         since: windows.may_begin(),
         until: windows.after.until,
@@ -361,21 +367,28 @@ fn date(run: Run, samples: Samples, windows: &Windows, effects: &mut [Effect]) -
     if notable.is_empty() {
         return Ok(());
     }
-    let series = series(run, samples, window, width, &notable)?;
+    let query = Dimension::find(run.catalog, "dimension", pg::QUERY_ID)?;
+    let series = |window: Window, width: i64, keys: &[Id]| {
+        let mut scan = Scan::new(run, samples, window)?;
+        scan.register = loads.register.clone();
+        Series::of_keys(&scan, width, &query, keys.iter().copied())
+    };
+    let keys: Vec<Id> = notable.iter().filter_map(|effect| effect.line.id).collect();
+    let all = series(window, width, &keys)?;
     for effect in &mut notable {
-        let found = series
-            .get(&effect.query_id)
-            .and_then(|s| s.excess(effect.level()));
-        effect.stretch = found;
-        if let (Some((since, until)), true) = (found, width > SECOND) {
+        let Some(key) = effect.line.id else {
+            continue;
+        };
+        let excess = |series: &FastMap<Id, Series>, effect: &Effect| {
+            series.get(&key).and_then(|s| s.excess(effect.level()))
+        };
+        effect.stretch = excess(&all, effect);
+        if let (Some((since, until)), true) = (effect.stretch, width > SECOND) {
             let near = Window {
                 since: since.saturating_sub(width).max(window.since),
                 until: since.saturating_add(width).min(window.until),
             };
-            let series = self::series(run, samples, near, SECOND, &[&mut **effect])?;
-            let nearer = series
-                .get(&effect.query_id)
-                .and_then(|s| s.excess(effect.level()));
+            let nearer = excess(&series(near, SECOND, &[key])?, effect);
             effect.stretch = Some((nearer.map_or(since, |near| near.0), until));
         }
     }
@@ -390,38 +403,6 @@ impl Effect {
             den: 20_000,
         }
     }
-
-    fn filter(&self) -> String {
-        let id = self.query_id.map(|id| format!("\"{id}\""));
-        id.unwrap_or_else(|| crate::query::value::filter::NULL.to_string())
-    }
-}
-
-/// The load of some queries, bucket by bucket.
-fn series(
-    run: Run,
-    samples: Samples,
-    window: Window,
-    width: i64,
-    effects: &[&mut Effect],
-) -> QueryResult<HashMap<Option<i64>, Series>> {
-    let wanted: Vec<String> = effects.iter().map(|effect| effect.filter()).collect();
-    let filters = [(pg::QUERY_ID.to_string(), wanted.join(","))];
-    let samples = Samples {
-        filters: &filters,
-        ..samples
-    };
-    let scan = Scan::new(run, samples, window)?;
-    let query = Dimension::find(run.catalog, "dimension", pg::QUERY_ID)?;
-    let found = Series::of_keys(&scan, width, &query)?;
-    let number = |id: Id| match id {
-        NULL => Some(None),
-        id => scan.register.text(id)?.parse().ok().map(Some),
-    };
-    let keyed = found.into_iter();
-    Ok(keyed
-        .filter_map(|(id, series)| Some((number(id)?, series)))
-        .collect())
 }
 
 #[cfg(test)]

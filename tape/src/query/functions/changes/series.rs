@@ -1,5 +1,6 @@
 //! A load in consecutive buckets, and the search for the time at which it changed.
 
+use crate::fast::FastMap;
 use crate::query::rows::dimension::Dimension;
 use crate::query::rows::integers::Id;
 use crate::query::rows::parse::MAX_BUCKETS;
@@ -8,7 +9,6 @@ use crate::query::rows::ticks::Observed;
 use crate::query::sums::cells::Cells;
 use crate::query::value::bucket::Buckets;
 use crate::query::value::error::QueryResult;
-use std::collections::HashMap;
 
 /// A load: `num / den` sessions. The denominator is positive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,14 +79,14 @@ impl Series {
         Ok(Series::of(&cells, &scanned.observed, &scanned.buckets))
     }
 
-    /// The load of each key of a dimension that occurs.
+    /// The load of some keys of a dimension. Keys without load in the window are left out.
     pub fn of_keys(
         scan: &Scan,
         width: i64,
         dimension: &Dimension,
-    ) -> QueryResult<HashMap<Id, Series>> {
-        let buckets = buckets(scan, width)?;
-        let mut scanned = scan.sums(buckets, &[vec![dimension]])?;
+        keys: impl IntoIterator<Item = Id>,
+    ) -> QueryResult<FastMap<Id, Series>> {
+        let mut scanned = scan.cells_of(buckets(scan, width)?, dimension, keys)?;
         let cube = scanned.cubes.pop().unwrap_or_default();
         let series = |cells: &Cells| Series::of(cells, &scanned.observed, &scanned.buckets);
         let keys = cube.into_cells();

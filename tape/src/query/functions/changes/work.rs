@@ -8,11 +8,12 @@ use crate::query::ask::context::Run;
 use crate::query::functions::statements_history;
 use crate::query::rows::dimension::Dimension;
 use crate::query::rows::parse::{MAX_BUCKETS, Samples, Window, nodes};
+use crate::query::rows::register::Atom;
 use crate::query::rows::scan::Scan;
 use crate::query::rows::text::{TextKey, Texts};
 use crate::query::sums::counters::{Counters, Named, Sums};
 use crate::query::sums::statement_sums::{Stats, SumsByEntry};
-use crate::query::value::bucket::Buckets;
+use crate::query::value::bucket::{Buckets, SECOND};
 use crate::query::value::error::{QueryError, QueryResult};
 use crate::query::value::vocabulary as pg;
 use std::cmp::Reverse;
@@ -222,19 +223,17 @@ fn texts(
 /// Time in µs since 1970 of the statement's first sample around the bucket `at`, in which it was
 /// recorded. Without a sample, the start of that bucket.
 fn seen(run: Run, node: Option<&str>, query: i64, window: Window, at: Window) -> QueryResult<i64> {
-    let filters = [(pg::QUERY_ID.to_string(), format!("\"{query}\""))];
     let samples = Samples {
         node,
-        filters: &filters,
         ..Samples::default()
     };
     let since = at.since.saturating_sub(RECORDED_LATE).max(window.since);
     let around = Window { since, ..at };
     let scan = Scan::new(run, samples, around)?;
     let dimension = Dimension::find(run.catalog, "dimension", pg::QUERY_ID)?;
-    let series = Series::of_keys(&scan, 1_000_000, &dimension)?
-        .into_values()
-        .next();
+    let key = scan.register.ids().of(Atom::Number(query));
+    let mut series = Series::of_keys(&scan, SECOND, &dimension, [key])?;
+    let series = series.remove(&key);
     let none = Level { num: 0, den: 1 };
     let first = series.and_then(|series| series.excess(none));
     Ok(first.map_or(at.since, |(since, _)| since))
