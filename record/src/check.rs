@@ -148,7 +148,7 @@ impl Check<'_> {
     }
 
     fn asked(&mut self, sql: &str, time: Duration) -> tacho_dsn::Result<Vec<Answer>> {
-        let sql = [&sample::set_limits(time), sql].concat();
+        let sql = [&sample::set_limits(time, time), sql].concat();
         let patience = self.settings.answer_timeout() + time;
         self.connection
             .query(&sql, Limit::within(patience, self.stop.flag()))

@@ -1,6 +1,6 @@
 //! Measurements of the server as a whole, from its views, under the names of the catalog. Counters
 //! are recorded as increases since the previous reading. After a connect each view is probed alone.
-//! A refused view is not asked again on that connection.
+//! A refused view is not asked again on that connection, unless it was locked.
 
 use crate::batch::{Batch, Dictionary, Field};
 use crate::output::put_marker;
@@ -254,15 +254,17 @@ struct Row {
     reset_ms: Option<i64>,
 }
 
-/// Rows of a source at the previous reading.
+/// Rows of a source at the last reading that had it.
 #[derive(Default)]
 struct PreviousReading {
+    /// Time of the monotonic clock, ms.
+    read_ms: i64,
     rows: HashMap<Vec<u8>, Row>,
     /// True if the answer had all rows. A row that is new in the next answer therefore began at 0.
     listed: bool,
 }
 
-/// The previous reading, and the sources that work.
+/// The previous reading of each source, and the sources that work.
 #[derive(Default)]
 pub struct Measures {
     before: HashMap<&'static str, PreviousReading>,
@@ -328,18 +330,17 @@ impl Measures {
             .read_ms
             .replace(mono_ms)
             .map_or(0, |before| mono_ms - before);
-        let mut before = std::mem::take(&mut self.before);
-        if elapsed_ms > LONGEST_MS {
-            before.clear();
-        }
+        self.before
+            .retain(|_, before| mono_ms - before.read_ms <= LONGEST_MS);
         let mut reading = Reading {
             elapsed_ms: elapsed_ms.max(0),
             ..Reading::default()
         };
         let mut server: Values = vec![None; measurements(SERVER).count()];
         for (source, rows) in read {
-            let before = before.remove(source.what).unwrap_or_default();
+            let before = self.before.remove(source.what).unwrap_or_default();
             let mut now = PreviousReading {
+                read_ms: mono_ms,
                 listed: rows.len() < MOST_ROWS,
                 ..PreviousReading::default()
             };
@@ -562,6 +563,27 @@ mod tests {
             (None, 3_600_001, vec![]),
             "too long ago"
         );
+    }
+
+    #[test]
+    fn a_source_that_was_not_read_for_an_hour_at_most_keeps_its_counts() {
+        let wal = source("write-ahead log");
+        let mut measures = Measures::default();
+        let mut read = |value: Option<i64>, mono_ms| {
+            let rows = value.map(|value| (wal, vec![row(wal.what, "", "wal_records", value, 5)]));
+            told(
+                &measures.compare(rows.into_iter().collect(), mono_ms),
+                "wal_records",
+            )[0]
+            .1
+        };
+        assert_eq!(read(Some(100), 0), None);
+        assert_eq!(read(None, 1_000), None);
+        assert_eq!(read(Some(130), 2_000), Some(30));
+        assert_eq!(read(None, 1_802_000), None);
+        assert_eq!(read(Some(131), 3_602_000), Some(1));
+        assert_eq!(read(None, 5_402_000), None);
+        assert_eq!(read(Some(132), 7_202_001), None, "too long ago");
     }
 
     #[test]

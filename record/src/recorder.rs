@@ -400,13 +400,16 @@ impl<'a> Recorder<'a> {
         Batch::new(base_ms)
     }
 
+    /// Asks a question. It waits for a lock for half an interval at most, because no tick is taken
+    /// meanwhile.
     fn ask(
         &self,
         connection: &mut Connection,
         statement: Duration,
         question: &str,
     ) -> tacho_dsn::Result<Vec<Answer>> {
-        let sql = [&sample::set_limits(statement), question].concat();
+        let lock = statement.min(self.settings.interval() / 2);
+        let sql = [&sample::set_limits(statement, lock), question].concat();
         connection.query(
             &sql,
             Limit::within(self.settings.answer_timeout(), self.stop.flag()),

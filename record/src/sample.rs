@@ -61,9 +61,12 @@ pub const PIN_SEARCH_PATH: &str = "set local search_path = pg_catalog; ";
 
 /// SQL before every question: limits for this transaction only, because a pooler
 /// may lend the connection to others in between.
-pub fn set_limits(statement: Duration) -> String {
-    let ms = statement.as_millis().max(1);
-    format!("{PIN_SEARCH_PATH}set local statement_timeout = {ms}; set local lock_timeout = {ms}; ")
+pub fn set_limits(statement: Duration, lock: Duration) -> String {
+    let [statement, lock] = [statement, lock].map(|limit| limit.as_millis().max(1));
+    format!(
+        "{PIN_SEARCH_PATH}set local statement_timeout = {statement}; \
+         set local lock_timeout = {lock}; "
+    )
 }
 
 /// The question of a tick. Idle sessions are only counted. A session whose type

@@ -12,6 +12,9 @@ use crate::texts::Text;
 use std::time::Duration;
 use tacho_dsn::{Answer, Connection, Error};
 
+/// SQLSTATE of a question that waited too long for a lock.
+const LOCKED: &str = "55P03";
+
 impl Recorder<'_> {
     /// Measurements of the server, once an interval.
     pub(super) fn measures(&mut self, connection: &mut Connection) -> tacho_dsn::Result<()> {
@@ -48,17 +51,20 @@ impl Recorder<'_> {
         Ok(())
     }
 
-    /// Asks each source alone. The log names each refused source once.
+    /// Asks each source alone. The log names each refused source once. After a locked source, the
+    /// next reading probes again.
     fn probe_measures(
         &mut self,
         connection: &mut Connection,
     ) -> tacho_dsn::Result<Vec<(&'static Source, Answer)>> {
         let version = self.identity.as_ref().map_or(0, |i| i.version);
         let mut answers = Vec::new();
+        let mut is_locked = false;
         for source in measures::sources(version) {
             match self.ask(connection, self.settings.answer_timeout(), source.sql) {
                 Ok(answer) => answers.extend(answer.into_iter().map(|answer| (source, answer))),
                 Err(error) if connection.is_open() => {
+                    is_locked |= error.code == LOCKED;
                     let line = format!(
                         "could not read measurements of {}: {}",
                         source.what,
@@ -69,8 +75,10 @@ impl Recorder<'_> {
                 Err(error) => return Err(error),
             }
         }
-        let works = answers.iter().map(|(source, _)| *source).collect();
-        self.measures.set_working_sources(works);
+        if !is_locked {
+            let works = answers.iter().map(|(source, _)| *source).collect();
+            self.measures.set_working_sources(works);
+        }
         Ok(answers)
     }
 
@@ -209,7 +217,7 @@ impl Recorder<'_> {
         }
         if let Some(question) = self.texts.question(&schema, self.mono_us() / 1_000) {
             let limit = self.settings.answer_timeout() * 2;
-            let sql = [&sample::set_limits(limit), question.as_str()].concat();
+            let sql = [&sample::set_limits(limit, limit), question.as_str()].concat();
             let given = limit + self.settings.answer_timeout();
             self.aside.ask(&self.target, sql, given, &self.stop);
         }
