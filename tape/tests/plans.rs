@@ -262,16 +262,42 @@ fn plans_have_the_cpu_time_of_their_statement() {
     let entry = tape.entry(8);
     tape.row("statement_stats", 1, entry, 0, 0, &cpu(7, 0));
     tape.row("statement_stats", 2, entry, 1, 9, &cpu(2, 0));
+    // Query 9 has two plans. Workers of the second one have ended, but its call has not.
+    let entry = tape.entry(9);
+    tape.row("statement_stats", 1, entry, 3, 9, &cpu(15, 1));
+    for (plan_id, calls, alone, ms) in [(5, 3, 1, 4), (6, 0, 0, 12), (7, 0, 0, 0)] {
+        let more = [
+            ("plan_id", plan_id),
+            ("plan_since", plan_id * 1_000),
+            ("was_alone", alone),
+            ("cpu_time", ms * 100),
+        ];
+        tape.row("plan_stats", 1, entry, calls, calls * 3, &more);
+    }
     let store = tape.finish();
-    let columns = ["query_id", "plan_id", "calls", "cpu_time"];
+    let columns = [
+        "query_id",
+        "plan_id",
+        "calls",
+        "cpu_time",
+        "mean_exec_time",
+        "max_exec_time",
+    ];
     let of = |query_id: &str| {
         ask(&store, "plans", &columns, |arguments| {
             let filter = ("query_id".to_string(), query_id.to_string());
             arguments.filters.push(filter);
         })
     };
-    assert_eq!(of("7"), ["7 5 16 17", "7 6 5 40"]);
-    assert_eq!(of("8"), ["8 - 1 9"]);
+    assert_eq!(of("7"), ["7 5 16 17 1.625 -", "7 6 5 40 1 -"]);
+    assert_eq!(of("8"), ["8 - 1 9 9 -"]);
+    assert_eq!(of("9"), ["9 5 3 4 3 -", "9 6 0 12 - -"]);
+    let several = ask(&store, "plans", &["query_id", "plan_id"], |_| ());
+    assert_eq!(
+        several,
+        ["7 5", "7 6"],
+        "query 9 has calls of one plan only"
+    );
 }
 
 #[test]

@@ -131,8 +131,9 @@ impl LineKey {
 /// The lines of a statement.
 type Lines = BTreeMap<LineKey, Line>;
 
-/// Lines of each statement. A use without a call makes no line: it is a rest of rounding, such as
-/// 10 µs, or the CPU time of parallel workers that ended an interval before the call.
+/// Lines of each statement. A use without a call is a rest of rounding, such as 10 µs. Or it is CPU
+/// time of parallel workers that ended an interval before the call. It adds to the line of its
+/// plan. If the plan has no call in the window, its CPU time makes a line with 0 calls.
 fn lines(histories: Histories) -> BTreeMap<EntryKey, Lines> {
     let mut statements: BTreeMap<EntryKey, Lines> = BTreeMap::new();
     for ((_, key), intervals) in histories {
@@ -149,9 +150,17 @@ fn lines(histories: Histories) -> BTreeMap<EntryKey, Lines> {
                 None => drop(lines.insert(LineKey::of(one.plan), line)),
             }
         }
-        for (_, one) in uses().filter(|(_, one)| one.cost.calls == 0) {
-            if let Some(known) = lines.get_mut(&LineKey::of(one.plan)) {
-                known.cost.add(one.cost);
+        for (interval, one) in uses().filter(|(_, one)| one.cost.calls == 0) {
+            match lines.get_mut(&LineKey::of(one.plan)) {
+                Some(known) => known.cost.add(one.cost),
+                None if one.cost.cpu > 0 => {
+                    let line = Line {
+                        longest: None,
+                        ..Line::of(interval, one)
+                    };
+                    lines.insert(LineKey::of(one.plan), line);
+                }
+                None => (),
             }
         }
     }
@@ -186,7 +195,8 @@ fn answer(asked: &Plans, run: Run, emit: Emit<PlansRow>) -> QueryResult<()> {
         None => Which::Several,
     };
     let histories = histories(run, node, window, statement_filters!(asked, run)?, which)?;
-    let is_shown = |lines: &Lines| which == Which::All || lines.len() > 1;
+    let called = |lines: &Lines| lines.values().filter(|line| line.cost.calls > 0).count();
+    let is_shown = |lines: &Lines| which == Which::All || called(lines) > 1;
     let mut ranked: Vec<Ranked> = lines(histories)
         .into_iter()
         .filter(|(_, lines)| is_shown(lines))
