@@ -252,8 +252,11 @@ increase_of(StatementRow *row, int64 plan_id, TimestampTz since)
 }
 
 /*
- * Adds the remainder of the row to a plan. Time without a call is a
- * difference of rounding; it goes to the first plan of the row.
+ * Adds the remainder of the row to a plan. A remainder without a call goes to
+ * the first plan of the row. It is a difference of rounding, or the CPU time
+ * of parallel workers of a function's query, which no plan has counted. A
+ * row without a plan would follow nearly each interval because of the
+ * rounding. Readers would show it as one of unknown plans.
  */
 static void
 record_left(StatementRow *row, int64 plan_id, TimestampTz since,
