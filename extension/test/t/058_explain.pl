@@ -94,6 +94,7 @@ for my $case (
 	[ q{'horoscope'}, '42704', 'function "horoscope" does not exist' ],
 	[ q{null}, '22023', 'argument "function" must not be null' ],
 	[ q{'aas', 'wait_event'}, '22023', 'function "aas" has no argument "dimension"' ],
+	[ q{'plan'}, '22023', 'function "plan" cannot be explained without a plan id' ],
 	[ q{'compare', since => now()}, '22023', 'function "compare" has no argument "since"' ],
 	[ q{'top', 'planet'}, '42704', 'dimension "planet" does not exist' ])
 {

@@ -97,6 +97,11 @@ fn answer(asked: &Plan, run: Run, emit: Emit<PlanRow>) -> QueryResult<()> {
     let filters = filters(asked, run)?;
     let wanted = |name, given: &Option<String>| wanted_id(name, given.as_deref());
     let Some(plan_id) = wanted("plan_id", &asked.plan_id)? else {
+        if run.explained.is_some() {
+            let error =
+                QueryError::invalid("function \"plan\" cannot be explained without a plan id");
+            return Err(error.hint("Ask on the command line: tacho plan ID --explain."));
+        }
         let notice = notice("no plan id was given").hint("Give the id of a plan.");
         run.damage.note_missing(notice);
         return Ok(());
