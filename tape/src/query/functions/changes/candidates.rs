@@ -1,6 +1,7 @@
 //! Candidates for the cause of an effect: changes that have a marker, sessions that hold
 //! locks, and clients that send other queries.
 
+use super::autovacuum::{Autovacuum, autovacuums};
 use super::connections::Connections;
 use super::effects::{Change, Effect};
 use super::host::Taken;
@@ -53,6 +54,8 @@ pub enum What {
     Planned(Planned),
     /// A table whose scans read many more rows than before.
     Scanned(Scanned),
+    /// A command of an autovacuum worker.
+    Autovacuum(Autovacuum),
     /// Clients that send a query for the first time, or more often than before.
     Clients { query: Arc<str>, change: Change },
 }
@@ -151,6 +154,11 @@ pub fn candidates(
     all.extend(scanned.map(|scanned| Candidate {
         time: scanned.since,
         what: What::Scanned(scanned),
+    }));
+    let vacuums = autovacuums(run, samples, windows, loads, effects)?.into_iter();
+    all.extend(vacuums.map(|vacuum| Candidate {
+        time: vacuum.since,
+        what: What::Autovacuum(vacuum),
     }));
     // Rules use holders only for queries that wait for locks. A plan is made without effects.
     let is_locked = |effect: &Effect| effect.is_notable && effect.waits_for_locks();
@@ -287,6 +295,7 @@ impl Candidate {
             | What::Work(_)
             | What::Planned(_)
             | What::Scanned(_)
+            | What::Autovacuum(_)
             | What::Connections { .. }
             | What::Replica(_)
             | What::Snapshot(_)

@@ -178,6 +178,7 @@ impl What {
             What::Work(_) => "statement",
             What::Planned(_) => "planner",
             What::Scanned(_) => "table",
+            What::Autovacuum(_) => "autovacuum",
             What::Connections { .. } => "connections",
             What::Replica(_) => "replica",
             What::Snapshot(_) => "snapshot",

@@ -12,6 +12,7 @@
 //! - `work.rs`: statements that change many rows, or statistics
 //! - `planned.rs`: inputs of the planner that differ between two plans
 //! - `scanned.rs`: tables whose scans read many more rows
+//! - `autovacuum.rs`: autovacuum workers that ran beside slower queries
 //! - `connections.rs`: the number of connected clients
 //! - `host.rs`, `replicas.rs`, `snapshots.rs`: CPUs that others take, replicas that confirm
 //!   nothing, sessions that hold back vacuum
@@ -20,6 +21,7 @@
 //! - `missing.rs`: parts of the history that were not recorded
 //! - `words.rs`, `rows.rs`: sentences and rows
 
+mod autovacuum;
 mod candidates;
 mod causes;
 mod connections;

@@ -1,12 +1,14 @@
 //! The rows of the answer: causes, then the difference by each dimension.
 
 use super::ChangesRow;
+use super::autovacuum::Autovacuum;
 use super::candidates::{Candidate, Event, What};
 use super::causes::{Cause, unexplained};
 use super::connections::Connections;
 use super::effects::{Change, Effect};
 use super::loads::{Line, Loads};
 use super::rules::Rule;
+use super::snapshots::Snapshot;
 use super::windows::Windows;
 use super::words;
 use crate::query::ask::request::Emit;
@@ -126,6 +128,12 @@ impl Found<'_> {
                 key: text(scanned.table.as_str()),
                 ended: Some(scanned.first.until),
                 database: scanned.database.as_deref().map(Arc::from),
+                ..row
+            },
+            What::Autovacuum(vacuum) => ChangesRow {
+                key: text(vacuum.table.as_str()),
+                ended: Some(vacuum.until),
+                database: vacuum.database.as_deref().map(Arc::from),
                 ..row
             },
             What::Connections { .. } | What::Host(_) => row,
@@ -326,9 +334,9 @@ impl Found<'_> {
                 let window = Self::window(time.saturating_sub(60_000_000), until);
                 format!("tacho server-history{window}")
             }
-            What::Snapshot(snapshot) => {
+            What::Snapshot(Snapshot { pid, .. }) | What::Autovacuum(Autovacuum { pid, .. }) => {
                 let window = Self::window(time, until);
-                format!("tacho sessions --scope all --pid={}{window}", snapshot.pid)
+                format!("tacho sessions --scope all --pid={pid}{window}")
             }
             What::Connections { .. } => {
                 let window = Self::window(time, until);

@@ -39,6 +39,7 @@ pub enum Rule {
     MoreConnections,
     MoreCalls,
     WritingSetting,
+    Autovacuum,
     IndexCreated,
     OtherTableChanged,
     TableScanned,
@@ -58,7 +59,7 @@ pub struct Described {
 }
 
 /// All rules, the strongest first.
-pub const RULES: [Described; 27] = [
+pub const RULES: [Described; 28] = [
     Described {
         rule: Rule::ChangeHoldsLock,
         name: "change holds lock",
@@ -198,6 +199,12 @@ pub const RULES: [Described; 27] = [
         effect: "a third of the difference is waits for reads or for the write-ahead log",
     },
     Described {
+        rule: Rule::Autovacuum,
+        name: "autovacuum",
+        cause: "autovacuum works on a table, four times as long as in the normal window",
+        effect: "a query that mentions the table is slower while the worker runs, and a third of the difference is waits for blocks or the log",
+    },
+    Described {
         rule: Rule::IndexCreated,
         name: "index created",
         cause: "CREATE INDEX or another new object on a table",
@@ -284,6 +291,7 @@ impl Rule {
                 | Rule::CodeChanged
                 | Rule::PlannerSetting
                 | Rule::Analyzed
+                | Rule::Autovacuum
                 | Rule::IndexCreated
                 | Rule::OtherTableChanged
         )
@@ -323,6 +331,7 @@ impl Rule {
             (Rule::TableScanned, What::Scanned(table)) => {
                 !locked && scanned::is_wanted(effect) && effect.names.mentions(&table.table)
             }
+            (Rule::Autovacuum, What::Autovacuum(vacuum)) => !locked && vacuum.may_slow(effect),
             (Rule::MoreConnections, What::Connections { .. }) if !locked => {
                 effect.change == Change::MoreCalls || effect.change.is_slower()
             }

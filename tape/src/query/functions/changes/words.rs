@@ -94,6 +94,7 @@ pub fn cause(cause: &Cause) -> String {
         What::Work(work) => work.sentence(),
         What::Planned(planned) => format!("other inputs of the planner: {}", planned.inputs),
         What::Scanned(scanned) => scanned.sentence(),
+        What::Autovacuum(vacuum) => vacuum.sentence(),
         What::Connections { before, after } => format!(
             "client connections rose from {} to {}",
             sessions(*before),
