@@ -5,6 +5,7 @@ import { filteredArgs } from './args'
 import { filterText } from './filter'
 import { type Series, bucketAt } from './series'
 import { type Span, DAY, rfc3339 } from './time'
+import { grouped } from './units'
 import type { Dimension, View } from './view'
 
 export const COMPARED = ['previous', 'day', 'week'] as const
@@ -101,7 +102,7 @@ export function valuesBefore(times: number[], before: Series, shift: number): (n
 
 /** Writes the difference to the earlier load: +1.20, −0.35 or 0.00. */
 export function difference(now: number, before: number): string {
-  const text = Math.abs(now - before).toLocaleString('en-US', { minimumFractionDigits: 2, maximumFractionDigits: 2 })
+  const text = grouped(Math.abs(now - before), 2)
   if (Number(text.replaceAll(',', '')) === 0) return text
   return (now > before ? '+' : '−') + text
 }
@@ -112,5 +113,5 @@ export function factor(now: number, before: number): string {
   if (before === 0) return 'new'
   if (now === 0) return 'gone'
   const times = now / before
-  return `× ${times >= 9.95 ? Math.round(times).toLocaleString('en-US') : times.toFixed(times < 0.995 ? 2 : 1)}`
+  return `× ${times >= 9.95 ? grouped(Math.round(times)) : times.toFixed(times < 0.995 ? 2 : 1)}`
 }

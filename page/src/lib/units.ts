@@ -8,8 +8,16 @@ export function aas(value: number | null | undefined): string {
   return value > 0 && value < 0.005 ? '<0.01' : grouped(value, 2)
 }
 
+/** The format of each number of decimals. It is made once, because that takes longer than its use. */
+const formats = new Map<number, Intl.NumberFormat>()
+
 export function grouped(value: number, decimals = 0): string {
-  return value.toLocaleString('en-US', { minimumFractionDigits: decimals, maximumFractionDigits: decimals })
+  let format = formats.get(decimals)
+  if (!format) {
+    format = new Intl.NumberFormat('en-US', { minimumFractionDigits: decimals, maximumFractionDigits: decimals })
+    formats.set(decimals, format)
+  }
+  return format.format(value)
 }
 
 export function percent(value: number | null | undefined): string {
