@@ -125,5 +125,13 @@ workspace=$(sed -n 's/^version *= *"\(.*\)"/\1/p' Cargo.toml | head -1)
 if [ -n "$version" ] && [ "${workspace%.*}" != "$version" ]; then
   breach "Cargo.toml: version $workspace does not match $version of extension/tacho.control"
 fi
+fleet=$(sed -n 's/^version *= *"\(.*\)"/\1/p' fleet/pyproject.toml)
+[ "$fleet" = "$workspace" ] || breach "fleet/pyproject.toml: version $fleet does not match $workspace of Cargo.toml"
+# between releases packages sort before the release (tools/package-deb.sh)
+case $(sed -n '1s/^tacho //p' debian/changelog) in
+"($workspace~dev-1) UNRELEASED;"*) ;;
+"($workspace-"*') unstable;'*) ;;
+*) breach "debian/changelog: neither $workspace~dev-1 in UNRELEASED, nor a revision of $workspace in unstable" ;;
+esac
 
 [ "$breaches" = 0 ] || exit 1

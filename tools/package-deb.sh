@@ -6,7 +6,11 @@
 # tacho and postgresql-MAJOR-tacho. Crates and page are put into the source package
 # before; the build itself runs in a root made by debootstrap, without a network.
 # Roots and compiled crates are kept below /var/cache/tacho/deb (TACHO_DEB_CACHE).
-# Needs root.
+# Prints the time of each build. Needs root.
+#
+# Between releases the changelog has a version such as 0.2.0~dev. The packages have
+# date and commit in its place. So a later commit upgrades an earlier one, and the
+# release upgrades both.
 #
 #   -t  a trial: programs without optimisation, as "make demo" compiles them. The
 #       packages are for inspection: their programs are slow and large
@@ -23,12 +27,13 @@ while getopts t option; do
 done
 shift $((OPTIND - 1))
 [ "$(id -u)" = 0 ] || die "Debian roots need root"
-version=$(sed -n 's/^version *= *"\(.*\)"/\1/p' Cargo.toml | head -1)
-[ "$(sed -n '1s/^tacho (\(.*\)-[0-9]*).*/\1/p' debian/changelog)" = "$version" ] ||
-	die "debian/changelog has not version $version of Cargo.toml"
 SOURCE_DATE_EPOCH=$(git log -1 --format=%ct)
 export SOURCE_DATE_EPOCH
-name=tacho-$version orig=$deb_cache/tacho_$version
+# 0.2.0~dev of the changelog becomes 0.2.0~20261130.070015.1a2b3c4d, the date and the commit
+dev=$(date -u -d "@$SOURCE_DATE_EPOCH" +%Y%m%d.%H%M%S).$(git rev-parse --short=8 HEAD)
+version=$(git show HEAD:debian/changelog | sed -n "1s/^tacho (\(.*\)-[0-9]*).*/\1/p" | sed "s/~dev\$/~$dev/")
+# the same directory for all commits between two releases: cargo compiles a crate again in another one
+name=tacho-${version%%[~-]*} orig=$deb_cache/tacho_$version
 compiled=(. ':!debian' ':!docs' ':!tools' ':!*.md')
 pack=(tar --sort=name --owner=0 --group=0 --numeric-owner --mtime="@$(git log -1 --format=%ct -- "${compiled[@]}")" -cJf)
 
@@ -58,7 +63,7 @@ source_tree() {
 	# Packages of a later release of Debian replace packages of an earlier one. A revision with a
 	# point would be an upload by somebody who is not the maintainer.
 	case $suite in bookworm) number=12 ;; trixie) number=13 ;; forky) number=14 ;; *) number=14+1 ;; esac
-	sed -i "1s/-\([0-9]*\)) [a-z]*;/-\1~deb$number) $suite;/" "$work/$name/debian/changelog"
+	sed -i "1s/(.*-\([0-9]*\)) [A-Za-z]*;/($version-\1~deb$number) $suite;/" "$work/$name/debian/changelog"
 	deb_in -b "$work:/build" "$root" /bin/sh -c "cd /build/$name && pg_buildext updatecontrol"
 }
 
@@ -98,9 +103,12 @@ build() {
 	source_tree "$suite"
 	mkdir -p "$target"
 	forget "$target"
-	say "building for $suite, see $dir/package.log"
-	deb_env=("DEB_BUILD_OPTIONS=$options" "SOURCE_DATE_EPOCH=$SOURCE_DATE_EPOCH" CARGO_TARGET_DIR=/target)
-	deb_in -n -b "$dir/work:/build" -b "$target:/target" "$dir/build" /bin/sh -c \
+	say "building $version for $suite, see $dir/package.log"
+	deb_env=("DEB_BUILD_OPTIONS=$options" "SOURCE_DATE_EPOCH=$SOURCE_DATE_EPOCH" CARGO_TARGET_DIR=/target
+		"RUSTC_WRAPPER=/build/$name/tools/rustc-time.sh" TACHO_RUSTC_TIMES=/target/times)
+	: >"$target/times"
+	TIMEFORMAT="package-deb: %R s, %U + %S s of CPU; tools/build-times.sh -t $target/times: the crates"
+	time deb_in -n -b "$dir/work:/build" -b "$target:/target" "$dir/build" /bin/sh -c \
 		"cd /build/$name && exec nice dpkg-buildpackage -us -uc" >"$dir/package.log" 2>&1 ||
 		die "the packages were not built:" "$(tail -n 20 "$dir/package.log")"
 	deb_env=()
@@ -123,6 +131,7 @@ rm -rf "${deb_cache:?}/$name"
 git archive --prefix="$name/" HEAD | tar -C "$deb_cache" -xf -
 rm -rf "$deb_cache/$name/debian"
 cp -R page/dist "$deb_cache/$name/page/dist"
+rm -f "$deb_cache"/tacho_*.orig.tar.xz
 XZ_OPT=-6 "${pack[@]}" "$orig.orig.tar.xz" -C "$deb_cache" "$name"
 rm -rf "${deb_cache:?}/$name"
 for suite in "${@:-bookworm}"; do
