@@ -1,21 +1,22 @@
 #!/usr/bin/env bash
-# usage: tools/test-deb.sh [SUITE]
+# usage: tools/test-deb.sh [SUITE [OLDER]]
 #
 # Installs the packages of build/deb/SUITE (tools/package-deb.sh; default: bookworm) in a
 # bare Debian root and tries them. It times the commands of README.md, and checks the
 # list of files. It runs debian/tests and lintian. It upgrades the packages under load,
-# and removes and purges them beside a running server. The last line is "N passed, N
-# failed". Needs root and a network.
+# and removes and purges them beside a running server. OLDER is a directory with packages
+# of an earlier version: these are upgraded, too. The last line is "N passed, N failed".
+# Needs root and a network.
 set -euo pipefail
 
 cd "$(dirname "$0")/.."
 # shellcheck source=tools/deb.sh
 source tools/deb.sh
-if [ $# -gt 1 ] || [[ ${1:-} = -* ]]; then
+if [ $# -gt 2 ] || [[ ${1:-} = -* ]]; then
 	sed -n '2,/^set /{/^set /d;s/^# \{0,1\}//p}' "$0" >&2
 	exit 2
 fi
-suite=${1:-bookworm} passed=0 failed=0
+suite=${1:-bookworm} older=${2:-} passed=0 failed=0
 root=$deb_cache/$suite/try
 built=$PWD/build/deb/$suite
 [ "$(id -u)" = 0 ] || die "Debian roots need root"
@@ -25,7 +26,9 @@ trap 'rm -f "$log"' EXIT
 
 major=$(basename "$(compgen -G "$built/postgresql-*-tacho_*.deb")" | cut -d- -f2)
 
-inside() { deb_in -b "$built:/built" -b "$PWD:/src" "$root" "$@"; }
+[ -z "$older" ] || { older=$(realpath "$older") && compgen -G "$older/*.deb" >/dev/null; } || die "$2 has no packages"
+
+inside() { deb_in ${older:+-b "$older:/older"} -b "$built:/built" -b "$PWD:/src" "$root" "$@"; }
 # holds WHAT COMMAND...
 holds() {
 	local what=$1
@@ -61,8 +64,10 @@ files() {
 		printf "/usr/lib/systemd/system/tacho-%s.service\n" record ship watch web >>/tmp/wanted
 		printf "/usr/lib/postgresql/$1/%s\n" bin/tacho lib/tacho.so lib/tacho-parent >>/tmp/wanted
 		printf "/usr/share/postgresql/$1/extension/%s\n" tacho.control tacho--0.2.sql tacho--0.1--0.2.sql >>/tmp/wanted
+		manual() { cd /src/docs; sed -n "/^# How it works/q; s/.*](\([^.)][^)]*\.md\)).*/\1/p" SUMMARY.md; ls reference/*/*.md; }
+		manual | sort -u | sed "s,^,/usr/share/doc/tacho/docs/," >>/tmp/wanted
 		dpkg -L tacho "postgresql-$1-tacho" | sed "s,^/lib/,/usr/lib/," |
-			grep -E "^/usr/(bin|lib/systemd|lib/postgresql|share/postgresql)/|/man1/tacho(-(doctor|live|mcp|record|ship|watch|web))?\.1" |
+			grep -E "^/usr/(bin|lib/systemd|lib/postgresql|share/postgresql|share/doc/tacho/docs)/|/man1/tacho(-(doctor|live|mcp|record|ship|watch|web))?\.1" |
 			while read -r each; do [ -d "$each" ] || echo "$each"; done | sort | diff <(sort /tmp/wanted) -
 		grep -q "^Files: vendor/tokio-" /usr/share/doc/tacho/copyright
 		grep -q "uplot (Expat)" /usr/share/doc/tacho/copyright' - "$major"
@@ -99,6 +104,7 @@ if [ "$failed" = 0 ]; then
 	holds "debian/tests/units" inside bash /src/debian/tests/units
 	holds "packages of a later version" newer
 	holds "upgrade, removal and purge beside a running server" inside /src/tools/deb-lives.sh "$major"
+	[ -z "$older" ] || holds "upgrade of the packages in $2" inside /src/tools/deb-upgrade.sh "$major"
 	holds "no tag of lintian" check
 fi
 echo "$passed passed, $failed failed"
