@@ -81,8 +81,8 @@ install-programs: program ## install tacho with live, record, ship, … into PRE
 package-deb: ## build the Debian packages of HEAD into build/deb (SUITES="bookworm trixie"; TRIAL=1: faster)
 	@tools/package-deb.sh $(if $(TRIAL),-t) $(or $(SUITES),bookworm)
 
-test-deb: ## install and try what package-deb has built (SUITE=bookworm; OLDER=DIR: upgrade the packages there, too)
-	@tools/test-deb.sh $(or $(SUITE),bookworm) $(OLDER)
+test-deb: ## install and try what package-deb has built (SUITE=bookworm)
+	@tools/test-deb.sh $(or $(SUITE),bookworm)
 
 test-container: ## build and try container images from the bookworm packages of package-deb; as root
 	@tools/prereq.sh container

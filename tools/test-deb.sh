@@ -1,22 +1,21 @@
 #!/usr/bin/env bash
-# usage: tools/test-deb.sh [SUITE [OLDER]]
+# usage: tools/test-deb.sh [SUITE]
 #
 # Installs the packages of build/deb/SUITE (tools/package-deb.sh; default: bookworm) in a
 # bare Debian root and tries them. It times the commands of README.md, and checks the
 # list of files. It runs debian/tests and lintian. It upgrades the packages under load,
-# and removes and purges them beside a running server. OLDER is a directory with packages
-# of an earlier version: these are upgraded, too. The last line is "N passed, N failed".
-# Needs root and a network.
+# and removes and purges them beside a running server. The last line is "N passed, N
+# failed". Needs root and a network.
 set -euo pipefail
 
 cd "$(dirname "$0")/.."
 # shellcheck source=tools/deb.sh
 source tools/deb.sh
-if [ $# -gt 2 ] || [[ ${1:-} = -* ]]; then
+if [ $# -gt 1 ] || [[ ${1:-} = -* ]]; then
 	sed -n '2,/^set /{/^set /d;s/^# \{0,1\}//p}' "$0" >&2
 	exit 2
 fi
-suite=${1:-bookworm} older=${2:-} passed=0 failed=0
+suite=${1:-bookworm} passed=0 failed=0
 root=$deb_cache/$suite/try
 built=$PWD/build/deb/$suite
 [ "$(id -u)" = 0 ] || die "Debian roots need root"
@@ -26,9 +25,7 @@ trap 'rm -f "$log"' EXIT
 
 major=$(basename "$(compgen -G "$built/postgresql-*-tacho_*.deb")" | cut -d- -f2)
 
-[ -z "$older" ] || { older=$(realpath "$older") && compgen -G "$older/*.deb" >/dev/null; } || die "$2 has no packages"
-
-inside() { deb_in ${older:+-b "$older:/older"} -b "$built:/built" -b "$PWD:/src" "$root" "$@"; }
+inside() { deb_in -b "$built:/built" -b "$PWD:/src" "$root" "$@"; }
 # holds WHAT COMMAND...
 holds() {
 	local what=$1
@@ -104,7 +101,6 @@ if [ "$failed" = 0 ]; then
 	holds "debian/tests/units" inside bash /src/debian/tests/units
 	holds "packages of a later version" newer
 	holds "upgrade, removal and purge beside a running server" inside /src/tools/deb-lives.sh "$major"
-	[ -z "$older" ] || holds "upgrade of the packages in $2" inside /src/tools/deb-upgrade.sh "$major"
 	holds "no tag of lintian" check
 fi
 echo "$passed passed, $failed failed"
