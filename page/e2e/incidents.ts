@@ -80,7 +80,7 @@ export const INCIDENTS: Record<string, Incident> = {
   'endless-query': {
     clicks: ['headline'],
     first: [/clients began to run "select count\(\*\) from orders as a, orders as b/],
-    then: [/Running since \d\d:\d\d:\d\d, for \d\d s: process \d+/, /sales report/],
+    then: [/Running since \d\d:\d\d:\d\d, for \d\d(\.\d)? s: process \d+/, /sales report/],
     told: true,
   },
   'idle-slot': {
