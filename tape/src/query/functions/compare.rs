@@ -159,8 +159,7 @@ impl<'a> Sides<'a> {
     ) -> QueryResult<Sides<'a>> {
         let register = Register::default();
         let read = |window| -> QueryResult<Side> {
-            let mut scan = Scan::new(run, samples, window)?;
-            scan.register = register.clone();
+            let scan = Scan::new(run, samples, window)?.registered(&register);
             let mut scanned = scan.sums(buckets(&scan)?, groups)?;
             Ok(Side {
                 total: scanned.observed.total(),

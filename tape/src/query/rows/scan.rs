@@ -49,6 +49,15 @@ impl<'a> Scan<'a> {
         })
     }
 
+    /// The same scan with the register of a question, so that its keys have the same ids.
+    #[must_use]
+    pub fn registered(self, register: &Register) -> Self {
+        Scan {
+            register: register.clone(),
+            ..self
+        }
+    }
+
     /// Fails if the cancel flag is set.
     pub fn check_cancel(&self) -> QueryResult<()> {
         self.run.check_cancel()

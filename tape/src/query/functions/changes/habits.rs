@@ -40,8 +40,7 @@ pub fn note_habits(
         if windows.after.length() > ago {
             continue;
         }
-        let mut scan = Scan::new(run, samples, window)?;
-        scan.register = loads.register.clone();
+        let scan = Scan::new(run, samples, window)?.registered(&loads.register);
         let query = Dimension::find(run.catalog, "dimension", pg::QUERY_ID)?;
         let mut scanned = scan.weights(&[vec![&query]])?;
         let observed = i128::from(scanned.observed.total().observed_ms);

@@ -148,10 +148,10 @@ impl Loads {
         let (lines, _) = self.changed(BY_QUERY, EFFECTS);
         let grew = lines.iter().filter(|key| self.change(key.ms) > 0);
         let grew: Vec<Id> = grew.map(|key| key.id).collect();
-        let mut sums: Vec<Vec<Sums>> = Vec::new();
-        for (side, reader) in readers.iter().enumerate() {
-            let (own, pairs) = reader.samples(&names, &grew, &by)?;
-            sums.push(own);
+        let samples = |reader: &Reader| reader.samples(&names, &grew, &by);
+        let [before, after] = readers.each_ref().map(samples);
+        let [(before, before_pairs), (after, after_pairs)] = [before?, after?];
+        for (side, pairs) in [before_pairs, after_pairs].into_iter().enumerate() {
             for (by, pairs) in by.iter().zip(pairs) {
                 for ((query, key), ms) in pairs {
                     let keys = self.of_queries.entry((*by, query)).or_default();
@@ -159,7 +159,6 @@ impl Loads {
                 }
             }
         }
-        let [before, after] = [sums.remove(0), sums.remove(0)];
         self.keys.extend(joined(before, after));
         if has_tags {
             self.split_by_tags();

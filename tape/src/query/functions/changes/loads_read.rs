@@ -35,9 +35,8 @@ pub struct Reader<'r> {
 
 impl<'r> Reader<'r> {
     fn scan(&self) -> QueryResult<Scan<'r>> {
-        let mut scan = Scan::new(self.run, self.samples, self.window)?;
-        scan.register = self.register.clone();
-        Ok(scan)
+        let scan = Scan::new(self.run, self.samples, self.window)?;
+        Ok(scan.registered(self.register))
     }
 
     /// True if a statement of the parts has tags. A plan is made without reading, so it has no tags.
