@@ -7,7 +7,6 @@
 use super::blocking_rows::{LockRow, Locks};
 use crate::fast::FastMap;
 use crate::format::schema::RUN;
-use crate::format::table::Column;
 use crate::query::rows::blockers::{self, Edge, Node, Nodes};
 use crate::query::rows::keys::View;
 use crate::query::rows::ticks::{NONE, Ticks};
@@ -44,7 +43,7 @@ pub fn edges(
         };
     }
     let taken = taken_at(view, ticks)?;
-    let by_process = EdgesByProcess::new(view, &edges)?;
+    let by_process = EdgesByProcess::new(&nodes, &edges);
     let mut copies = Vec::new();
     let mut without_blocker = Vec::new();
     for (tick, session) in lock_waits(view, ticks)? {
@@ -171,21 +170,16 @@ pub fn taken_at(view: &View, ticks: &Ticks) -> QueryResult<Vec<i64>> {
 }
 
 /// Edges by the waiting process.
-struct EdgesByProcess {
-    /// Process ids and starts of the session entries.
-    pid: Column,
-    start: Column,
+struct EdgesByProcess<'n> {
+    nodes: &'n Nodes,
     /// Indexes of a process's edges, ordered by tick.
     edges: FastMap<Process, Vec<u32>>,
 }
 
-impl EdgesByProcess {
-    fn new(view: &View, edges: &[Edge]) -> QueryResult<EdgesByProcess> {
-        let column = |name: &str| view.part.ints("session", name);
-        let (pid, start) = (column("pid")?, column("backend_start")?);
+impl<'n> EdgesByProcess<'n> {
+    fn new(nodes: &'n Nodes, edges: &[Edge]) -> EdgesByProcess<'n> {
         let mut by_process = EdgesByProcess {
-            pid,
-            start,
+            nodes,
             edges: FastMap::default(),
         };
         for (index, edge) in edges.iter().enumerate() {
@@ -196,13 +190,11 @@ impl EdgesByProcess {
                 .or_default()
                 .push(index as u32);
         }
-        Ok(by_process)
+        by_process
     }
 
     fn process(&self, session: i64) -> Process {
-        let row = usize::try_from(session - 1).ok();
-        let process = row.and_then(|row| Some((*self.pid.get(row)?, *self.start.get(row)?)));
-        process.unwrap_or((0, session))
+        self.nodes.process(session).unwrap_or((0, session))
     }
 
     /// The edges of a process at the first of its ticks from `tick` on.

@@ -148,9 +148,18 @@ impl Nodes {
 
     /// The node of a session entry.
     pub fn of(&self, reference: i64) -> Node {
+        self.row(reference).map_or(Node::Lost, |row| self.at(row))
+    }
+
+    /// Process id and start, in µs, of the session's own process; `None` without an entry.
+    pub fn process(&self, reference: i64) -> Option<(i64, i64)> {
+        let row = self.row(reference)?;
+        Some((self.pid[row], self.start[row]))
+    }
+
+    fn row(&self, reference: i64) -> Option<usize> {
         let row = usize::try_from(reference - 1).ok();
-        let row = row.filter(|row| *row < self.pid.len());
-        row.map_or(Node::Lost, |row| self.at(row))
+        row.filter(|row| *row < self.pid.len())
     }
 
     fn at(&self, row: usize) -> Node {
