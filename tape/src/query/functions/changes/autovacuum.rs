@@ -1,7 +1,7 @@
 //! Finds autovacuum workers that were at work in the window and not in the normal one: other queries
 //! wait for the blocks and the write-ahead log that a worker reads and writes.
 
-use super::effects::Effect;
+use super::effects::{Effect, Mechanism};
 use super::loads::Loads;
 use super::windows::Windows;
 use super::words::length;
@@ -25,19 +25,8 @@ const TIMES: i64 = 4;
 const SHORTEST: i64 = 2_000;
 /// A worker of another table must work for this many ms, without pauses, and half of its time.
 const HEAVY: i64 = 10_000;
-/// A third of the query's difference must be such waits: for blocks, and for the write-ahead log.
+/// A third of the query's difference must be waits for blocks or the write-ahead log.
 const PART: i128 = 3;
-const WAITS: [&str; 9] = [
-    "IO:Aio",
-    "IO:DataFile",
-    "IO:WAL",
-    "IO:Wal",
-    "IPC:Buffer",
-    "LWLock:Buffer",
-    "LWLock:WAL",
-    "Buffer:",
-    "BufferPin:",
-];
 
 /// A command of an autovacuum worker.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -65,10 +54,7 @@ impl Autovacuum {
     pub fn may_slow(&self, effect: &Effect) -> bool {
         let is_own = effect.names.mentions(&self.table) && self.seen_ms >= SHORTEST;
         let is_heavy = self.busy_ms >= HEAVY && 2 * self.busy_ms >= self.seen_ms;
-        let waits = effect.waits.iter();
-        let waits = waits.filter(|(wait, _)| WAITS.iter().any(|begin| wait.starts_with(begin)));
-        let more: i128 = waits.map(|(_, [before, after])| after - before).sum();
-        let waits = PART * more >= effect.line.difference();
+        let waits = PART * effect.part(Mechanism::Blocks) >= effect.line.difference();
         let is_slower = effect.change.is_slower() && !effect.reads_more();
         is_slower && waits && (is_own || is_heavy) && self.is_beside(effect)
     }

@@ -93,6 +93,8 @@ pub enum Mechanism {
     Replicas,
     /// The session could run, but other processes have the CPUs.
     Runnable,
+    /// Blocks, their buffers, and the write-ahead log, which autovacuum workers use, too.
+    Blocks,
 }
 
 impl Mechanism {
@@ -105,6 +107,17 @@ impl Mechanism {
             Mechanism::Commit => begins(&["IO:WAL", "IO:Wal", "LWLock:WAL", "IPC:SyncRep"]),
             Mechanism::Replicas => begins(&["IPC:SyncRep"]),
             Mechanism::Runnable => begins(&["CPU:runnable"]),
+            Mechanism::Blocks => begins(&[
+                "IO:Aio",
+                "IO:DataFile",
+                "IO:WAL",
+                "IO:Wal",
+                "IPC:Buffer",
+                "LWLock:Buffer",
+                "LWLock:WAL",
+                "Buffer:",
+                "BufferPin:",
+            ]),
         }
     }
 }
@@ -246,8 +259,7 @@ pub fn effects(
         Costs::read(run, node, windows.after)?,
     ];
     let lines = loads.lines(0, EFFECTS);
-    let mut scan = Scan::new(run, samples, windows.after)?;
-    scan.register = loads.register.clone();
+    let scan = Scan::new(run, samples, windows.after)?.registered(&loads.register);
     let texts = query_texts(&scan, lines.iter().filter_map(|line| line.id))?;
     let grew: i128 = lines.iter().map(|line| line.difference().max(0)).sum();
     let effect = |line: Line| -> Option<Effect> {
@@ -369,8 +381,7 @@ fn date(
     }
     let query = Dimension::find(run.catalog, "dimension", pg::QUERY_ID)?;
     let series = |window: Window, width: i64, keys: &[Id]| {
-        let mut scan = Scan::new(run, samples, window)?;
-        scan.register = loads.register.clone();
+        let scan = Scan::new(run, samples, window)?.registered(&loads.register);
         Series::of_keys(&scan, width, &query, keys.iter().copied())
     };
     let keys: Vec<Id> = notable.iter().filter_map(|effect| effect.line.id).collect();
