@@ -18,7 +18,13 @@ const TEXT_COLUMNS: [&str; 6] = [
 ];
 
 /// Rules of `changes` whose causes name a table.
-pub const TABLE_RULES: [&str; 4] = ["rows changed", "analyzed", "planner input", "table scanned"];
+pub const TABLE_RULES: [&str; 5] = [
+    "rows changed",
+    "analyzed",
+    "planner input",
+    "table scanned",
+    "autovacuum",
+];
 
 /// A column with names of tables. Without texts it has numbers, as from a tape (5/16400), or is null
 /// where the answer of a tape has no such row.
@@ -352,7 +358,13 @@ mod tests {
         rules.sort_unstable();
         assert_eq!(listed, rules);
         // These sentences are made of the text of a statement, or have the names of tables.
-        for rule in ["rows changed", "analyzed", "planner input", "table scanned"] {
+        for rule in [
+            "rows changed",
+            "analyzed",
+            "planner input",
+            "table scanned",
+            "autovacuum",
+        ] {
             assert!(TABLE_RULES.contains(&rule), "{rule}");
         }
     }

@@ -79,7 +79,7 @@ mistake('a program that is not installed', 2, qr/^hint: It is a Python package: 
 mistake('a misspelt dimension', 2, qr/^hint: Available are .*\bwait_event\b/m, 'tacho', 'top', 'wait_evnt', '--tape', $tape);
 mistake('a misspelt option', 2, qr/a similar argument exists: '--username'/, 'tacho', 'top', '--userr', 'x', '--tape', $tape);
 mistake('a time in another form', 2, qr/^hint: .*\d\d:\d\d/m, 'tacho', 'top', '--since', '3pm', '--tape', $tape);
-mistake('an end before the begin', 2, qr/^hint: Swap the two/m, 'tacho', 'top', '--since', '10:00', '--until', '09:00', '--tape', $tape);
+mistake('an end before the begin', 2, qr/^hint: Swap the two/m, 'tacho', 'top', '--since', '2020-01-02', '--until', '2020-01-01', '--tape', $tape);
 mistake('a report into no directory', 1, qr{^error: could not write file "\Q$place\E/none/x\.html": .*\nhint: Specify a file in an existing directory}m,
 	'tacho', 'report', '--output', "$place/none/x.html", '--tape', $tape);
 my ($empty) = run_command([ "$bin/tacho", 'top', '--since', '2020-01-01', '--until', '2020-01-02', '--tape', $tape ]);
