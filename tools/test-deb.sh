@@ -61,8 +61,7 @@ files() {
 		printf "/usr/lib/systemd/system/tacho-%s.service\n" record ship watch web >>/tmp/wanted
 		printf "/usr/lib/postgresql/$1/%s\n" bin/tacho lib/tacho.so lib/tacho-parent >>/tmp/wanted
 		printf "/usr/share/postgresql/$1/extension/%s\n" tacho.control tacho--0.2.sql tacho--0.1--0.2.sql >>/tmp/wanted
-		manual() { cd /src/docs; sed -n "/^# How it works/q; s/.*](\([^.)][^)]*\.md\)).*/\1/p" SUMMARY.md; ls reference/*/*.md; }
-		manual | sort -u | sed "s,^,/usr/share/doc/tacho/docs/," >>/tmp/wanted
+		/src/tools/deb-manual-pages.sh | sed "s,^,/usr/share/doc/tacho/docs/," >>/tmp/wanted
 		dpkg -L tacho "postgresql-$1-tacho" | sed "s,^/lib/,/usr/lib/," |
 			grep -E "^/usr/(bin|lib/systemd|lib/postgresql|share/postgresql|share/doc/tacho/docs)/|/man1/tacho(-(doctor|live|mcp|record|ship|watch|web))?\.1" |
 			while read -r each; do [ -d "$each" ] || echo "$each"; done | sort | diff <(sort /tmp/wanted) -
