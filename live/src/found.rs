@@ -86,8 +86,8 @@ pub fn plans(rows: &Rows, changes: Option<&Rows>, zone: &TimeZone) -> Table {
         left: format!("{:<20} {:>5}", "plan", "%"),
         bar: "",
         right: format!(
-            "{:<8} {:<8} {:>7} {:>7} {:>9}  {:<7}  {:>7}  source",
-            "first", "last", "calls", "mean ms", "rows/call", "type", "cpu ms"
+            "{:<8} {:<8} {:>7} {:>7} {:>9}  {:<7}  {:>7} {:>7}  source",
+            "first", "last", "calls", "mean ms", "rows/call", "type", "p95 ms", "cpu ms"
         ),
         items: turned.chain(used).collect(),
     }
@@ -127,13 +127,14 @@ fn plan(row: &PlansRow, zone: &TimeZone) -> Item {
     Item {
         left: format!("{id:<20} {:>5}", percent(number(row.pct))),
         right: format!(
-            "{:<8} {:<8} {:>7} {:>7} {:>9}  {:<7}  {:>7}  {}",
+            "{:<8} {:<8} {:>7} {:>7} {:>9}  {:<7}  {:>7} {:>7}  {}",
             clock(row.first_seen, zone),
             clock(row.last_seen, zone),
             whole(row.calls),
             figure(number(row.mean_exec_time)),
             figure(number(row.rows_per_call)),
             row.plan_type.as_deref().unwrap_or("-"),
+            figure(number(row.p95_exec_time)),
             figure(cpu_per_call(row)),
             line(row.source.as_deref().unwrap_or_default())
         ),

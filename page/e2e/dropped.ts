@@ -52,8 +52,8 @@ export function dropped(): { sessions: Rows; others: Record<string, Rows> } {
   for (let second = 60; second <= END; second += 60) {
     const row = { time: at(second), elapsed_ms: 60_000 }
     const by = { ...row, username: 'app', database: 'shop', toplevel: 1 }
-    const [calls, ms] = second > DROPPED ? [600, 210] : [600, 0.2]
-    statements.push(row, { ...by, query_id: SLOW.id, calls, total_exec_time_ms: calls * ms, user_time_ms: (calls * ms) / 2, rows: calls * 3 })
+    const [calls, ms, bucket] = second > DROPPED ? [600, 210, 'histogram_17'] : [600, 0.2, 'histogram_7']
+    statements.push(row, { ...by, query_id: SLOW.id, calls, total_exec_time_ms: calls * ms, user_time_ms: (calls * ms) / 2, rows: calls * 3, [bucket]: calls })
     statements.push({ ...by, query_id: 82, calls: 60, total_exec_time_ms: 60_000, rows: 60 })
   }
   const dropping = { command: 'DROP INDEX', object_class: 'index', object_oid: 16500, object_name: 'app.orders_customer', detail: 'on app.orders', database: 'shop', username: 'deploy', application: 'migrate' }

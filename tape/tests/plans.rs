@@ -235,6 +235,56 @@ fn minutes_before_the_second_plan_are_of_the_first_one() {
 }
 
 #[test]
+fn the_p95_of_a_plan_is_of_intervals_without_another_plan() {
+    let mut tape = Tape::new();
+    let entry = tape.entry(7);
+    let stats = |tape: &mut Tape, minute, calls, ms, more: &[(&str, i64)]| {
+        tape.row("statement_stats", minute, entry, calls, ms, more);
+    };
+    let mut counted = |minute, plan_id, calls, ms| {
+        let alone = plan_id == 5;
+        let more = [
+            ("plan_id", plan_id),
+            ("plan_since", if alone { 1_000 } else { 130_000 }),
+            ("was_alone", i64::from(alone)),
+        ];
+        tape.row("plan_stats", minute, entry, calls, ms, &more);
+    };
+    counted(3, 5, 50, 75);
+    counted(3, 6, 50, 15_000);
+    counted(4, 6, 50, 15_000);
+    counted(6, 8, 1, 40_000);
+    counted(6, 9, 1, 1);
+    // Plan 5 alone: 1.024 to 2.048 ms. Then both plans, in one histogram.
+    stats(&mut tape, 1, 60, 90, &[("histogram_10", 60)]);
+    stats(&mut tape, 2, 40, 60, &[("histogram_10", 40)]);
+    let both = [("histogram_10", 50), ("histogram_18", 50)];
+    stats(&mut tape, 3, 100, 15_075, &both);
+    // Plan 6 alone: 262.144 to 524.288 ms. Minute 5 has no executions.
+    stats(&mut tape, 4, 50, 15_000, &[("histogram_18", 50)]);
+    let both = [
+        ("histogram_9", 1),
+        ("histogram_22", 1),
+        ("histogram_long_3", 1),
+    ];
+    stats(&mut tape, 6, 2, 40_001, &both);
+    let columns = ["plan_id", "calls", "mean_exec_time", "p95_exec_time"];
+    let store = tape.finish();
+    let found = ask(&store, "plans", &columns, |arguments| {
+        arguments.filters.push(("query_id".into(), "7".into()));
+    });
+    // 100 calls took 150 ms, so the slowest is below 1.976 ms: 1.024 + 0.95 * 0.952. The 50 calls
+    // of plan 6 took 15 s, so the slowest is below 337.856 ms: 262.144 + 0.95 * 75.712.
+    let expected = [
+        "8 1 40000 -",
+        "6 100 300 334.0704",
+        "5 150 1.5 1.9284",
+        "9 1 1 -",
+    ];
+    assert_eq!(found, expected);
+}
+
+#[test]
 fn plans_have_the_cpu_time_of_their_statement() {
     let mut tape = Tape::new();
     let entry = tape.entry(7);

@@ -22,6 +22,7 @@ impl Reader for Plans {
         ("calls", "calls"),
         ("pct", "pct"),
         ("mean_exec_time", "mean"),
+        ("p95_exec_time", "p95"),
         ("max_exec_time", "max"),
         ("cpu_time", "cpu"),
         ("rows_per_call", "rows/call"),

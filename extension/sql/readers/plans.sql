@@ -31,7 +31,8 @@ returns table (
 	blocks_per_call numeric,
 	source text,
 	plan_type text,
-	cpu_time numeric
+	cpu_time numeric,
+	p95_exec_time numeric
 )
 language c volatile parallel restricted
 cost 10000 rows 20
@@ -39,4 +40,4 @@ set search_path = pg_catalog, pg_temp
 as 'MODULE_PATHNAME', 'tacho_reader';
 
 comment on function tacho.plans is
-'Cost of each plan of a statement in a window (the last hour by default): one row for each statement and plan, with its calls, times (ms), rows, blocks and CPU time (ms). The statement that took longest comes first. The plans of a statement add up to its row of tacho.statements_history. Without query_id: the n statements that took longest among those with more than one plan. Filters: query_id, database, username, toplevel. Example: select * from tacho.plans(since => now() - interval ''1 day'', query_id => ''-5736284362818247'');';
+'Cost of each plan of a statement in a window (the last hour by default): one row for each statement and plan, with its calls, times (ms), rows, blocks and CPU time (ms). p95_exec_time is of intervals in which the statement had no other plan. The statement that took longest comes first. The plans of a statement add up to its row of tacho.statements_history. Without query_id: the n statements that took longest among those with more than one plan. Filters: query_id, database, username, toplevel. Example: select * from tacho.plans(since => now() - interval ''1 day'', query_id => ''-5736284362818247'');';

@@ -162,6 +162,12 @@ wait_until_in_history($node);
 is( $node->safe_psql('postgres', "SELECT calls, mean_exec_time >= 1200, plan_id = (SELECT plan_id FROM tacho.statement_plans JOIN tacho.statements USING (userid, dbid, toplevel, queryid)
 		WHERE query LIKE '%/* alone */'), source FROM tacho.plans('2000-01-01', query_id => (SELECT queryid::text FROM tacho.statements WHERE query LIKE '%/* alone */'))"),
 	'1|t|t|samples', 'a statement with one plan has the id that samples show');
+is( $node->safe_psql('postgres', "SELECT p.p95_exec_time = h.p95_exec_time, p.p95_exec_time >= 1200
+		FROM (SELECT queryid::text AS id FROM tacho.statements WHERE query LIKE '%/* alone */') s,
+			tacho.plans('2000-01-01', query_id => s.id) p, tacho.statements_history('2000-01-01', query_id => s.id) h"),
+	't|t', 'the only plan has the 95th percentile of the statement');
+is( $node->safe_psql('postgres', "SELECT count(*), bool_and(p95_exec_time > 0 AND p95_exec_time <= total_exec_time) FROM tacho.plans($window)"),
+	'2|t', 'plans that followed each other have percentiles');
 
 # both within an interval
 run_pgbench($node, pgbench_script($node, 'index', "$by_index\nSELECT count(d) /* c */ FROM t WHERE a < 10;\n" =~ s/; /;\n/gr),

@@ -9,9 +9,10 @@ use crate::query::ask::context::Run;
 use crate::query::ask::request::{Emit, request};
 use crate::query::ask::row::row;
 use crate::query::rows::parse::{Window, limit};
+use crate::query::sums::counters::Counters;
 use crate::query::sums::plan_sums::Which;
 use crate::query::sums::plan_turns::{Turn, turns};
-use crate::query::sums::statement_sums::EntryKey;
+use crate::query::sums::statement_sums::{EntryKey, Stats};
 use crate::query::value::error::QueryResult;
 use crate::query::value::number::Ratio;
 use std::cmp::Reverse;
@@ -66,8 +67,13 @@ fn answer(asked: &PlanChanges, run: Run, emit: Emit<PlanChangesRow>) -> QueryRes
     let window = Window::of(run.context, asked.since, asked.until)?;
     let n = limit(asked.n)?;
     let node = asked.node.as_deref();
-    let filters = statement_filters!(asked, run)?;
-    let histories = histories(run, node, window, filters, Which::Several)?;
+    let stats = Stats {
+        run,
+        window,
+        counters: Counters::default(),
+        filters: statement_filters!(asked, run)?,
+    };
+    let histories = histories(&stats, node, Which::Several)?;
     let mut found: Vec<Found> = Vec::new();
     for ((_, key), intervals) in histories {
         run.check_cancel()?;

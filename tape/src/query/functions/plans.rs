@@ -8,9 +8,10 @@ use crate::query::ask::request::{Emit, request};
 use crate::query::ask::row::{Numeric, row};
 use crate::query::rows::parse::{Window, limit};
 use crate::query::sums::counters::Counters;
+use crate::query::sums::executions::Histogram;
 use crate::query::sums::plan_sums::{Cost, Histories, Interval, Plan, Use, Which, read};
 use crate::query::sums::plans_seen::name_plans;
-use crate::query::sums::statement_sums::{EntryKey, Filters, Stats};
+use crate::query::sums::statement_sums::{EntryKey, Stats};
 use crate::query::value::error::QueryResult;
 use crate::query::value::number::Ratio;
 use std::cmp::Reverse;
@@ -42,6 +43,7 @@ row! {
         source: Text,
         plan_type: Text,
         cpu_time: Numeric,
+        p95_exec_time: Numeric,
     }
 }
 
@@ -70,6 +72,39 @@ struct Line {
     /// Longest execution in units of 10 µs; `None` if it is unknown for some of them.
     longest: Option<i64>,
     cost: Cost,
+    alone: Durations,
+}
+
+/// Executions by a plan in intervals in which the statement had no other plan. In other intervals the
+/// histogram of the statement has executions by several plans, which it does not distinguish.
+#[derive(Clone, Copy, Debug, Default)]
+struct Durations {
+    histogram: Histogram,
+    /// Time of all executions, in units of 10 µs.
+    time: i64,
+}
+
+impl Durations {
+    fn of(interval: &Interval) -> Durations {
+        let mut durations = Durations::default();
+        if let Some(one) = interval.only_use() {
+            let buckets = interval.durations.iter();
+            buckets.for_each(|&(bucket, count)| durations.histogram.add(bucket, count));
+            durations.time = one.cost.time;
+        }
+        durations
+    }
+
+    fn add(&mut self, other: Durations) {
+        let buckets = other.histogram.0.into_iter().enumerate();
+        buckets.for_each(|(bucket, count)| self.histogram.add(bucket, count));
+        self.time = self.time.saturating_add(other.time);
+    }
+
+    /// The duration in ms that 95 % of the executions did not exceed; `None` without executions.
+    fn p95(&self) -> Option<Ratio> {
+        self.histogram.percentile(self.time, 95)
+    }
 }
 
 impl Line {
@@ -81,6 +116,7 @@ impl Line {
             last_us: interval.end_us,
             longest: one.longest,
             cost: one.cost,
+            alone: Durations::of(interval),
         }
     }
 
@@ -91,6 +127,7 @@ impl Line {
         self.last_us = self.last_us.max(other.last_us);
         self.longest = self.longest.zip(other.longest).map(|(a, b)| a.max(b));
         self.cost.add(other.cost);
+        self.alone.add(other.alone);
     }
 
     /// Source of the plan's id, or the reason why it is not known.
@@ -168,21 +205,9 @@ fn lines(histories: Histories) -> BTreeMap<EntryKey, Lines> {
 }
 
 /// The intervals of the statements that filters accept, with the plans that samples show.
-pub(super) fn histories(
-    run: Run,
-    node: Option<&str>,
-    window: Window,
-    filters: Filters,
-    which: Which,
-) -> QueryResult<Histories> {
-    let stats = Stats {
-        run,
-        window,
-        counters: Counters::default(),
-        filters,
-    };
-    let mut histories = read(&stats, node, which)?;
-    name_plans(run, node, window, &mut histories)?;
+pub(super) fn histories(stats: &Stats, node: Option<&str>, which: Which) -> QueryResult<Histories> {
+    let mut histories = read(stats, node, which)?;
+    name_plans(stats.run, node, stats.window, &mut histories)?;
     Ok(histories)
 }
 
@@ -194,7 +219,13 @@ fn answer(asked: &Plans, run: Run, emit: Emit<PlansRow>) -> QueryResult<()> {
         Some(_) => Which::All,
         None => Which::Several,
     };
-    let histories = histories(run, node, window, statement_filters!(asked, run)?, which)?;
+    let stats = Stats {
+        run,
+        window,
+        counters: Counters::of(run.catalog).only(|counter| counter.is_bucket()),
+        filters: statement_filters!(asked, run)?,
+    };
+    let histories = histories(&stats, node, which)?;
     let called = |lines: &Lines| lines.values().filter(|line| line.cost.calls > 0).count();
     let is_shown = |lines: &Lines| which == Which::All || called(lines) > 1;
     let mut ranked: Vec<Ranked> = lines(histories)
@@ -298,5 +329,6 @@ fn row(
         source: Some(line.source(plan).into()),
         plan_type: None,
         cpu_time: Some(ms(cost.cpu)),
+        p95_exec_time: numeric(line.alone.p95()),
     }
 }

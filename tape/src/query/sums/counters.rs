@@ -1,10 +1,8 @@
 //! The counters of statements: the columns of `statement_stats` that are added up. A question finds
 //! the counters it needs once; rows are read by place.
 
-use super::executions::{Executions, Histogram};
-use crate::format::schema::{
-    ColumnDef, ColumnType, HISTOGRAM_BUCKETS, LONG_BUCKETS, SINCE_CALL, STATS, Schema,
-};
+use super::executions::Histogram;
+use crate::format::schema::{ColumnDef, ColumnType, HISTOGRAM_BUCKETS, SINCE_CALL, STATS, Schema};
 use crate::query::ask::row::Numeric;
 use crate::query::value::number::Ratio;
 
@@ -226,23 +224,22 @@ impl<'c> Counters<'c> {
     /// The duration in ms that `percent` of the executions did not exceed; `None` without
     /// executions.
     pub fn percentile(&self, sums: &Sums, percent: i64) -> Option<Ratio> {
-        let executions = Executions {
-            classes: self.histogram(sums).classes(),
-            total_time: self.time(sums),
-        };
-        let (num, den) = executions.percentile_ms(percent)?;
-        Ratio::new(num, den)
+        self.histogram(sums).percentile(self.time(sums), percent)
     }
 
     /// Executions by duration.
     pub fn histogram(&self, sums: &Sums) -> Histogram {
-        let mut histogram = Histogram([0; HISTOGRAM_BUCKETS + LONG_BUCKETS]);
+        let mut histogram = Histogram::default();
         for &(bucket, place) in &self.buckets {
-            if let Some(count) = histogram.0.get_mut(bucket) {
-                *count = sums.counts[place];
-            }
+            histogram.add(bucket, sums.counts[place]);
         }
         histogram
+    }
+
+    /// Bucket and column of each counter of the histogram.
+    pub fn buckets(&self) -> impl Iterator<Item = (usize, &'c str)> {
+        let all = self.buckets.iter();
+        all.map(|&(bucket, place)| (bucket, self.list[place].name))
     }
 }
 

@@ -1,6 +1,7 @@
 //! Durations of executions: their distribution and its percentiles.
 
 use crate::format::schema::{HISTOGRAM_BUCKETS, LONG_BUCKETS};
+use crate::query::value::number::Ratio;
 
 /// The executions in a range of durations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,7 +25,32 @@ impl DurationClass {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Histogram(pub [i64; HISTOGRAM_BUCKETS + LONG_BUCKETS]);
 
+impl Default for Histogram {
+    fn default() -> Self {
+        Histogram([0; HISTOGRAM_BUCKETS + LONG_BUCKETS])
+    }
+}
+
 impl Histogram {
+    /// Adds executions to a bucket. A sum that would overflow stays at the largest number.
+    pub fn add(&mut self, bucket: usize, count: i64) {
+        if let Some(sum) = self.0.get_mut(bucket) {
+            *sum = sum.saturating_add(count);
+        }
+    }
+
+    /// The duration in ms that `percent` of the executions did not exceed; `None` without
+    /// executions. All of them took `total_time`, in units of 10 µs.
+    pub fn percentile(&self, total_time: i64, percent: i64) -> Option<Ratio> {
+        let classes = self.classes();
+        let executions = Executions {
+            classes,
+            total_time,
+        };
+        let (num, den) = executions.percentile_ms(percent)?;
+        Ratio::new(num, den)
+    }
+
     /// Classes of durations in ascending order. Executions recorded before the last histogram
     /// bucket was divided have a class of their own, without an end.
     pub fn classes(&self) -> Vec<DurationClass> {
@@ -154,7 +180,7 @@ mod tests {
         total_time: i64,
     ) -> Option<f64> {
         let last = HISTOGRAM_BUCKETS - 1;
-        let mut histogram = Histogram([0; HISTOGRAM_BUCKETS + LONG_BUCKETS]);
+        let mut histogram = Histogram::default();
         histogram.0[last] = undivided;
         for &(bucket, count) in counts {
             if bucket >= last {

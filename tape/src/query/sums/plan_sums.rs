@@ -140,9 +140,18 @@ pub struct Interval {
     pub end_us: i64,
     /// Executions by plan.
     pub uses: Vec<Use>,
+    /// Executions of the statement by bucket of its histogram, without empty buckets. Empty if the
+    /// counters of [`Stats`] have no buckets.
+    pub durations: Vec<(usize, i64)>,
 }
 
 impl Interval {
+    /// The only use with calls; `None` if there are several.
+    pub fn only_use(&self) -> Option<&Use> {
+        let mut called = self.uses.iter().filter(|one| one.cost.calls > 0);
+        called.next().filter(|_| called.next().is_none())
+    }
+
     /// True if there are executions of a plan without a known id, although the
     /// statement had only one plan.
     pub fn lacks_plan(&self) -> bool {
@@ -219,6 +228,7 @@ struct Row {
     elapsed_ms: i64,
     cost: Cost,
     uses: Vec<Use>,
+    durations: Vec<(usize, i64)>,
 }
 
 struct Reading<'a> {
@@ -386,14 +396,30 @@ impl<'a> Reading<'a> {
             .filter(|row| get(keys, entry[*row]).is_some())
             .collect();
         let costs = costs(part, STATS, &wanted)?;
+        let durations = self.durations(part, &wanted)?;
         let mut rows: BTreeMap<i64, BTreeMap<i64, Row>> = BTreeMap::new();
-        for (&row, cost) in wanted.iter().zip(costs) {
+        for ((&row, cost), durations) in wanted.iter().zip(costs).zip(durations) {
             let own = rows.entry(entry[row]).or_default();
             let own = own.entry(time[row]).or_default();
             own.elapsed_ms = own.elapsed_ms.max(elapsed[row]);
             own.cost.add(cost);
+            own.durations.extend(durations);
         }
         Ok(rows)
+    }
+
+    /// Executions of some rows of a part by bucket.
+    fn durations(&self, part: &Part, rows: &[usize]) -> QueryResult<Vec<Vec<(usize, i64)>>> {
+        let mut durations = vec![Vec::new(); rows.len()];
+        for (bucket, name) in self.stats.counters.buckets() {
+            let counts = part.ints(STATS, name)?;
+            for (own, &row) in durations.iter_mut().zip(rows) {
+                if counts[row] > 0 {
+                    own.push((bucket, counts[row]));
+                }
+            }
+        }
+        Ok(durations)
     }
 
     fn add_row(&mut self, key: &EntryKey, time_ms: i64, mut row: Row) {
@@ -416,6 +442,7 @@ impl<'a> Reading<'a> {
             begin_us,
             end_us,
             uses: row.uses,
+            durations: row.durations,
         });
     }
 
