@@ -166,10 +166,10 @@ test-exec-backend: ## run the server tests with EXEC_BACKEND, where each process
 	@$(MAKE) program
 	@config="$$(tools/pg-exec-backend.sh)" && PG_CONFIG="$$config" tools/test-pg.sh -s
 
-test-incidents: ## play scripted incidents: tacho.changes() names the causes, waits are seen; nine minutes on a quiet machine with a disk
+test-incidents: ## play scripted incidents: tacho.changes() names the causes, waits are seen; ten minutes on a quiet machine with a disk
 	@tools/prereq.sh test
 	@$(MAKE) program
-	@TMPDIR=$${TMPDIR:-/var/tmp} TACHO_JOBS=1 TACHO_INCIDENTS=1 tools/test-pg.sh 250_changes 251_more_changes 259_waits_seen 262_table_scanned
+	@TMPDIR=$${TMPDIR:-/var/tmp} TACHO_JOBS=1 TACHO_INCIDENTS=1 tools/test-pg.sh 250_changes 251_more_changes 259_waits_seen 262_table_scanned 263_autovacuum
 
 test-plan-values: ## test that random queries leave no value in the history or in shared memory (QUERIES=10000 SEED=1)
 	@tools/prereq.sh test
