@@ -126,7 +126,7 @@ fn name_key(kind: u8) -> &'static str {
 /// and counts are numbers.
 fn property(label: &str, value: &str) -> Value {
     match label {
-        "Sort Key" | "Presorted Key" | "Group Key" => json!([value]),
+        "Sort Key" | "Presorted Key" | "Group Key" => json!(keys(value)),
         "Workers Planned" | "Subplans Removed" | "Partitions Not Listed" => {
             value.parse::<u64>().map_or(value.into(), Value::from)
         }
@@ -136,4 +136,41 @@ fn property(label: &str, value: &str) -> Value {
 
 fn cost(hundredths: u64) -> Value {
     (hundredths as f64 / 100.0).into()
+}
+
+/// Splits a list of keys. A comma within parentheses, brackets or a quoted name is part of a key:
+/// `a, f(b, c) DESC, "d, e"` has three keys.
+fn keys(list: &str) -> Vec<&str> {
+    let (mut depth, mut is_quoted) = (0_i32, false);
+    let is_separator = |letter: char| {
+        match letter {
+            '"' => is_quoted = !is_quoted,
+            '(' | '[' if !is_quoted => depth += 1,
+            ')' | ']' if !is_quoted => depth -= 1,
+            _ => (),
+        }
+        letter == ',' && depth == 0 && !is_quoted
+    };
+    list.split(is_separator).map(str::trim_start).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_are_split_at_commas_outside_of_expressions_and_names() {
+        assert_eq!(keys("a"), ["a"]);
+        assert_eq!(
+            keys(r#"cust, f(b, g(c, ARRAY[1, 2])) DESC, "d, e", (count(*)) DESC"#),
+            [
+                "cust",
+                "f(b, g(c, ARRAY[1, 2])) DESC",
+                "\"d, e\"",
+                "(count(*)) DESC"
+            ]
+        );
+        // A condition that was cut at 200 bytes has open parentheses.
+        assert_eq!(keys("a, f(b, c"), ["a", "f(b, c"]);
+    }
 }
