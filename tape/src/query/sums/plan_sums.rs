@@ -412,6 +412,7 @@ impl<'a> Reading<'a> {
     fn durations(&self, part: &Part, rows: &[usize]) -> QueryResult<Vec<Vec<(usize, i64)>>> {
         let mut durations = vec![Vec::new(); rows.len()];
         for (bucket, name) in self.stats.counters.buckets() {
+            self.stats.run.check_cancel()?;
             let counts = part.ints(STATS, name)?;
             for (own, &row) in durations.iter_mut().zip(rows) {
                 if counts[row] > 0 {
