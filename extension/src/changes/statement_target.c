@@ -296,6 +296,8 @@ put_target(Words *object, Words *rest, const Node *statement)
 			CASE(RuleStmt, put_on(object, rest, s->rulename, s->relation));
 			CASE(CreateStatsStmt, put_name(object, s->defnames));
 			CASE(AlterStatsStmt, put_name(object, s->defnames));
+			CASE(CommentStmt, put_object(object, s->object));
+			CASE(SecLabelStmt, put_object(object, s->object));
 			CASE(RefreshMatViewStmt, put_relation(object, s->relation));
 			CASE(TruncateStmt, put_objects(object, s->relations));
 			CASE(CompatClusterStmt, put_cluster(object, rest, s));
@@ -345,35 +347,56 @@ put_target(Words *object, Words *rest, const Node *statement)
 #undef CASE
 }
 
+/* The name of a kind of object, "" for a rare kind. */
+static const char *
+class_of_type(ObjectType type)
+{
+	switch (type)
+	{
+		case OBJECT_COLUMN:
+			return "column";
+		case OBJECT_DATABASE:
+			return "database";
+		case OBJECT_EXTENSION:
+			return "extension";
+		case OBJECT_FUNCTION:
+			return "function";
+		case OBJECT_INDEX:
+			return "index";
+		case OBJECT_MATVIEW:
+			return "materialized view";
+		case OBJECT_PARAMETER_ACL:
+			return "setting";
+		case OBJECT_PROCEDURE:
+			return "procedure";
+		case OBJECT_ROLE:
+			return "role";
+		case OBJECT_SCHEMA:
+			return "schema";
+		case OBJECT_SEQUENCE:
+			return "sequence";
+		case OBJECT_TABCONSTRAINT:
+			return "constraint";
+		case OBJECT_TABLE:
+			return "table";
+		case OBJECT_TABLESPACE:
+			return "tablespace";
+		case OBJECT_TRIGGER:
+			return "trigger";
+		case OBJECT_TYPE:
+			return "type";
+		case OBJECT_VIEW:
+			return "view";
+		default:
+			return "";
+	}
+}
+
 /* The kind of object that a GRANT or REVOKE names. */
 static const char *
 class_of_grant(const GrantStmt *grant)
 {
-	if (grant->targtype == ACL_TARGET_ALL_IN_SCHEMA)
-		return "schema";
-	switch (grant->objtype)
-	{
-		case OBJECT_TABLE:
-			return "table";
-		case OBJECT_SEQUENCE:
-			return "sequence";
-		case OBJECT_DATABASE:
-			return "database";
-		case OBJECT_SCHEMA:
-			return "schema";
-		case OBJECT_FUNCTION:
-			return "function";
-		case OBJECT_PROCEDURE:
-			return "procedure";
-		case OBJECT_TYPE:
-			return "type";
-		case OBJECT_TABLESPACE:
-			return "tablespace";
-		case OBJECT_PARAMETER_ACL:
-			return "setting";
-		default:
-			return "";
-	}
+	return grant->targtype == ACL_TARGET_ALL_IN_SCHEMA ? "schema" : class_of_type(grant->objtype);
 }
 
 static const char *
@@ -429,6 +452,10 @@ class_of(const Node *statement, const char *tag)
 				"materialized view" : "table";
 		case T_GrantStmt:
 			return class_of_grant((const GrantStmt *) statement);
+		case T_CommentStmt:
+			return class_of_type(((const CommentStmt *) statement)->objtype);
+		case T_SecLabelStmt:
+			return class_of_type(((const SecLabelStmt *) statement)->objtype);
 		case T_ReindexStmt:
 			return class_of_reindex((const ReindexStmt *) statement);
 		case T_CompatClusterStmt:

@@ -125,6 +125,12 @@ run('CREATE TABLE IF NOT EXISTS app.orders(x int)', 'CREATE TABLE IF NOT EXISTS 
 is_deeply(changes(9), [ sort "CREATE TABLE app.found$by", "CREATE INDEX found_x on app.found$by", "ALTER TABLE app.found$by", "DROP INDEX app.found_x on app.found$by",
 		"DROP TABLE missing, app.found$by", "CREATE ROLE found$by", "DROP ROLE found$by", "CREATE SCHEMA found$by", "DROP SCHEMA found$by" ], 'a statement that did nothing has no marker');
 
+# Comments, without their text.
+run(map { "COMMENT ON $_ IS 'said'" } 'TABLE app.orders', 'COLUMN app.orders.notes', 'CONSTRAINT orders_pkey ON app.orders', 'FUNCTION failing()', 'ROLE deploy');
+is_deeply(changes(5), [ map { "COMMENT $_$by" } qw(app.orders app.orders.notes app.orders.orders_pkey deploy failing) ], 'each comment has its object');
+is(sql(q{SELECT string_agg(object_class || ' ' || object_name, ', ' ORDER BY object_name) FROM tacho.markers(since => '2000-01-01') WHERE command = 'COMMENT'}),
+	'table app.orders, column app.orders.notes, constraint app.orders.orders_pkey, role deploy, function failing', 'a comment has the kind of its object');
+
 # Bounds: of a transaction, of a minute.
 run(q{DO $$BEGIN FOR i IN 1..100 LOOP EXECUTE format('CREATE TABLE many%s(x int)', i); END LOOP; END$$});
 is_deeply([ changes(16)->[0], $seen > 0 && (sort @{ [ split /\n/, sql(q{SELECT detail FROM tacho.markers(since => '2000-01-01')
