@@ -206,13 +206,25 @@ mod tests {
         assert_eq!(of("history"), ["tacho", "--edition"]);
         let recording = of("recording");
         assert_eq!(recording, ["tacho", "pg_wait_sampling", "--pg-ash"]);
-        assert_eq!(of("lines"), ["pg_stat_statements", "tacho", "valgrind"]);
+        let lines = of("lines");
+        assert_eq!(
+            lines,
+            [
+                "pg_stat_statements",
+                "pg_stat_kcache",
+                "pg_stat_plans",
+                "auto_explain",
+                "tacho",
+                "valgrind"
+            ]
+        );
         let plans = of("plans");
         assert_eq!(
             plans,
             [
                 "tacho",
                 "pg_stat_statements",
+                "pg_stat_plans",
                 "auto_explain",
                 "valgrind",
                 "strace"

@@ -454,11 +454,32 @@ fn asked(results: &Results, cells: &[Cell]) -> Vec<Block> {
     ]
 }
 
-/// Cost of statements, and the difference to the baseline.
+/// Cost of statements: one table a server.
 fn cost(results: &Results, costs: &[Cell]) -> Vec<Block> {
     if costs.is_empty() {
         return Vec::new();
     }
+    let mut blocks = vec![
+        Block::Heading(2, "Cost of a statement".into()),
+        Block::Text(
+            "A server in single-user mode has no other sessions and no background processes. \
+             callgrind counts instructions, lines and pages, strace system calls. These counts \
+             repeat to a few in ten thousand and come from the first round; time on a CPU comes \
+             from each round."
+                .into(),
+        ),
+    ];
+    for version in unique(costs.iter().map(|cell| cell.version.clone())) {
+        if several_servers(costs) {
+            blocks.push(Block::Heading(3, format!("PostgreSQL {version}")));
+        }
+        blocks.push(Block::Table(cost_of_server(results, costs, &version)));
+    }
+    blocks
+}
+
+/// Cost of statements on one server, and the difference to the baseline.
+fn cost_of_server(results: &Results, costs: &[Cell], version: &str) -> Table {
     let baseline = Baseline::of(results);
     let counted = COST.1.iter().filter_map(|name| find(name));
     let counted: Vec<&Metric> = counted
@@ -476,7 +497,7 @@ fn cost(results: &Results, costs: &[Cell]) -> Vec<Block> {
         .head
         .push((format!("ratio to {}", baseline.name()), true));
     table.head.push(("shows".into(), false));
-    for cell in costs {
+    for cell in costs.iter().filter(|cell| cell.version == version) {
         let mut row = names(cell);
         for metric in &counted {
             let value = cell.values.get(metric.name).map(|e| e.median);
@@ -489,17 +510,7 @@ fn cost(results: &Results, costs: &[Cell]) -> Vec<Block> {
         row.extend(timed(results, cell, &baseline));
         table.rows.push(row);
     }
-    vec![
-        Block::Heading(2, "Cost of a statement".into()),
-        Block::Text(
-            "A server in single-user mode has no other sessions and no background processes. \
-             callgrind counts instructions, lines and pages, strace system calls. These counts \
-             repeat to a few in ten thousand and come from the first round; time on a CPU comes \
-             from each round."
-                .into(),
-        ),
-        Block::Table(table),
-    ]
+    table
 }
 
 /// Time of a statement, its ratio to the baseline, and the meaning of the
@@ -591,6 +602,29 @@ mod tests {
         assert!(
             !text.contains("| s | 15.1 | slow |  |"),
             "only there: {text}"
+        );
+    }
+
+    #[test]
+    fn each_server_has_its_own_table_of_costs() {
+        let mut results = costing();
+        assert!(!markdown(&report(&results)).contains("### PostgreSQL"));
+        let newer = results.runs.clone().into_iter().map(|mut run| {
+            run.version = "17.1".into();
+            run
+        });
+        results.runs.extend(newer.collect::<Vec<_>>());
+        results.experiment.versions.push("17.1".into());
+        let text = markdown(&report(&results));
+        let (older, newer) = text
+            .split_once("### PostgreSQL 17.1\n")
+            .expect("two tables");
+        assert!(older.contains("### PostgreSQL 15.1\n"), "{text}");
+        assert!(
+            older.contains("| s | 15.1 | slow | 1200 | 200 |") && !older.contains("| s | 17.1 |")
+        );
+        assert!(
+            newer.contains("| s | 17.1 | slow | 1200 | 200 |") && !newer.contains("| s | 15.1 |")
         );
     }
 
