@@ -95,6 +95,15 @@ with_tacho() {
 
 median() { sort -n | awk '{v[NR]=$1} END {print (NR%2) ? v[(NR+1)/2] : (v[NR/2]+v[NR/2+1])/2}'; }
 
+# us PID…: CPU time of processes with all their threads, by the kernel's clock of each process
+us() {
+  perl -MTime::HiRes=clock_gettime -e 'my $sum = 0;
+    for my $pid (@ARGV) { $sum += eval { clock_gettime((~int($pid) << 3) | 2) } // 0 }
+    printf "%.0f", $sum * 1e6' "$@"
+}
+# us_ended PID: CPU time of its children that have ended
+us_ended() { sed 's/.*) //' "/proc/$1/stat" | awk -v hz="$(getconf CLK_TCK)" '{ printf "%.0f", ($14 + $15) / hz * 1e6 }'; }
+
 # Machine, versions and commit: the head of every results page.
 environment() {
   echo "- date: $(date -u +%F), commit $(git -C "$top" rev-parse --short HEAD)"
