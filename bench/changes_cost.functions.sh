@@ -45,10 +45,10 @@ shape() {
 }
 
 # scripts: all scripts of the load, in $BENCH_DIR/load
-scripts() {
+scripts() (
   local n
   mkdir -p "$BENCH_DIR/load"
-  cd "$BENCH_DIR/load"
+  cd "$BENCH_DIR/load" || exit
   for n in $(seq 0 99); do shape "$n" >"shape$n.sql"; done
   cat >counter.sql <<'SQL'
 \set row random(1, 2)
@@ -99,8 +99,7 @@ update t8 set c9 = c9 + 1 where id between :from and :from + 5000;
 commit;
 \sleep 58 s
 SQL
-  cd - >/dev/null
-}
+)
 
 # play NAME CLIENTS DATABASE ARGUMENT…: these clients until the time is over
 play() {
