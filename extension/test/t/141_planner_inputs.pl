@@ -83,13 +83,23 @@ is(plan_of('SELECT w.a', 'analyzed_at IS NULL', "relation = 'w'"), 't', 'a tempo
 sql('ANALYZE pg_database; SELECT datname FROM pg_database');
 is(plan_of('SELECT datname FROM pg_database', 'analyzed_at', "relation = 'pg_database'"),
 	sql("SELECT last_analyze FROM pg_stat_all_tables WHERE relid = 'pg_database'::regclass"), 'a catalog that all databases share has its time');
-$node->append_conf('postgresql.conf', "autovacuum = on\nautovacuum_naptime = 1s\nautovacuum_analyze_threshold = 1\nautovacuum_analyze_scale_factor = 0");
-$node->reload;
+$node->append_conf('postgresql.conf', "autovacuum_naptime = 1s\nautovacuum_analyze_threshold = 1\nautovacuum_analyze_scale_factor = 0");
+
+# Lets autovacuum work until it has analyzed a table.
+sub analyze
+{
+	my ($table) = @_;
+
+	$node->append_conf('postgresql.conf', 'autovacuum = on');
+	$node->reload;
+	$node->poll_query_until('postgres', "SELECT last_autoanalyze IS NOT NULL FROM pg_stat_all_tables WHERE relid = '$table'::regclass") or die 'no autovacuum';
+	$node->append_conf('postgresql.conf', 'autovacuum = off');
+	$node->reload;
+	$node->poll_query_until('postgres', q{SELECT count(*) = 0 FROM pg_stat_activity WHERE backend_type ~ 'autovacuum'}) or die 'autovacuum goes on';
+	return;
+}
 sql('CREATE TABLE x (a int); INSERT INTO x SELECT generate_series(1, 100)');
-$node->poll_query_until('postgres', "SELECT last_autoanalyze IS NOT NULL FROM pg_stat_all_tables WHERE relid = 'x'::regclass") or die 'no autovacuum';
-$node->append_conf('postgresql.conf', 'autovacuum = off');
-$node->reload;
-$node->poll_query_until('postgres', q{SELECT count(*) = 0 FROM pg_stat_activity WHERE backend_type ~ 'autovacuum'}) or die 'autovacuum goes on';
+analyze('x');
 sql('SELECT x.a FROM x');
 is(plan_of('SELECT x.a', 'analyzed_at', "relation = 'x'"), sql("SELECT last_autoanalyze FROM pg_stat_all_tables WHERE relid = 'x'::regclass"),
 	'an ANALYZE by autovacuum counts');
@@ -116,6 +126,19 @@ is( sql(q{SELECT replace(inputs, '; ', E'\n') FROM tacho.plan_changes() WHERE qu
 	'plan_changes() says what the planner knew differently');
 is( sql(q{SELECT old_hint, old_hint_lacks IS NULL, back_at IS NULL FROM tacho.plan_changes() WHERE query_text LIKE 'SELECT c FROM t%'}),
 	'/*+ IndexScan(t t_a) Set(max_parallel_workers_per_gather 0) */|t|t', 'plan_changes() has the way back to the old plan');
+
+# autovacuum finds other values in as many rows
+sql(q{CREATE TABLE y (a int, b text); INSERT INTO y SELECT n, 'x' FROM generate_series(1, 2000) n; CREATE INDEX y_a ON y (a); VACUUM ANALYZE y});
+my $seven = pgbench_script($node, 'seven', "SELECT b FROM y WHERE a = 7;\n");
+run_pgbench($node, $seven, '-c', 2, '-t', 20);
+wait_until_in_history($node);
+sql('UPDATE y SET a = 7');
+analyze('y');
+run_pgbench($node, $seven, '-c', 2, '-t', 20);
+wait_until_in_history($node);
+$node->poll_query_until('postgres', q{SELECT count(*) = 1 FROM tacho.plan_changes() WHERE query_text LIKE 'SELECT b FROM y%' AND inputs IS NOT NULL})
+  or die 'no change of plans after an ANALYZE';
+is(sql(q{SELECT inputs FROM tacho.plan_changes() WHERE query_text LIKE 'SELECT b FROM y%'}), 'table public.y: analyzed', 'an ANALYZE by autovacuum is an input of the planner');
 sql('CREATE ROLE reader; GRANT USAGE ON SCHEMA tacho TO reader; GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA tacho TO reader');
 is(sql('SET ROLE reader; SELECT count(inputs), count(old_hint) FROM tacho.plan_changes()'), '0|0', 'a role that may not read texts sees no inputs of the planner, and no hint');
 $node->stop;

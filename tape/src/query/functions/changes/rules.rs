@@ -165,7 +165,7 @@ pub const RULES: [Described; 28] = [
     Described {
         rule: Rule::PlannerInput,
         name: "planner input",
-        cause: "the planner had other inputs for the new plan: a setting, also of one session, or a table whose rows differ by a tenth",
+        cause: "the planner had other inputs for the new plan: a setting, also of one session, or a table whose rows differ by a tenth, or that was analyzed in the ten minutes before",
         effect: "this query is slower and did not have its plan before",
     },
     Described {

@@ -21,6 +21,9 @@ use std::collections::{BTreeMap, BTreeSet};
 /// A table is named if its rows differ by at least the tenth part of the larger number: the
 /// estimates of smaller differences are nearly equal.
 const ROWS_PART: i64 = 10;
+/// A table is named, too, if it was analyzed at most this many µs before the first execution by the new plan:
+/// an ANALYZE makes the next execution plan again.
+const ANALYZED_US: i64 = 10 * MINUTE;
 
 /// A tree to be found.
 struct Wanted<'k> {
@@ -84,10 +87,11 @@ pub(in crate::query::functions) struct Known {
 }
 
 impl Known {
-    fn of(old: Option<&Tree>, new: Option<&Tree>) -> Known {
+    /// The facts of a turn, whose first execution by the new plan was at most at `until_us`.
+    fn of(old: Option<&Tree>, new: Option<&Tree>, until_us: i64) -> Known {
         let both = old.zip(new).filter(|(a, b)| a.has_inputs && b.has_inputs);
         Known {
-            inputs: both.map(|(old, new)| differences(old, new).join("; ")),
+            inputs: both.map(|(old, new)| differences(old, new, until_us).join("; ")),
             back: old.map(Hint::of),
             advice: old.map(Advice::of),
         }
@@ -113,22 +117,28 @@ pub(in crate::query::functions) fn of_turns(
             }
         }
     }
-    let sides = wanted.chunks_exact(2).map(|sides| {
+    let sides = wanted.chunks_exact(2).zip(turns);
+    let sides = sides.map(|(sides, (_, turn))| {
         let [old, new] = [sides[0].tree(), sides[1].tree()];
-        Known::of(old, new)
+        Known::of(old, new, until_us(turn))
     });
     Ok(sides.collect())
 }
 
 /// The trees of both plans of a turn.
 fn wanted_of<'k>(key: &'k EntryKey, turn: &Turn) -> [Wanted<'k>; 2] {
-    let until_us = turn.at_us + turn.grain_us.unwrap_or(0) + MINUTE;
+    let until_us = until_us(turn) + MINUTE;
     [turn.before.plan_id, turn.after.plan_id].map(|plan_id| Wanted {
         plan_id,
         key,
         until_ms: until_us / 1000,
         found: None,
     })
+}
+
+/// The last moment at which the first execution by the new plan can have begun.
+fn until_us(turn: &Turn) -> i64 {
+    turn.at_us.saturating_add(turn.grain_us.unwrap_or(0))
 }
 
 fn look(run: Run, part: &Part, wanted: &mut [Wanted]) -> QueryResult<()> {
@@ -139,7 +149,7 @@ fn look(run: Run, part: &Part, wanted: &mut [Wanted]) -> QueryResult<()> {
     wanted.iter_mut().try_for_each(|tree| tree.look(&trees))
 }
 
-fn differences(old: &Tree, new: &Tree) -> Vec<String> {
+fn differences(old: &Tree, new: &Tree, until_us: i64) -> Vec<String> {
     let (old_settings, new_settings) = (settings(old), settings(new));
     let names: BTreeSet<&str> = old_settings
         .keys()
@@ -154,37 +164,66 @@ fn differences(old: &Tree, new: &Tree) -> Vec<String> {
     let (old_tables, new_tables) = (tables(old), tables(new));
     let both = old_tables
         .iter()
-        .filter_map(|(name, rows)| Some((name, *rows, *new_tables.get(name)?)));
-    let grown = both
-        .filter(|(_, old, new)| old != new && (old - new).abs() >= (*old).max(*new) / ROWS_PART);
-    let grown = grown.map(|(name, old, new)| format!("table {name}: {old} -> {new} rows"));
+        .filter_map(|(name, old)| Some((name, old, new_tables.get(name)?)));
+    let tables = both.filter_map(|(name, old, new)| {
+        let how = grown(old, new).or_else(|| analyzed(old, new, until_us))?;
+        Some(format!("table {name}: {how}"))
+    });
     let types = old.plan_type.zip(new.plan_type);
     let types = types.filter(|(old, new)| old != new);
     let types = types.map(|(old, new)| format!("plan: {old} -> {new}"));
-    types.into_iter().chain(settings).chain(grown).collect()
+    types.into_iter().chain(settings).chain(tables).collect()
 }
 
 fn settings(tree: &Tree) -> BTreeMap<&str, &str> {
     tree.settings().collect()
 }
 
-/// The rows of each table.
-fn tables(tree: &Tree) -> BTreeMap<String, i64> {
-    let sizes = tree.nodes.iter().filter_map(|node| {
+/// Knowledge of the planner about a table.
+struct Table {
+    rows: i64,
+    /// Time of its last ANALYZE in µs since 1970.
+    analyzed_us: Option<i64>,
+}
+
+/// How the rows of a table differ, if they do.
+fn grown(old: &Table, new: &Table) -> Option<String> {
+    let (old, new) = (old.rows, new.rows);
+    let is_other = old != new && (old - new).abs() >= old.max(new) / ROWS_PART;
+    is_other.then(|| format!("{old} -> {new} rows"))
+}
+
+/// Says that the table was analyzed, if that was after the old tree and shortly before the new plan.
+fn analyzed(old: &Table, new: &Table, until_us: i64) -> Option<String> {
+    let at = new
+        .analyzed_us
+        .filter(|_| old.analyzed_us != new.analyzed_us)?;
+    let before = until_us.saturating_sub(at);
+    (0..=ANALYZED_US)
+        .contains(&before)
+        .then(|| "analyzed".to_string())
+}
+
+fn tables(tree: &Tree) -> BTreeMap<String, Table> {
+    let tables = tree.nodes.iter().filter_map(|node| {
         let name = node.text(RELATION)?;
         let name = match node.text(SCHEMA) {
             Some(schema) => format!("{schema}.{name}"),
             None => name.to_string(),
         };
-        Some((name, node.number(TABLE_ROWS)?))
+        let table = Table {
+            rows: node.number(TABLE_ROWS)?,
+            analyzed_us: node.analyzed_us(),
+        };
+        Some((name, table))
     });
-    sizes.collect()
+    tables.collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::super::tree::Node;
-    use super::super::words::SETTING;
+    use super::super::words::{ANALYZED, SETTING};
     use super::*;
 
     fn tree(settings: &[&str], rows: &[(&str, &str)]) -> Tree {
@@ -219,7 +258,7 @@ mod tests {
             &[("t", "1110"), ("u", "1120"), ("w", "7")],
         );
         assert_eq!(
-            differences(&old, &new),
+            differences(&old, &new, 0),
             [
                 "setting geqo: default -> off",
                 "setting jit: off -> default",
@@ -227,7 +266,7 @@ mod tests {
                 "table s.u: 1000 -> 1120 rows",
             ]
         );
-        assert_eq!(differences(&old, &old), [""; 0]);
+        assert_eq!(differences(&old, &old, 0), [""; 0]);
     }
 
     #[test]
@@ -237,16 +276,49 @@ mod tests {
             ..tree(&[], &[])
         };
         let (custom, generic) = (of_type(Some("custom")), of_type(Some("generic")));
-        assert_eq!(differences(&custom, &generic), ["plan: custom -> generic"]);
-        assert_eq!(differences(&generic, &custom), ["plan: generic -> custom"]);
-        assert_eq!(differences(&generic, &generic), [""; 0]);
-        assert_eq!(differences(&of_type(None), &generic), [""; 0]);
+        assert_eq!(
+            differences(&custom, &generic, 0),
+            ["plan: custom -> generic"]
+        );
+        assert_eq!(
+            differences(&generic, &custom, 0),
+            ["plan: generic -> custom"]
+        );
+        assert_eq!(differences(&generic, &generic, 0), [""; 0]);
+        assert_eq!(differences(&of_type(None), &generic, 0), [""; 0]);
     }
 
     #[test]
     fn a_table_that_was_empty_has_grown() {
         let (old, new) = (tree(&[], &[("t", "0")]), tree(&[], &[("t", "1")]));
-        assert_eq!(differences(&old, &new), ["table s.t: 0 -> 1 rows"]);
+        assert_eq!(differences(&old, &new, 0), ["table s.t: 0 -> 1 rows"]);
+    }
+
+    #[test]
+    fn a_table_that_was_analyzed_shortly_before_the_new_plan_is_named() {
+        let analyzed = |us: i64, rows: &str| {
+            let mut tree = tree(&[], &[("t", rows)]);
+            tree.nodes[1].texts.push((ANALYZED, us.to_string()));
+            tree
+        };
+        let minutes = |minutes: i64| 1_000_000_000_000 + minutes * MINUTE;
+        let [old, new] = [0, 30].map(|at| analyzed(minutes(at), "1000"));
+        let at = |minute: i64| differences(&old, &new, minutes(minute));
+        assert_eq!(at(30), ["table s.t: analyzed"]);
+        assert_eq!(at(40), ["table s.t: analyzed"]);
+        assert_eq!(at(41), [""; 0], "the old plan ran after it");
+        assert_eq!(at(29), [""; 0], "later than the new plan");
+        assert_eq!(differences(&new, &new, minutes(30)), [""; 0]);
+        // The rows say more.
+        let grown = analyzed(minutes(30), "1200");
+        let rows = ["table s.t: 1000 -> 1200 rows"];
+        assert_eq!(differences(&old, &grown, minutes(30)), rows);
+        let first = tree(&[], &[("t", "1000")]);
+        assert_eq!(
+            differences(&first, &new, minutes(30)),
+            ["table s.t: analyzed"]
+        );
+        assert_eq!(differences(&new, &first, minutes(30)), [""; 0]);
     }
 
     #[test]
