@@ -64,7 +64,7 @@ watch_workers() {
       }
       sleep 0.0005;
     }
-    printf "%d %.1f\n", $peak, $last - $first' "$(main)"
+    printf "%d %.1f\n", $peak, $first ? $last - $first : 0' "$(main)"
 }
 
 rss() { awk '/^RssAnon/ { print $2 }' "/proc/$(sampler)/status"; }
@@ -76,7 +76,7 @@ measure() {
   setting 'tacho.tables_interval = 3600000'
   sleep 30
   m=$(rss) s=$(us "$(sampler)") w=$(us "$(writer)") b=$(bytes) e=$(us_ended "$(main)")
-  setting 'tacho.catalog_interval = 60000'
+  setting 'tacho.catalog_interval = 10000'
   read -ra seen < <(watch_workers)
   e=$(($(us_ended "$(main)") - e)) s=$(($(us "$(sampler)") - s)) w=$(($(us "$(writer)") - w)) b=$(($(bytes) - b))
   setting 'tacho.catalog_interval = 86400000'
