@@ -38,9 +38,9 @@
 #include "statements/executed.h"
 #include "statements/failures.h"
 #include "statements/hooks.h"
+#include "statements/message_tags.h"
 #include "statements/plan_measures.h"
 #include "statements/plan_trees.h"
-#include "statements/running_tags.h"
 #include "statements/secrets.h"
 #include "statements/statements.h"
 #include "statements/statements_alias.h"
@@ -153,17 +153,6 @@ store_failure(Oid user, uint64 query_id, const StatementSource *source,
 	make_key(&key, query_id);
 	key.user_id = user;
 	failures_count(&key, source->string ? source : NULL, delta, ms);
-}
-
-/* The text of an execution, without the positions of its constants. */
-static inline StatementSource
-source_of(const QueryDesc *query)
-{
-	return (StatementSource) {
-		.string = query->sourceText,
-		.location = query->plannedstmt->stmt_location,
-		.length = query->plannedstmt->stmt_len,
-	};
 }
 
 /* ---- executions ---- */
@@ -308,6 +297,7 @@ on_post_parse_analyze(ParseState *pstate, Query *query, CompatJumble *jumble)
 	StatementKey key;
 	StatementSource source;
 
+	message_tags_analyzed(pstate->p_sourcetext, level == 0);
 	if (previous_post_parse_analyze)
 		previous_post_parse_analyze(pstate, query, jumble);
 	take_back_level();
@@ -386,8 +376,8 @@ plan_guarded(bool known, bool measured, bool nests, COMPAT_PLANNER_PARAMS)
 	return result;
 }
 
-static pg_attribute_hot PlannedStmt *
-on_planner(COMPAT_PLANNER_PARAMS)
+static inline PlannedStmt *
+plan(COMPAT_PLANNER_PARAMS)
 {
 	bool		known;
 	bool		measured;
@@ -404,10 +394,7 @@ on_planner(COMPAT_PLANNER_PARAMS)
 						   parse->stmt_location, parse->stmt_len);
 	if (COMPAT_ONE_NESTING_LEVEL)
 	{
-		/*
-		 * if planning fails, failures.c sets the level to 0 when it reports
-		 * the error
-		 */
+		/* failures.c sets it to 0 if it reports an error of the planner */
 		failures_attempt.level = &level;
 		level = 1;
 	}
@@ -415,6 +402,17 @@ on_planner(COMPAT_PLANNER_PARAMS)
 	if (COMPAT_ONE_NESTING_LEVEL)
 		level = 0;
 	failures_attempt_end();
+	return result;
+}
+
+static pg_attribute_hot PlannedStmt *
+on_planner(COMPAT_PLANNER_PARAMS)
+{
+	bool		has_tags = message_tags_may_be(query_string, level == 0);
+	PlannedStmt *result = plan(COMPAT_PLANNER_ARGS);
+
+	if (unlikely(has_tags))
+		running_tags_note(result, query_string);
 	return result;
 }
 
@@ -743,6 +741,7 @@ on_process_utility(UTILITY_PARAMS)
 {
 	Node	   *statement = pstmt->utilityStmt;
 	bool		prepared = IsA(statement, ExecuteStmt) || IsA(statement, PrepareStmt);
+	bool		executes = message_tags_command(pstmt, queryString, context, level == 0);
 	bool		counted;
 
 	take_back_level();
@@ -758,6 +757,8 @@ on_process_utility(UTILITY_PARAMS)
 			executed_expect(castNode(ExecuteStmt, statement));
 		pass_utility(nests, UTILITY_ARGS);
 	}
+	if (executes)
+		message_tags_executed();
 }
 
 /* ---- setting up ---- */

@@ -133,10 +133,12 @@ read_text(const char *text)
 static uint32
 read_message(const char *text)
 {
-	if (!running_tags_is_message(text))
+	TimestampTz start = GetCurrentStatementStartTimestamp();
+
+	if (!running_tags_is_message(text, start))
 	{
 		tags_message = text;
-		tags_message_start = GetCurrentStatementStartTimestamp();
+		tags_message_start = start;
 		tags_message_hash = read_text(text);
 	}
 	return tags_message_hash;

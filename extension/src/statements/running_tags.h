@@ -38,30 +38,30 @@ extern HOT_DATA TimestampTz tags_message_start;
 extern HOT_DATA uint32 tags_message_hash;
 
 /*
- * True if a text is that message. Its address alone does not say so: a later
- * message often has the address of an earlier one.
+ * True if a text is that message; `start` is the start of the current one. The
+ * address alone does not say so: a later message often has the address of an
+ * earlier one.
  */
 static inline bool
-running_tags_is_message(const char *text)
+running_tags_is_message(const char *text, TimestampTz start)
 {
-	return text == tags_message &&
-		tags_message_start == GetCurrentStatementStartTimestamp();
+	return text == tags_message && tags_message_start == start;
 }
 
 /* False if a text surely has no tags. */
 static inline bool
-running_tags_may_be(const char *text)
+running_tags_may_be(const char *text, TimestampTz start)
 {
-	return running_tags_is_message(text) ? tags_message_hash != 0 :
+	return running_tags_is_message(text, start) ? tags_message_hash != 0 :
 		comment_tags_may_be(text);
 }
 
 /* Notes that the newest message has no tags. */
 static inline void
-running_tags_none(const char *text)
+running_tags_none(const char *text, TimestampTz start)
 {
 	tags_message = text;
-	tags_message_start = GetCurrentStatementStartTimestamp();
+	tags_message_start = start;
 	tags_message_hash = 0;
 }
 

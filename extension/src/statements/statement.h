@@ -8,6 +8,8 @@
 #ifndef TACHO_STATEMENT_H
 #define TACHO_STATEMENT_H
 
+#include "executor/execdesc.h"
+
 #include "core/compat.h"
 #include "core/counters.h"
 
@@ -61,6 +63,17 @@ typedef struct StatementSource
 	CompatJumble *jumble;	/* constants, or NULL: keep the text as it is */
 	bool		masked;			/* the text has no constants */
 } StatementSource;
+
+/* The text of an execution, without the positions of its constants. */
+static inline StatementSource
+source_of(const QueryDesc *query)
+{
+	return (StatementSource) {
+		.string = query->sourceText,
+		.location = query->plannedstmt->stmt_location,
+		.length = query->plannedstmt->stmt_len,
+	};
+}
 
 /*
  * Copy of an entry, made by statements_read().

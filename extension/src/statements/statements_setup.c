@@ -15,7 +15,6 @@
 #include "statements/error_counts.h"
 #include "statements/executed.h"
 #include "statements/hooks.h"
-#include "statements/message_tags.h"
 #include "statements/running_tags.h"
 #include "statements/statements.h"
 #include "statements/statements_alias.h"
@@ -49,7 +48,6 @@ on_shmem_startup(void)
 	if (statements_shmem_startup() && !IsUnderPostmaster)
 		statements_save_startup();
 	hooks_install();
-	message_tags_install();
 }
 
 /* At startup if nothing is counted: removes an old saved file. */
