@@ -88,11 +88,12 @@ class Api {
   #ahead = 0
   /** Number of first questions asked so far. */
   #begun = 0
-  #drawn: Promise<void>
+  /** Resolves when the answers of the first questions are on the screen. */
+  readonly drawn: Promise<void>
   #draw!: () => void
 
   constructor() {
-    this.#drawn = new Promise((resolve) => (this.#draw = resolve))
+    this.drawn = new Promise((resolve) => (this.#draw = resolve))
   }
 
   /** Time on the server's clock. */
@@ -136,7 +137,7 @@ class Api {
   /** The story and the load ask the first questions. Later questions wait until their answers are on
    *  the screen, because drawing needs the cores as well. */
   async #beginning() {
-    if (this.#begun === AT_ONCE) return this.#drawn
+    if (this.#begun === AT_ONCE) return this.drawn
     if (this.#begun === 0) setTimeout(this.#draw, DRAWN_MS)
     this.#begun += 1
   }
