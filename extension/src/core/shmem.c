@@ -93,6 +93,7 @@ shmem_make(TachoShared *shared)
 		pg_atomic_init_u64(&shared->trees_taken_in[i], 0);
 	for (int i = 0; i < TREES_LEFT_OUT; i++)
 		pg_atomic_init_u64(&shared->trees_left_out[i], 0);
+	pg_atomic_init_u32(&shared->trees_left_out_changes, 0);
 	for (int i = 0; i < MEASURED_PLANS; i++)
 	{
 		pg_atomic_init_u64(&shared->measured[i].key, 0);

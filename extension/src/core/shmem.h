@@ -115,6 +115,7 @@ typedef struct TachoShared
 	 * the place, and the reason in their place; 0 = none.
 	 */
 	pg_atomic_uint64 trees_left_out[TREES_LEFT_OUT];
+	pg_atomic_uint32 trees_left_out_changes;	/* times that a place got another reason */
 
 	/*
 	 * plan_measures.c: plans whose rows are counted, a bit for each of them,

@@ -52,15 +52,23 @@ leave_out(int64 plan_id, TreeLeftOut reason)
 	pg_atomic_uint64 *place = &tacho_shared->trees_left_out[(uint64) plan_id & mask];
 	uint64		value = ((uint64) plan_id & ~mask) | reason;
 
-	if (pg_atomic_read_u64(place) != value)
-		pg_atomic_write_u64(place, value);
+	if (pg_atomic_read_u64(place) == value)
+		return;
+	pg_atomic_write_u64(place, value);
+	pg_atomic_fetch_add_u32(&tacho_shared->trees_left_out_changes, 1);
 }
 
 void
 plan_trees_left_out(void (*take) (int64 plan_id, TreeLeftOut reason))
 {
+	static uint32 seen = 0;
+	uint32		changes = pg_atomic_read_u32(&tacho_shared->trees_left_out_changes);
 	uint64		mask = TREES_LEFT_OUT - 1;
 
+	if (changes == seen)
+		return;
+	seen = changes;
+	pg_read_barrier();			/* leave_out() writes the reason first */
 	for (uint64 i = 0; i < TREES_LEFT_OUT; i++)
 	{
 		uint64		value = pg_atomic_read_u64(&tacho_shared->trees_left_out[i]);
