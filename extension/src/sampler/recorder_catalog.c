@@ -157,14 +157,19 @@ make_room(void)
 	keys = MemoryContextAlloc(context, MAX_KNOWN * sizeof(RelationKey));
 }
 
-/* The entry of a key, or a new one; NULL if there is no room. */
+/*
+ * The entry of a key, or a new one; NULL if there is no room. Half of the room
+ * is for tables and indexes of users: each database has some system catalogs
+ * that do something, so a thousand databases would fill all of it.
+ */
 static Known *
 find_known(RelationKey key)
 {
 	Known	   *entry = known_lookup(known, key);
+	uint32		room = RELATION_OID(key) >= FirstNormalObjectId ? MAX_KNOWN : MAX_KNOWN / 2;
 	bool		found;
 
-	if (entry != NULL || known->members >= MAX_KNOWN)
+	if (entry != NULL || known->members >= room)
 		return entry;
 	entry = known_insert(known, key, &found);
 	memset((char *) entry + sizeof(RelationKey), 0,
