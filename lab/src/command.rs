@@ -337,7 +337,13 @@ impl Choices {
 }
 
 /// Keeps the named workloads, and the named statements whose cost is measured.
-fn choose_workloads(load: &mut Pgbench, cost: &mut Option<Cost>, names: &[String]) -> Result<()> {
+fn choose_workloads(load: &mut Pgbench, cost: &mut Option<Cost>, given: &[String]) -> Result<()> {
+    let statements = cost.iter().flat_map(|cost| &cost.statements);
+    let known: Vec<&str> = statements
+        .map(|s| s.name.as_str())
+        .chain(load.workloads.iter().map(|w| w.name.as_str()))
+        .collect();
+    let names = whole_names(given, &known);
     let costing = |name: &&String| {
         let mut statements = cost.iter().flat_map(|cost| &cost.statements);
         statements.any(|s| s.name == **name)
@@ -358,6 +364,21 @@ fn choose_workloads(load: &mut Pgbench, cost: &mut Option<Cost>, names: &[String
     Ok(())
 }
 
+/// Joins names that contain commas. A list is split at each comma, so `none,tacho, no tags` is given
+/// as three pieces and has two names.
+fn whole_names(pieces: &[String], known: &[&str]) -> Vec<String> {
+    let mut names = Vec::new();
+    let mut rest = pieces;
+    while let Some(first) = rest.first() {
+        let mut longest = (1..=rest.len()).rev().map(|n| (n, rest[..n].join(",")));
+        let found = longest.find(|(_, name)| known.contains(&name.as_str()));
+        let (n, name) = found.unwrap_or((1, first.clone()));
+        names.push(name);
+        rest = &rest[n..];
+    }
+    names
+}
+
 /// Keeps the named items, in the order of the names.
 fn select<T: Clone>(
     items: &mut Vec<T>,
@@ -368,12 +389,12 @@ fn select<T: Clone>(
     if names.is_empty() {
         return Ok(());
     }
+    let known: Vec<&str> = items.iter().map(|item| name(item).as_str()).collect();
     let mut chosen = Vec::new();
-    for wanted in names {
+    for wanted in &whole_names(names, &known) {
         let found = items.iter().find(|item| name(item) == wanted);
-        let known: Vec<&str> = items.iter().map(|item| name(item).as_str()).collect();
-        let known = known.join(", ");
         chosen.push(found.cloned().with_context(|| {
+            let known = known.join("; ");
             format!("unknown {what} \"{wanted}\"\nhint: The scenario has {known}.")
         })?);
     }
@@ -412,5 +433,29 @@ impl Setting {
             history: None,
             metrics: Vec::new(),
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_with_commas_are_found_in_a_list() {
+        let pieces = |list: &str| list.split(',').map(str::to_string).collect::<Vec<_>>();
+        let known = [
+            "none",
+            "tacho",
+            "tacho, no tags",
+            "tacho, no tags, no texts",
+        ];
+        let names = |list: &str| whole_names(&pieces(list), &known);
+        assert_eq!(names("none,tacho"), ["none", "tacho"]);
+        assert_eq!(names("tacho, no tags,none"), ["tacho, no tags", "none"]);
+        assert_eq!(
+            names("tacho,tacho, no tags, no texts"),
+            ["tacho", "tacho, no tags, no texts"]
+        );
+        assert_eq!(names("tachi, no tags"), ["tachi", " no tags"]);
     }
 }
