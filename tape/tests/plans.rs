@@ -255,6 +255,10 @@ fn the_p95_of_a_plan_is_of_intervals_without_another_plan() {
     counted(4, 6, 50, 15_000);
     counted(6, 8, 1, 40_000);
     counted(6, 9, 1, 1);
+    // Workers of plan 7 ended in a minute in which only plan 6 has calls.
+    counted(7, 6, 50, 15_000);
+    let workers = [("plan_id", 7), ("plan_since", 400_000), ("cpu_time", 300)];
+    tape.row("plan_stats", 7, entry, 0, 0, &workers);
     // Plan 5 alone: 1.024 to 2.048 ms. Then both plans, in one histogram.
     stats(&mut tape, 1, 60, 90, &[("histogram_10", 60)]);
     stats(&mut tape, 2, 40, 60, &[("histogram_10", 40)]);
@@ -268,18 +272,20 @@ fn the_p95_of_a_plan_is_of_intervals_without_another_plan() {
         ("histogram_long_3", 1),
     ];
     stats(&mut tape, 6, 2, 40_001, &both);
+    stats(&mut tape, 7, 50, 15_000, &[("histogram_18", 50)]);
     let columns = ["plan_id", "calls", "mean_exec_time", "p95_exec_time"];
     let store = tape.finish();
     let found = ask(&store, "plans", &columns, |arguments| {
         arguments.filters.push(("query_id".into(), "7".into()));
     });
-    // 100 calls took 150 ms, so the slowest is below 1.976 ms: 1.024 + 0.95 * 0.952. The 50 calls
-    // of plan 6 took 15 s, so the slowest is below 337.856 ms: 262.144 + 0.95 * 75.712.
+    // 100 calls took 150 ms, so the slowest is below 1.976 ms: 1.024 + 0.95 * 0.952. The 100 calls
+    // of plan 6 alone took 30 s, so the slowest is below 337.856 ms: 262.144 + 0.95 * 75.712.
     let expected = [
+        "6 150 300 334.0704",
         "8 1 40000 -",
-        "6 100 300 334.0704",
         "5 150 1.5 1.9284",
         "9 1 1 -",
+        "7 0 - -",
     ];
     assert_eq!(found, expected);
 }

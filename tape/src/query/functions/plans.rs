@@ -85,9 +85,9 @@ struct Durations {
 }
 
 impl Durations {
-    fn of(interval: &Interval) -> Durations {
+    fn of(interval: &Interval, one: &Use) -> Durations {
         let mut durations = Durations::default();
-        if let Some(one) = interval.only_use() {
+        if interval.has_only(one) {
             let buckets = interval.durations.iter();
             buckets.for_each(|&(bucket, count)| durations.histogram.add(bucket, count));
             durations.time = one.cost.time;
@@ -116,7 +116,7 @@ impl Line {
             last_us: interval.end_us,
             longest: one.longest,
             cost: one.cost,
-            alone: Durations::of(interval),
+            alone: Durations::of(interval, one),
         }
     }
 

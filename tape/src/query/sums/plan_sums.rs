@@ -146,10 +146,9 @@ pub struct Interval {
 }
 
 impl Interval {
-    /// The only use with calls; `None` if there are several.
-    pub fn only_use(&self) -> Option<&Use> {
-        let mut called = self.uses.iter().filter(|one| one.cost.calls > 0);
-        called.next().filter(|_| called.next().is_none())
+    /// True if this use has all calls of the interval.
+    pub fn has_only(&self, one: &Use) -> bool {
+        one.cost.calls > 0 && one.cost.calls == Cost::of_uses(&self.uses).calls
     }
 
     /// True if there are executions of a plan without a known id, although the
