@@ -33,11 +33,12 @@ bool
 message_tags_command(const PlannedStmt *command, const char *text,
 					 ProcessUtilityContext context, bool toplevel)
 {
-	TimestampTz start = GetCurrentStatementStartTimestamp();
+	TimestampTz start;
 	bool		is_execute;
 
 	if (context != PROCESS_UTILITY_TOPLEVEL)
 		return false;
+	start = GetCurrentStatementStartTimestamp();
 	is_execute = has_execute(command->utilityStmt);
 	if (toplevel && running_tags_may_be(text, start))
 		running_tags_message(text);

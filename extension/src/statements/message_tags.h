@@ -26,10 +26,11 @@ extern HOT_DATA TimestampTz message_tags_execute;
 static inline void
 message_tags_analyzed(const char *text, bool toplevel)
 {
-	TimestampTz start = GetCurrentStatementStartTimestamp();
+	TimestampTz start;
 
 	if (text != debug_query_string || text == NULL || !toplevel)
 		return;
+	start = GetCurrentStatementStartTimestamp();
 	if (unlikely(running_tags_may_be(text, start)))
 		running_tags_message(text);
 	else
@@ -47,12 +48,10 @@ static inline bool
 message_tags_may_be(const char *text, bool toplevel)
 {
 	TimestampTz start = GetCurrentStatementStartTimestamp();
+	bool		of_client = running_tags_is_message(text, start) ||
+		(toplevel && (text == debug_query_string || message_tags_execute == start));
 
-	if (running_tags_is_message(text, start))
-		return tags_message_hash != 0;
-	return text != NULL && toplevel &&
-		(text == debug_query_string || message_tags_execute == start) &&
-		comment_tags_may_be(text);
+	return text != NULL && of_client && running_tags_may_be(text, start);
 }
 
 /*
